@@ -1,0 +1,116 @@
+// Building marks on nodes, and whole expressions anew with other parts.
+#include "jit/build.h"
+
+#include <unordered_map>
+
+namespace ng::build {
+
+NodeRef tag(Graph& g, NodeRef x, const char* name)
+{
+    if (!name) throw Error(NG_E_INVALID, "ng_tag: the name is NULL");
+    x = strong(g, x);
+    Ref<Node> n = raw(Op::tag, x->dtype, x->shape, {&x, 1});
+    n->more().text = std::string(name).substr(0, 255);
+    return g.intern(n);
+}
+
+NodeRef keep(Graph& g, NodeRef x)
+{
+    x = strong(g, x);
+    return x->op == Op::keep ? x : make(g, Op::keep, x->dtype, x->shape, {x});
+}
+
+NodeRef surrogate(Graph& g, NodeRef value, NodeRef path)
+{
+    value = strong(g, value);
+    if (!path) return make(g, Op::surrogate, value->dtype, value->shape, {value});
+    path = strong(g, path);
+    if (!same(path->shape, value->shape))
+        throw Error(NG_E_SHAPE, text("ng_surrogate: the value is ", describe(*value), ", its path ", describe(*path), ": they should have one shape"));
+    if (!is_float(path->dtype)) throw Error(NG_E_DTYPE, text("ng_surrogate: the path is ", describe(*path), ", should be floats"));
+    return make(g, Op::surrogate, value->dtype, value->shape, {value, path});
+}
+
+NodeRef custom_grad(Graph& g, NodeRef y, NodeRef dy, std::span<const NodeRef> x, std::span<const NodeRef> dx)
+{
+    y = strong(g, y);
+    if (dy->op != Op::param) throw Error(NG_E_INVALID, text("ng_custom_grad: dy is ", describe(*dy), ", should be an ng_param that stands for the cotangent"));
+    if (!same(dy->shape, y->shape)) throw Error(NG_E_SHAPE, text("ng_custom_grad: dy is ", describe(*dy), ", y ", describe(*y), ": they should have one shape"));
+    std::vector<NodeRef> args = {y, dy};
+    for (const NodeRef& n : x) args.push_back(strong(g, n));
+    for (size_t i = 0; i < dx.size(); i++) {
+        const NodeRef d = strong(g, dx[i]);
+        if (!same(d->shape, args[2 + i]->shape))
+            throw Error(NG_E_SHAPE, text("ng_custom_grad: dx[", i, "] is ", describe(*d), ", x[", i, "] ", describe(*args[2 + i]), ": they should have one shape"), int32_t(i));
+        args.push_back(d);
+    }
+    Ref<Node> n = raw(Op::custom_grad, y->dtype, y->shape, args);
+    n->more().ints = {int64_t(x.size())};
+    return g.intern(n);
+}
+
+// By the checked builders where types and shapes may change, else by copying.
+NodeRef rebuild(Graph& g, const Node& n, std::span<const NodeRef> a)
+{
+    const auto as_x = [&](const Node& like) { Layout l; l.dtype = like.dtype, l.dims = like.dims(); return l; };
+    if (is_map(n.op)) return map(g, n.op, a);
+    switch (n.op) {
+    case Op::cast: return cast(g, a[0], n.dtype);
+    case Op::bitcast: return bitcast(g, a[0], n.dtype);
+    case Op::reshape: return reshape(g, a[0], n.dims());
+    case Op::broadcast: return broadcast(g, a[0], n.dims());
+    case Op::concat: return concat(g, a, int32_t(n.value));
+    case Op::take: return take(g, a[0], a[1], int32_t(n.value));
+    case Op::put: return put(g, a[0], a[1], a[2], int32_t(n.value), uint32_t(n.int_at(0)));
+    case Op::scan: return scan(g, a[0], int32_t(n.value), uint32_t(n.int_at(0)), uint32_t(n.int_at(1)));
+    case Op::segment: return segment(g, a[0], a[1], uint32_t(n.int_at(0)));
+    case Op::argsort: return argsort(g, a[0], int32_t(n.value), uint32_t(n.int_at(0)));
+    case Op::matmul: return reshape(g, matmul(g, a[0], a[1], uint32_t(n.value)), n.dims());
+    case Op::conv: { const ng_conv_desc d = conv_desc(n); return conv(g, a[0], a[1], &d); }
+    case Op::conv_dx: { const ng_conv_desc d = conv_desc(n); return conv_dx(g, a[0], a[1], as_x(n), &d); }
+    case Op::conv_dw: { const ng_conv_desc d = conv_desc(n); return conv_dw(g, a[0], a[1], as_x(n), &d); }
+    case Op::tag: return tag(g, a[0], n.extra->text.c_str());
+    case Op::keep: return keep(g, a[0]);
+    case Op::surrogate: return surrogate(g, a[0], a.size() > 1 ? a[1] : NodeRef());
+    default: break;
+    }
+    const auto old = n.args();
+    for (size_t i = 0; i < a.size(); i++)
+        if (a[i]->dtype != old[i]->dtype || !same(a[i]->shape, old[i]->shape))
+            throw Error(NG_E_SHAPE, text("ng_subst: below ng_", name_of(n.op), " stands ", describe(*a[i]), " for ", describe(*old[i]), ": types and shapes should be equal there"));
+    Ref<Node> copy = raw(n.op, n.dtype, n.shape, a, n.value);
+    if (n.extra) {
+        NodeExtra& e = copy->more();
+        e.ints = n.extra->ints, e.extents = n.extra->extents, e.text = n.extra->text;
+    }
+    return g.intern(copy);
+}
+
+NodeRef subst(Graph& g, NodeRef e, std::span<const NodeRef> from, std::span<const NodeRef> to)
+{
+    std::unordered_map<const Node*, NodeRef> now;
+    const auto stands_for = [](const Node& n, const Node& f) {
+        if (&n == &f) return true;
+        if (n.op != f.op) return false;
+        return n.op == Op::param ? n.value == f.value : n.op == Op::leaf && leaf_tensor(n) == leaf_tensor(f);
+    };
+    for (const Node* n : topological({&e, 1})) {
+        NodeRef replacement;
+        for (size_t i = 0; i < from.size() && !replacement; i++)
+            if (stands_for(*n, *from[i])) replacement = strong(g, to[i]);
+        if (replacement) {
+            now.emplace(n, replacement);
+            continue;
+        }
+        bool changed = false;
+        std::vector<NodeRef> args;
+        for (const NodeRef& a : n->args()) {
+            args.push_back(now.at(a.get()));
+            changed = changed || args.back() != a;
+        }
+        now.emplace(n, changed ? rebuild(g, *n, args) : NodeRef(n));
+    }
+    return now.at(e.get());
+}
+
+}  // namespace ng::build

@@ -1,0 +1,217 @@
+// Arithmetic on polynomials of lengths, kept in one canonical form so that equal means equal.
+#include "jit/extent.h"
+
+#include "jit/error.h"
+
+#include <algorithm>
+
+namespace ng {
+namespace {
+
+[[noreturn]] void overflow() { throw Error(NG_E_LIMIT, "an extent exceeds 63 bits"); }
+
+int64_t added(int64_t a, int64_t b)
+{
+    int64_t r;
+    if (__builtin_add_overflow(a, b, &r)) overflow();
+    return r;
+}
+int64_t multiplied(int64_t a, int64_t b)
+{
+    int64_t r;
+    if (__builtin_mul_overflow(a, b, &r)) overflow();
+    return r;
+}
+bool precedes(const Term& a, const Term& b)
+{
+    if (a.variables.size() != b.variables.size()) return a.variables.size() > b.variables.size();
+    return a.variables < b.variables;
+}
+std::vector<int32_t> merged(const std::vector<int32_t>& a, const std::vector<int32_t>& b)
+{
+    std::vector<int32_t> r(a.size() + b.size());
+    std::merge(a.begin(), a.end(), b.begin(), b.end(), r.begin());
+    return r;
+}
+uint64_t mixed(uint64_t h, uint64_t v) { return (h ^ v) * 0x9E3779B97F4A7C15u + (h >> 29); }
+
+}  // namespace
+
+Extent Extent::variable(int32_t v) { return of_terms({{1, {v}}}); }
+
+Extent Extent::of_terms(std::vector<Term> terms)
+{
+    for (Term& t : terms) std::sort(t.variables.begin(), t.variables.end());
+    std::sort(terms.begin(), terms.end(), precedes);
+    std::vector<Term> kept;
+    for (Term& t : terms) {
+        if (!kept.empty() && kept.back().variables == t.variables)
+            kept.back().coefficient = added(kept.back().coefficient, t.coefficient);
+        else
+            kept.push_back(std::move(t));
+    }
+    std::erase_if(kept, [](const Term& t) { return t.coefficient == 0; });
+    if (kept.empty()) return Extent(0);
+    if (kept.size() == 1 && kept[0].variables.empty()) return Extent(kept[0].coefficient);
+    auto* list = new Terms;
+    Extent e;
+    e.terms_ = Ref<const Terms>(list);
+    list->list = std::move(kept);
+    return e;
+}
+
+std::vector<Term> Extent::terms() const
+{
+    if (terms_) return terms_->list;
+    return constant_ ? std::vector<Term>{{constant_, {}}} : std::vector<Term>{};
+}
+
+int64_t Extent::as_dim() const
+{
+    if (!terms_) return constant_;
+    const auto& list = terms_->list;
+    if (list.size() == 1 && list[0].coefficient == 1 && list[0].variables.size() == 1 && list[0].variables[0] < HIDDEN)
+        return -1 - int64_t(list[0].variables[0]);
+    return NG_REST;
+}
+
+int32_t Extent::highest_variable() const
+{
+    int32_t highest = -1;
+    if (terms_)
+        for (const Term& t : terms_->list)
+            for (const int32_t v : t.variables)
+                if (v < HIDDEN) highest = std::max(highest, v);
+    return highest;
+}
+
+int64_t Extent::value(std::span<const int64_t> variables) const
+{
+    if (!terms_) return constant_;
+    int64_t sum = 0;
+    for (const Term& t : terms_->list) {
+        int64_t p = t.coefficient;
+        for (const int32_t v : t.variables) p = multiplied(p, variables[size_t(v)]);
+        sum = added(sum, p);
+    }
+    return sum;
+}
+
+// Long division by the leading term; exact or nothing.
+std::optional<Extent> Extent::divided_by(const Extent& divisor) const
+{
+    if (divisor.is_constant()) {
+        const int64_t d = divisor.constant_;
+        if (d == 0) return std::nullopt;
+        std::vector<Term> list = terms();
+        for (Term& t : list) {
+            if (t.coefficient % d) return std::nullopt;
+            t.coefficient /= d;
+        }
+        return of_terms(std::move(list));
+    }
+    const Term& lead = divisor.terms_->list.front();
+    Extent rest = *this, quotient = 0;
+    for (int guard = 0; guard < 64; guard++) {
+        const std::vector<Term> list = rest.terms();
+        if (list.empty()) return quotient;
+        Term t{0, {}};
+        if (list[0].coefficient % lead.coefficient) return std::nullopt;
+        if (!std::includes(list[0].variables.begin(), list[0].variables.end(), lead.variables.begin(), lead.variables.end()))
+            return std::nullopt;
+        t.coefficient = list[0].coefficient / lead.coefficient;
+        std::set_difference(list[0].variables.begin(), list[0].variables.end(), lead.variables.begin(), lead.variables.end(),
+                            std::back_inserter(t.variables));
+        const Extent part = of_terms({t});
+        quotient = quotient + part;
+        rest = rest - part * divisor;
+    }
+    return std::nullopt;
+}
+
+uint64_t Extent::hash() const
+{
+    if (!terms_) return mixed(0x51ed27, uint64_t(constant_));
+    uint64_t h = 0xa076;
+    for (const Term& t : terms_->list) {
+        h = mixed(h, uint64_t(t.coefficient));
+        for (const int32_t v : t.variables) h = mixed(h, uint64_t(v) + 17);
+    }
+    return h;
+}
+
+std::string Extent::text() const
+{
+    if (!terms_) return std::to_string(constant_);
+    std::string s;
+    for (const Term& t : terms_->list) {
+        std::string part;
+        for (const int32_t v : t.variables) part += (part.empty() ? "" : "*") + (terms_->list.size() == 1 && t.coefficient == 1 ? std::to_string(-1 - v) : "(" + std::to_string(-1 - v) + ")");
+        if (t.coefficient != 1 || part.empty()) part = std::to_string(t.coefficient) + (part.empty() ? "" : "*" + part);
+        s += (s.empty() || part[0] == '-' ? "" : "+") + part;
+    }
+    return s;
+}
+
+bool operator==(const Extent& a, const Extent& b)
+{
+    if (a.is_constant() != b.is_constant()) return false;
+    if (a.is_constant()) return a.constant_ == b.constant_;
+    return a.terms_ == b.terms_ || a.terms_->list == b.terms_->list;
+}
+
+Extent operator+(const Extent& a, const Extent& b)
+{
+    if (a.is_constant() && b.is_constant()) return added(a.constant_, b.constant_);
+    std::vector<Term> list = a.terms(), more = b.terms();
+    list.insert(list.end(), more.begin(), more.end());
+    return Extent::of_terms(std::move(list));
+}
+
+Extent operator-(const Extent& a, const Extent& b) { return a + b * Extent(-1); }
+
+Extent operator*(const Extent& a, const Extent& b)
+{
+    if (a.is_constant() && b.is_constant()) return multiplied(a.constant_, b.constant_);
+    if (a.is(1)) return b;
+    if (b.is(1)) return a;
+    std::vector<Term> list;
+    for (const Term& x : a.terms())
+        for (const Term& y : b.terms())
+            list.push_back({multiplied(x.coefficient, y.coefficient), merged(x.variables, y.variables)});
+    if (list.size() > 4096) throw Error(NG_E_LIMIT, "a shape's polynomial of lengths has more than 4096 terms");
+    return Extent::of_terms(std::move(list));
+}
+
+Extent product(std::span<const Extent> extents)
+{
+    Extent p = 1;
+    for (const Extent& e : extents) p = p * e;
+    return p;
+}
+
+std::string text_of(std::span<const Extent> extents)
+{
+    std::string s = "[";
+    for (const Extent& e : extents) s += (s.size() > 1 ? ", " : "") + e.text();
+    return s + "]";
+}
+
+Extents dense_strides(std::span<const Extent> dims)
+{
+    Extents strides(dims.size());
+    Extent next = 1;
+    for (size_t i = dims.size(); i-- > 0;) {
+        strides[i] = next;
+        next = next * dims[i];
+    }
+    return strides;
+}
+
+Shape::Shape(Extents dims_) : dims(std::move(dims_))
+{
+    hash = dims.size() + 1;
+    for (const Extent& e : dims) hash = mixed(hash, e.hash());
+}
+
+}  // namespace ng

@@ -1,0 +1,151 @@
+// Nodes' birth, identity and end.
+#include "jit/graph.h"
+
+#include <algorithm>
+#include <atomic>
+#include <unordered_map>
+
+namespace ng {
+namespace {
+
+uint64_t mixed(uint64_t h, uint64_t v)
+{
+    h = (h ^ v) * 0xff51afd7ed558ccdu;
+    return h ^ (h >> 32);
+}
+
+uint64_t hash_of(const Node& n)
+{
+    uint64_t h = mixed(uint64_t(n.op) << 16 | uint64_t(n.dtype) << 8 | uint64_t(n.weak), uint64_t(n.value));
+    h = mixed(h, n.shape ? n.shape->hash : 0);
+    for (const NodeRef& a : n.args()) h = mixed(h, reinterpret_cast<uintptr_t>(a.get()));
+    if (!n.extra) return h;
+    for (const int64_t i : n.extra->ints) h = mixed(h, uint64_t(i));
+    for (const Extent& e : n.extra->extents) h = mixed(h, e.hash());
+    h = mixed(h, std::hash<std::string>()(n.extra->text));
+    return mixed(h, reinterpret_cast<uintptr_t>(n.extra->tensor.get()));
+}
+
+bool equal(const Node& a, const Node& b)
+{
+    if (a.hash != b.hash || a.op != b.op || a.dtype != b.dtype || a.weak != b.weak || a.value != b.value) return false;
+    if (!same(a.shape, b.shape) || !std::ranges::equal(a.args(), b.args())) return false;
+    if (!a.extra || !b.extra) return !a.extra == !b.extra;
+    return a.extra->equals(*b.extra);
+}
+
+}  // namespace
+
+bool NodeExtra::equals(const NodeExtra& o) const
+{
+    return ints == o.ints && extents == o.extents && text == o.text && tensor == o.tensor;
+}
+
+void Node::set_args(std::span<const NodeRef> args)
+{
+    count_ = uint32_t(args.size());
+    if (args.size() <= few_.size())
+        std::ranges::copy(args, few_.begin());
+    else
+        more().args.assign(args.begin(), args.end());
+}
+
+void destroy(const Node* node) noexcept
+{
+    const Node* dead = node;                 // a list of the dead, linked through the first reference that they gave up
+    std::vector<const Node*> rest;
+    while (dead) {
+        auto* n = const_cast<Node*>(dead);
+        dead = nullptr;
+        const auto drop = [&](NodeRef& r) {
+            const Node* a = r.detach();
+            if (!a || !a->release()) return;
+            if (!dead) dead = a;
+            else rest.push_back(a);
+        };
+        for (NodeRef& r : n->few_) drop(r);
+        if (n->extra)
+            for (NodeRef& r : n->extra->args) drop(r);
+        delete n;
+        if (!dead && !rest.empty()) dead = rest.back(), rest.pop_back();
+    }
+}
+
+NodeRef Graph::intern(Ref<Node> node)
+{
+    node->hash = hash_of(*node);
+    if (2 * (nodes_.size() + 1) > index_.size()) grow();
+    const size_t mask = index_.size() - 1;
+    size_t at = node->hash & mask;
+    for (; index_[at]; at = (at + 1) & mask)
+        if (equal(*nodes_[index_[at] - 1], *node)) return nodes_[index_[at] - 1];
+    if (nodes_.size() >= max_nodes_)
+        throw Error(NG_E_LIMIT, text("the scope is full: it was made for ", max_nodes_, " nodes (ng_scope_create's max_nodes)"));
+    nodes_.push_back(NodeRef(node.get()));
+    index_[at] = uint32_t(nodes_.size());
+    return nodes_.back();
+}
+
+void Graph::grow()
+{
+    index_.assign(std::max<size_t>(16, index_.size() * 2), 0);
+    const size_t mask = index_.size() - 1;
+    for (size_t i = 0; i < nodes_.size(); i++) {
+        size_t at = nodes_[i]->hash & mask;
+        while (index_[at]) at = (at + 1) & mask;
+        index_[at] = uint32_t(i + 1);
+    }
+}
+
+NodeRef poison(const Error& error)
+{
+    Ref<Node> n = new Node;
+    n->shape = ShapeRef(new Shape({}));
+    n->more().error = std::make_unique<Error>(error);
+    return NodeRef(n.get());
+}
+
+std::shared_ptr<void> leaf_tensor(const Node& leaf) { return std::atomic_load(&leaf.extra->tensor); }
+void bind_leaf(const Node& leaf, std::shared_ptr<void> tensor) { std::atomic_store(&leaf.extra->tensor, std::move(tensor)); }
+
+std::string name_near(const Node& start)
+{
+    const Node* n = &start;
+    for (int steps = 0; steps < 16; steps++) {
+        if (n->op == Op::tag) return n->extra->text;
+        const bool passes = n->op == Op::reshape || n->op == Op::broadcast || n->op == Op::permute || n->op == Op::cast ||
+                            n->op == Op::slice || n->op == Op::keep || n->op == Op::view;
+        if (!passes) break;
+        n = n->arg(0).get();
+    }
+    return "";
+}
+
+std::string describe(const Node& n)
+{
+    const std::string name = name_near(n);
+    return text(name.empty() ? "" : "\"" + name + "\" ", name_of(n.dtype), " ", text_of(n.dims()));
+}
+
+std::vector<const Node*> topological(std::span<const NodeRef> roots)
+{
+    std::vector<const Node*> order;
+    std::unordered_map<const Node*, bool> done;
+    std::vector<std::pair<const Node*, size_t>> stack;
+    for (const NodeRef& root : roots) {
+        if (!done.contains(root.get())) stack.emplace_back(root.get(), 0), done.emplace(root.get(), false);
+        while (!stack.empty()) {
+            auto& [n, next] = stack.back();
+            if (next == n->args().size()) {
+                order.push_back(n);
+                stack.pop_back();
+                continue;
+            }
+            const Node* a = n->arg(next++).get();
+            if (done.emplace(a, true).second) stack.emplace_back(a, 0);
+        }
+    }
+    return order;
+}
+
+}  // namespace ng

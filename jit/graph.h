@@ -1,0 +1,104 @@
+// The graph: immutable tensor-valued nodes, and the table in which equal nodes are one node.
+#pragma once
+#include "jit/error.h"
+#include "jit/extent.h"
+#include "jit/ops.h"
+#include "jit/ref.h"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ng {
+
+struct Node;
+using NodeRef = Ref<const Node>;
+void destroy(const Node* node) noexcept;     // iterative: a chain of a million nodes is no recursion
+
+// What few nodes have.
+struct NodeExtra {
+    std::vector<NodeRef>  args;              // all of them, where there are more than three
+    std::vector<int64_t>  ints;
+    Extents               extents;
+    std::string           text;              // a tag's name
+    mutable std::shared_ptr<void> tensor;    // a leaf's; read and written by leaf_tensor, bind_leaf alone
+    std::unique_ptr<Error> error;            // a poison's
+    bool equals(const NodeExtra& other) const;
+};
+
+// Invariants: a map's operands have its shape, and the type that it computes in (but where's condition); casts and
+// broadcasts are nodes. Folds keep their axes as 1. What `value`, ints and extents hold, by operation:
+//   param         value index; extents strides; ints {ANY strides?}
+//   leaf          extents strides, of the tensor when it became a leaf
+//   scalar        value the byte          length   value the variable        constant  value the bits (f64's or i64's)
+//   iota          value axis              random   value kind; args key, step
+//   cast_stochastic  value bits; args x, key, step
+//   permute       ints axes, -1: new      slice    value axis; extents {start}; ints {step}
+//   concat        value axis              view     extents strides .., offset; over x's row-major numbering
+//   take          value axis; args x, indices
+//   put           value axis; ints {fold}; args x, indices, y (of take's shape)
+//   scan          value axis; ints {fold, flags}      segment  ints {fold}; args x, offsets
+//   argsort       value axis; ints {flags}
+//   matmul        value flags; args a, b: equal rank >= 2
+//   conv ..       ints as ConvShape; args x w | w dy | x dy        pool ..  ints as PoolShape; args x | x dy
+//   folds         value axes as bits
+//   custom_grad   ints {n}; args y, dy, x .., dx ..                surrogate  args value [, path]
+struct Node : RefCounted {
+    Op       op = Op::poison;
+    Dtype    dtype = Dtype::f32;
+    bool     weak = false;                   // a constant that takes the type of its surroundings
+    int64_t  value = 0;
+    uint64_t hash = 0;
+    ShapeRef shape;
+    std::unique_ptr<NodeExtra> extra;
+
+    Node() = default;
+    std::span<const NodeRef> args() const
+    {
+        return count_ <= few_.size() ? std::span(few_.data(), count_) : std::span(extra->args.data(), count_);
+    }
+    const NodeRef& arg(size_t i) const { return args()[i]; }
+    void set_args(std::span<const NodeRef> args);
+    NodeExtra& more() { return extra ? *extra : *(extra = std::make_unique<NodeExtra>()); }
+
+    const Extents& dims() const { return shape->dims; }
+    int            rank() const { return int(shape->dims.size()); }
+    int64_t        int_at(size_t i) const { return extra->ints[i]; }
+    bool           is_poison() const { return op == Op::poison; }
+
+  private:
+    friend void destroy(const Node*) noexcept;
+    uint32_t count_ = 0;
+    std::array<NodeRef, 3> few_;
+};
+
+// Where nodes are born: equal nodes of one graph are one node. Not thread-safe: its scope locks.
+class Graph {
+  public:
+    explicit Graph(size_t max_nodes = size_t(1) << 20) : max_nodes_(max_nodes) {}
+    // The node itself, or the equal one that was here before. NG_E_LIMIT beyond max_nodes.
+    NodeRef intern(Ref<Node> node);
+    size_t  size() const { return nodes_.size(); }
+
+  private:
+    void grow();
+    size_t                max_nodes_;
+    std::vector<NodeRef>  nodes_;
+    std::vector<uint32_t> index_;            // open addressing: 1 + place in nodes_, 0 empty
+};
+
+NodeRef poison(const Error& error);          // of no graph
+std::shared_ptr<void> leaf_tensor(const Node& leaf);
+void bind_leaf(const Node& leaf, std::shared_ptr<void> tensor);
+// The nearest tag that names n, looking through what does not compute; "" if none.
+std::string name_near(const Node& n);
+// "f32 [64, -1]" and, where there is one, its tag: for sentences.
+std::string describe(const Node& n);
+
+// All nodes below the roots, operands first, each once. Iterative.
+std::vector<const Node*> topological(std::span<const NodeRef> roots);
+
+}  // namespace ng

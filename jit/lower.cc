@@ -1,0 +1,414 @@
+// Pulls nodes into a kernel: each (node, index forms) becomes one value, its operands first.
+#include "jit/lower.h"
+
+#include <algorithm>
+
+namespace ng {
+namespace {
+
+constexpr size_t MAX_ACCESSES = 96;      // of one kernel: their strides are parameters, 4 KB of them on a GPU
+constexpr size_t MAX_TASKS = 64;
+
+uint64_t mixed(uint64_t h, uint64_t v) { return (h ^ v) * 0xff51afd7ed558ccdu ^ (h >> 31); }
+uint64_t hash_of(const Forms& forms)
+{
+    uint64_t h = forms.size();
+    for (const Form& f : forms) {
+        h = mixed(h, f.offset.hash());
+        for (const auto& [axis, c] : f.terms) h = mixed(mixed(h, uint64_t(axis)), c.hash());
+    }
+    return h;
+}
+uint64_t key_of(uint32_t node, uint32_t forms) { return uint64_t(node) << 32 | forms; }
+
+}  // namespace
+
+uint32_t KernelBuilder::intern(const Forms& forms)
+{
+    const uint64_t h = hash_of(forms);
+    for (auto [i, end] = forms_index_.equal_range(h); i != end; ++i)
+        if (forms_[i->second] == forms) return i->second;
+    forms_.push_back(forms);
+    forms_index_.emplace(h, uint32_t(forms_.size() - 1));
+    return uint32_t(forms_.size() - 1);
+}
+
+int32_t KernelBuilder::found(uint32_t node, uint32_t forms) const
+{
+    const auto at = memo_.find(key_of(node, forms));
+    return at == memo_.end() ? -1 : at->second;
+}
+
+void KernelBuilder::remember(uint32_t node, uint32_t forms, int32_t value)
+{
+    if (memo_.emplace(key_of(node, forms), value).second) added_.push_back(key_of(node, forms));
+}
+
+int32_t KernelBuilder::add_value(Value v)
+{
+    kernel_.values.push_back(std::move(v));
+    return int32_t(kernel_.values.size()) - 1;
+}
+
+int32_t KernelBuilder::add_access(Access a)
+{
+    for (size_t i = 0; i < kernel_.accesses.size(); i++)
+        if (kernel_.accesses[i] == a) return int32_t(i);
+    kernel_.accesses.push_back(std::move(a));
+    return int32_t(kernel_.accesses.size()) - 1;
+}
+
+int32_t KernelBuilder::load(const View& view, uint32_t forms, uint32_t node)
+{
+    Value v{ValueKind::Load};
+    v.type = view.dtype, v.buffer = view.buffer, v.access = add_access(access_of(view, forms_[forms], kernel_.axes.size()));
+    loaded_.push_back(stores_->bottom(node));
+    const uint64_t key = key_of(uint32_t(v.buffer), uint32_t(v.access)) * 31 + uint64_t(v.type);
+    for (auto [i, end] = loads_.equal_range(key); i != end; ++i) {
+        const auto at = size_t(i->second);
+        if (at >= kernel_.values.size()) continue;               // from before a rollback
+        const Value& o = kernel_.values[at];
+        if (o.kind == ValueKind::Load && o.buffer == v.buffer && o.access == v.access && o.type == v.type) return i->second;
+    }
+    const int32_t at = add_value(std::move(v));
+    loads_.emplace(key, at);
+    return at;
+}
+
+int32_t KernelBuilder::index_value(const Extents& dims, const Forms& forms)
+{
+    View numbering{-1, Dtype::i64, 0, dims, dense_strides(dims)};
+    Value v{ValueKind::Index};
+    v.type = Dtype::i64, v.access = add_access(access_of(numbering, forms, kernel_.axes.size()));
+    return add_value(std::move(v));
+}
+
+// ---- one node ----------------------------------------------------------------------------------
+
+bool KernelBuilder::expand_movement(Pending& p, std::vector<Pending>& stack, Refusal& why)
+{
+    const Node& n = (*graph_)[p.node];
+    const uint32_t bottom = stores_->bottom(p.node), operand = graph_->arg(p.node, 0);
+    const bool own = owns(bottom);
+    if (!own)
+        if (const View* v = stores_->viewed(p.node)) return remember(p.node, p.forms, load(*v, p.forms, p.node)), true;
+    if (n.op == Op::reshape) {
+        const auto below = through_reshape(n.dims(), n.arg(0)->dims(), forms_[p.forms], kernel_.axes, why.split);
+        if (!below) {
+            why.store = why.split.axis >= 0 || own ? -1 : int32_t(p.node);
+            return false;
+        }
+        p.below = intern(*below);
+    } else if (n.op == Op::view) {
+        why.store = own ? -1 : int32_t(operand);
+        return false;
+    } else {
+        p.below = intern(through(n, Forms(forms_[p.forms])));
+    }
+    const uint32_t below = p.below;          // p lies in the stack, which may move
+    stack.push_back({operand, below});
+    return true;
+}
+
+bool KernelBuilder::expand_take(Pending& p, std::vector<Pending>& stack, Refusal& why)
+{
+    const Node& n = (*graph_)[p.node];
+    const uint32_t x = graph_->arg(p.node, 0);
+    if (owns(stores_->bottom(x))) return false;
+    if (!stores_->viewed(x)) return why.store = int32_t(x), false;
+    const Forms& all = forms_[p.forms];
+    const auto first = all.begin() + n.value;
+    p.below = intern(Forms(first, first + n.arg(1)->rank()));
+    const uint32_t below = p.below;
+    stack.push_back({graph_->arg(p.node, 1), below});
+    return true;
+}
+
+// Pushes what the node needs; leaves of the graph and what lies in memory become values at once.
+bool KernelBuilder::expand(Pending& p, std::vector<Pending>& stack, Refusal& why)
+{
+    const Node& n = (*graph_)[p.node];
+    if (owns(p.node)) return false;                              // ours, but at another index
+    if (p.node != placing_)
+        if (const View* v = stores_->stored(p.node)) return remember(p.node, p.forms, load(*v, p.forms, p.node)), true;
+    if (is_movement(n.op)) return expand_movement(p, stack, why);
+    if (is_map(n.op) || n.op == Op::cast) {
+        const uint32_t forms = p.forms;
+        for (const uint32_t a : graph_->args(p.node))
+            if (found(a, forms) < 0) stack.push_back({a, forms});
+        return true;
+    }
+    switch (n.op) {
+    case Op::take: return expand_take(p, stack, why);
+    case Op::random: case Op::cast_stochastic: {
+        const uint32_t none = intern({}), forms = p.forms, first = n.op == Op::random ? 0 : 1, node = p.node;
+        if (first) stack.push_back({graph_->arg(node, 0), forms});
+        for (uint32_t k = first; k < first + 2; k++) stack.push_back({graph_->arg(node, k), none});
+        return true;
+    }
+    case Op::param: case Op::leaf: remember(p.node, p.forms, load(stores_->source(p.node), p.forms, p.node)); return true;
+    case Op::constant: case Op::scalar: case Op::length: case Op::iota: return true;
+    default: why.store = int32_t(p.node); return false;
+    }
+}
+
+int32_t KernelBuilder::combine_random(const Pending& p)
+{
+    const Node& n = (*graph_)[p.node];
+    const uint32_t none = intern({}), first = n.op == Op::random ? 0 : 1;
+    Value v{ValueKind::Random};
+    const bool rounding = n.op == Op::cast_stochastic;
+    v.type = rounding ? Dtype::u32 : n.dtype;
+    v.bits = int64_t(rounding ? RandomWord::Word3 : n.value == NG_BITS ? RandomWord::Bits : n.value == NG_UNIFORM ? RandomWord::Uniform : RandomWord::Normal);
+    v.args = {index_value(n.dims(), forms_[p.forms]), found(graph_->arg(p.node, first), none), found(graph_->arg(p.node, first + 1), none)};
+    const int32_t word = add_value(std::move(v));
+    if (!rounding) return word;
+    Value s{ValueKind::Stochastic};
+    s.type = n.dtype, s.bits = n.value, s.args = {found(graph_->arg(p.node, 0), p.forms), word, -1};
+    return add_value(std::move(s));
+}
+
+int32_t KernelBuilder::combine_take(const Pending& p)
+{
+    const Node& n = (*graph_)[p.node];
+    const uint32_t x = graph_->arg(p.node, 0);
+    View view = *stores_->viewed(x);
+    const auto axis = size_t(n.value);
+    const int indices = n.arg(1)->rank();
+    Value v{ValueKind::Gather};
+    v.extent = view.dims[axis], v.stride = view.strides[axis], v.type = view.dtype, v.buffer = view.buffer;
+    Forms forms = forms_[p.forms];
+    forms.erase(forms.begin() + n.value, forms.begin() + n.value + indices);
+    view.dims.erase(view.dims.begin() + n.value), view.strides.erase(view.strides.begin() + n.value);
+    v.access = add_access(access_of(view, forms, kernel_.axes.size()));
+    v.args = {found(graph_->arg(p.node, 1), p.below), -1, -1};
+    loaded_.push_back(stores_->bottom(x));
+    return add_value(std::move(v));
+}
+
+// The node's value, its operands being there.
+int32_t KernelBuilder::combine(const Pending& p)
+{
+    const Node& n = (*graph_)[p.node];
+    Value v{ValueKind::Map};
+    v.op = n.op, v.type = n.dtype;
+    switch (n.op) {
+    case Op::take: return combine_take(p);
+    case Op::random: case Op::cast_stochastic: return combine_random(p);
+    case Op::constant: v.kind = ValueKind::Constant, v.bits = n.value; return add_value(std::move(v));
+    case Op::scalar: v.kind = ValueKind::Scalar, v.bits = n.value; return add_value(std::move(v));
+    case Op::length: v.kind = ValueKind::Length, v.extent = Extent::variable(int32_t(n.value)); return add_value(std::move(v));
+    case Op::iota: {
+        const Forms one = {forms_[p.forms][size_t(n.value)]};
+        const int32_t index = index_value({n.dims()[size_t(n.value)]}, one);
+        if (n.dtype == Dtype::i64) return index;
+        v.kind = ValueKind::Convert, v.args[0] = index;
+        return add_value(std::move(v));
+    }
+    case Op::cast: {
+        const int32_t x = found(graph_->arg(p.node, 0), p.forms);
+        if (compute_of(kernel_.values[size_t(x)].type) == n.dtype) return x;      // a narrow float already lives in f32
+        v.kind = ValueKind::Convert, v.args[0] = x;
+        return add_value(std::move(v));
+    }
+    case Op::bitcast: {
+        const int32_t x = found(graph_->arg(p.node, 0), p.below);
+        v.kind = ValueKind::Bitcast, v.args[0] = x;
+        return add_value(std::move(v));
+    }
+    default: break;
+    }
+    if (is_movement(n.op)) return found(graph_->arg(p.node, 0), p.below);
+    const auto args = graph_->args(p.node);
+    for (size_t k = 0; k < args.size(); k++) v.args[k] = found(args[k], p.forms);
+    return add_value(std::move(v));
+}
+
+// Without recursion: the stack holds nodes whose operands are on their way.
+bool KernelBuilder::pull(uint32_t node, const Forms& forms, int32_t& value, Refusal& why)
+{
+    const uint32_t top = intern(forms);
+    std::vector<Pending> stack = {{node, top}};
+    uint32_t biggest = node, biggest_loads = 0;
+    while (!stack.empty()) {
+        if (found(stack.back().node, stack.back().forms) >= 0) {
+            stack.pop_back();
+            continue;
+        }
+        if (!stack.back().expanded) {
+            stack.back().expanded = true, stack.back().loads_before = uint32_t(kernel_.accesses.size());
+            if (!expand(stack.back(), stack, why)) return false;
+        } else {
+            const Pending p = stack.back();
+            stack.pop_back();
+            remember(p.node, p.forms, combine(p));
+            const uint32_t loads = uint32_t(kernel_.accesses.size()) - p.loads_before;
+            if (is_map((*graph_)[p.node].op) && p.node != node && loads >= biggest_loads) biggest = p.node, biggest_loads = loads;
+        }
+        if (kernel_.accesses.size() > MAX_ACCESSES) {
+            if (tasks_.empty() && biggest != node) why.store = int32_t(biggest);
+            return false;
+        }
+    }
+    value = found(node, top);
+    return true;
+}
+
+// ---- tasks ---------------------------------------------------------------------------------------
+
+KernelBuilder::Mark KernelBuilder::mark() const { return {kernel_.values.size(), kernel_.accesses.size(), loaded_.size(), added_.size(), kernel_.axes, folds_}; }
+
+void KernelBuilder::rollback(const Mark& m)
+{
+    kernel_.values.resize(m.values, Value{ValueKind::Map});
+    kernel_.accesses.resize(m.accesses);
+    loaded_.resize(m.loaded);
+    for (; added_.size() > m.added; added_.pop_back()) memo_.erase(added_.back());
+    kernel_.axes = m.axes, folds_ = m.folds;
+}
+
+// Lays the task's dims over the kernel's axes, or makes the axes of an empty kernel from them.
+bool KernelBuilder::lay(Task& task, Refusal& why)
+{
+    const Node& n = (*graph_)[task.node];
+    const bool fold = is_fold(n.op) && !task.copy;
+    const Extents& dims = fold ? n.arg(0)->dims() : n.dims();
+    if (kernel_.axes.empty() && tasks_.empty())
+        for (size_t d = 0; d < dims.size(); d++)
+            if (!dims[d].is(1)) kernel_.axes.push_back({dims[d], fold && (n.value >> d & 1)});
+    std::vector<int32_t> every, kept;
+    for (size_t a = 0; a < kernel_.axes.size(); a++) {
+        every.push_back(int32_t(a));
+        if (!kernel_.axes[a].reduced) kept.push_back(int32_t(a));
+    }
+    std::optional<Forms> forms = laid_over(dims, kernel_.axes, every, why.split);
+    if (!forms && !fold && kept.size() < every.size()) {
+        AxisSplit other;
+        forms = laid_over(dims, kernel_.axes, kept, other);
+        if (!forms && why.split.axis < 0) why.split = other;
+    }
+    if (!forms) return false;
+    why.split = {};
+    task.forms = task.operand_forms = *forms;
+    if (!fold) return true;
+    for (size_t d = 0; d < dims.size(); d++) {
+        const bool reduced = n.value >> d & 1;
+        if (reduced) task.forms[d] = Form();
+        for (const auto& [axis, c] : task.operand_forms[d].terms) {
+            bool& flag = kernel_.axes[size_t(axis)].reduced;
+            if (folds_ && flag != reduced) return false;
+            flag = reduced;
+        }
+    }
+    folds_++;
+    return true;
+}
+
+bool KernelBuilder::place(Task& task, Refusal& why)
+{
+    const Node& n = (*graph_)[task.node];
+    if (!lay(task, why)) return false;
+    placing_ = task.copy ? ~0u : task.node;
+    if (!is_fold(n.op) || task.copy) return pull(task.node, task.forms, task.value, why);
+    Value v{ValueKind::Fold};
+    v.op = n.op, v.type = n.dtype;
+    if (!pull(graph_->arg(task.node, 0), task.operand_forms, v.args[0], why)) return false;
+    task.value = add_value(std::move(v));
+    remember(task.node, intern(task.forms), task.value);
+    return true;
+}
+
+int32_t KernelBuilder::add(uint32_t node, bool copy, Refusal& why, const Allowed& allowed)
+{
+    if (tasks_.size() >= MAX_TASKS || (tasks_.size() && kernel_.accesses.size() > MAX_ACCESSES / 2)) return -1;
+    for (int tries = 0; tries < 8; tries++) {
+        Task task{node, {}, {}, -1, copy};
+        const Mark before = mark();
+        why = {};
+        const bool placed = place(task, why);
+        if (placed && !allowed(std::span(loaded_).subspan(before.loaded))) {
+            rollback(before);
+            return why = {}, -1;
+        }
+        if (placed) {
+            tasks_.push_back(std::move(task));
+            if (!copy) owned_.emplace(node, int32_t(tasks_.size()) - 1);
+            return int32_t(tasks_.size()) - 1;
+        }
+        const std::vector<KernelAxis> axes = kernel_.axes;
+        rollback(before);
+        if (tasks_.empty()) kernel_.axes = axes;
+        if (why.split.axis < 0 || !rebuild(why.split, why)) break;
+    }
+    if (tasks_.empty()) kernel_.axes.clear(), folds_ = 0;
+    why.split = {};
+    return -1;
+}
+
+// All tasks anew over an axis in two parts. On refusal the kernel is as it was.
+bool KernelBuilder::rebuild(const AxisSplit& split, Refusal& why)
+{
+    if (kernel_.axes.size() >= NG_MAX_NDIM) return false;
+    KernelBuilder next(*graph_, *stores_);
+    next.kernel_.axes = kernel_.axes;
+    apply(split, next.kernel_.axes);
+    next.destinations_ = destinations_, next.folds_ = folds_;
+    for (Task t : tasks_) {
+        apply(split, t.forms), apply(split, t.operand_forms);
+        const Node& n = (*graph_)[t.node];
+        next.placing_ = t.copy ? ~0u : t.node;
+        const bool fold = is_fold(n.op) && !t.copy;
+        Value v{ValueKind::Fold};
+        v.op = n.op, v.type = n.dtype;
+        if (!next.pull(fold ? graph_->arg(t.node, 0) : t.node, fold ? t.operand_forms : t.forms, fold ? v.args[0] : t.value, why)) return false;
+        if (fold) t.value = next.add_value(std::move(v)), next.remember(t.node, next.intern(t.forms), t.value);
+        if (!t.copy) next.owned_.emplace(t.node, int32_t(next.tasks_.size()));
+        next.tasks_.push_back(std::move(t));
+    }
+    *this = std::move(next);
+    return true;
+}
+
+// ---- the finished kernel ---------------------------------------------------------------------------
+
+void KernelBuilder::mark_rows()
+{
+    const bool folds = std::ranges::any_of(kernel_.axes, [](const KernelAxis& a) { return a.reduced; });
+    if (!folds) return;
+    const auto varies = [&](int32_t access) {
+        if (access < 0) return false;
+        for (size_t a = 0; a < kernel_.axes.size(); a++)
+            if (kernel_.axes[a].reduced && !kernel_.accesses[size_t(access)].strides[a].is(0)) return true;
+        return false;
+    };
+    for (Value& v : kernel_.values) {
+        v.row = v.kind == ValueKind::Fold || !varies(v.access);
+        if (v.kind != ValueKind::Fold)
+            for (const int32_t a : v.args) v.row = v.row && (a < 0 || kernel_.values[size_t(a)].row);
+    }
+}
+
+Kernel KernelBuilder::finish(std::vector<int32_t>& buffers)
+{
+    const auto local = [&](int32_t buffer) {
+        const auto at = std::ranges::find(buffers, buffer);
+        if (at != buffers.end()) return int32_t(at - buffers.begin());
+        buffers.push_back(buffer);
+        return int32_t(buffers.size()) - 1;
+    };
+    for (Value& v : kernel_.values)
+        if (v.buffer >= 0) v.buffer = local(v.buffer);
+    for (const Destination& d : destinations_) {
+        const Task& t = tasks_[d.task];
+        const int32_t access = add_access(access_of(d.view, t.forms, kernel_.axes.size()));
+        kernel_.stores.push_back({t.value, local(d.view.buffer), access, false});
+    }
+    mark_rows();
+    for (const Task& t : tasks_) {
+        const std::string name = name_near((*graph_)[t.node]);
+        if (!name.empty() && kernel_.name.find(name) == std::string::npos) kernel_.name += (kernel_.name.empty() ? "" : " ") + name;
+    }
+    return std::move(kernel_);
+}
+
+}  // namespace ng

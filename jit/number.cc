@@ -1,0 +1,121 @@
+// Conversions of single numbers, and the few operations that folding may do because every device agrees on them.
+#include "jit/number.h"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <span>
+
+namespace ng {
+namespace {
+
+int64_t wrapped(Dtype t, uint64_t v)
+{
+    const int unused = 64 - 8 * bytes_of(t);
+    if (info(t).kind == Kind::Int) return int64_t(v << unused) >> unused;
+    return int64_t(v << unused >> unused);
+}
+
+int64_t saturated(Dtype t, double v)
+{
+    if (v != v) return 0;
+    const int bits = 8 * bytes_of(t);
+    const bool is_int = info(t).kind == Kind::Int;
+    const double low = is_int ? -std::ldexp(1.0, bits - 1) : 0, beyond = std::ldexp(1.0, is_int ? bits - 1 : bits);
+    v = std::nearbyint(v);
+    if (v < low) v = low;
+    if (v >= beyond) return is_int ? int64_t((uint64_t(1) << (bits - 1)) - 1) : int64_t(bits == 64 ? ~uint64_t(0) : (uint64_t(1) << bits) - 1);
+    return is_int ? int64_t(v) : int64_t(uint64_t(v));
+}
+
+std::optional<Number> fold_float(Op op, Dtype t, double x, double y)
+{
+    switch (op) {
+    case Op::add: return Number(round_to(t, x + y));
+    case Op::sub: return Number(round_to(t, x - y));
+    case Op::mul: return Number(round_to(t, x * y));
+    case Op::div: return Number(round_to(t, x / y));
+    case Op::neg: return Number(-x);
+    case Op::abs: return Number(std::fabs(x));
+    case Op::sqrt: return Number(round_to(t, std::sqrt(x)));
+    default: return std::nullopt;
+    }
+}
+
+std::optional<Number> fold_integer(Op op, Dtype t, int64_t a, int64_t b)
+{
+    const auto x = uint64_t(a), y = uint64_t(b);
+    switch (op) {
+    case Op::add: return Number(wrapped(t, x + y));
+    case Op::sub: return Number(wrapped(t, x - y));
+    case Op::mul: return Number(wrapped(t, x * y));
+    case Op::neg: return Number(wrapped(t, 0 - x));
+    default: return std::nullopt;
+    }
+}
+
+}  // namespace
+
+Number Number::of_bits(Dtype t, int64_t bits)
+{
+    Number n;
+    n.type_ = t;
+    if (is_float(t)) n.real_ = std::bit_cast<double>(bits);
+    else n.integer_ = bits;
+    return n;
+}
+
+double Number::real() const
+{
+    if (is_float(type_)) return real_;
+    return info(type_).kind == Kind::Int ? double(integer_) : double(uint64_t(integer_));
+}
+
+int64_t Number::bits(Dtype t) const { return is_float(t) ? std::bit_cast<int64_t>(real_) : integer_; }
+
+Number Number::as(Dtype t) const
+{
+    Number n;
+    n.type_ = t;
+    if (is_float(t)) n.real_ = round_to(t, real());
+    else if (is_bool(t)) n.integer_ = is_float(type_) ? real_ != 0 : integer_ != 0;
+    else n.integer_ = is_float(type_) ? saturated(t, real_) : wrapped(t, uint64_t(integer_));
+    return n;
+}
+
+double round_to(Dtype t, double v)
+{
+    if (t == Dtype::f64 || v == 0 || !std::isfinite(v)) {
+        if (std::isinf(v) && t == Dtype::e4m3) return std::copysign(448.0, v);
+        if (std::isinf(v) && t == Dtype::e5m2) return std::copysign(57344.0, v);
+        return v;
+    }
+    if (t == Dtype::f32) return double(float(v));
+    const DtypeInfo& d = info(t);
+    const int bias = (1 << (d.exponent - 1)) - 1;
+    int exponent;
+    std::frexp(v, &exponent);                                  // v = m 2^exponent, 1/2 <= |m| < 1
+    const int unit = std::max(exponent - 1, 1 - bias) - d.mantissa;
+    const double r = std::ldexp(std::nearbyint(std::ldexp(v, -unit)), unit);
+    const double largest = t == Dtype::e4m3 ? 448.0 : std::ldexp(2.0 - std::ldexp(1.0, -d.mantissa), bias);
+    if (std::fabs(r) <= largest) return r;
+    return std::copysign(t == Dtype::f16 || t == Dtype::bf16 ? std::numeric_limits<double>::infinity() : largest, v);
+}
+
+std::optional<Number> fold_map(Op op, Dtype t, std::span<const Number> operands)
+{
+    if (operands.size() > 2) return std::nullopt;
+    const Number &x = operands[0], &y = operands[operands.size() - 1];
+    switch (op) {
+    case Op::less: return Number(int64_t(x.real() < y.real()));   // exact up to 2^53, and beyond that monotone
+    case Op::greater: return Number(int64_t(x.real() > y.real()));
+    case Op::equal: return Number(int64_t(x.real() == y.real()));
+    case Op::not_equal: return Number(int64_t(x.real() != y.real()));
+    default: break;
+    }
+    if (is_float(t)) return fold_float(op, t, x.real(), y.real());
+    if (is_bool(t)) return std::nullopt;
+    return fold_integer(op, t, x.integer(), y.integer());
+}
+
+}  // namespace ng

@@ -1,0 +1,192 @@
+// Drafts become steps: their order, and who may write over an argument that others still read.
+#include "jit/scheduler.h"
+
+#include <algorithm>
+#include <queue>
+
+namespace ng {
+namespace {
+
+template <class Visit>
+void each_read(const Step& s, Visit&& visit)
+{
+    if (s.kernel) {
+        for (const Value& v : s.kernel->values)
+            if (v.buffer >= 0) visit(s.buffers[size_t(v.buffer)]);
+    } else {
+        for (const View& v : s.in) visit(v.buffer);
+    }
+}
+
+template <class Visit>
+void each_write(const Step& s, Visit&& visit)
+{
+    if (!s.kernel) return visit(s.out.buffer);
+    for (const StoreTo& t : s.kernel->stores) visit(s.buffers[size_t(t.buffer)]);
+}
+
+bool reads_any(const Step& s, const std::set<int32_t>& buffers)
+{
+    bool any = false;
+    each_read(s, [&](int32_t b) { any = any || buffers.contains(b); });
+    return any;
+}
+bool writes(const Step& s, int32_t buffer)
+{
+    bool any = false;
+    each_write(s, [&](int32_t b) { any = any || b == buffer; });
+    return any;
+}
+
+// A kernel that reads only the very elements that it writes, each before it is written.
+bool reads_what_it_writes(Step& s, int32_t out, const std::set<int32_t>& sources)
+{
+    Kernel& k = *s.kernel;
+    StoreTo* store = nullptr;
+    for (StoreTo& t : k.stores) {
+        if (s.buffers[size_t(t.buffer)] != out) continue;
+        if (store) return false;
+        store = &t;
+    }
+    for (const Value& v : k.values) {
+        if (v.buffer < 0 || !sources.contains(s.buffers[size_t(v.buffer)])) continue;
+        if (v.kind != ValueKind::Load || !(k.accesses[size_t(v.access)] == k.accesses[size_t(store->access)])) return false;
+    }
+    store->late = true;
+    return true;
+}
+
+}  // namespace
+
+void Scheduler::finish_steps(Plan& plan)
+{
+    for (Draft& d : drafts_) {
+        Step s;
+        s.after.assign(d.after.begin(), d.after.end());
+        s.finishes = d.finishes, s.in_place = d.in_place;
+        if (d.kernel) {
+            s.kernel = std::make_shared<Kernel>(d.kernel->finish(s.buffers));
+            s.name = s.kernel->name;
+        } else {
+            s.in = std::move(d.in), s.out = std::move(d.out);
+            if (d.node != ~0u) s.node = NodeRef(&graph_[d.node]), s.name = name_of(s.node->op);
+        }
+        plan.steps.push_back(std::move(s));
+    }
+    for (size_t i = 0; i < plan.steps.size(); i++)
+        if (plan.steps[i].finishes)
+            for (size_t k = 0; k < plan.steps.size(); k++)
+                if (!plan.steps[k].finishes) plan.steps[i].after.push_back(int32_t(k));
+}
+
+std::set<int32_t> Scheduler::alias_buffers(size_t j) const
+{
+    std::set<int32_t> out;
+    const Target& t = targets_[j];
+    for (size_t b = 0; b < plan_.buffers.size(); b++) {
+        const Buffer& buffer = plan_.buffers[b];
+        if (buffer.place == Place::Arg && t.alias_param == buffer.index) out.insert(int32_t(b));
+        if (buffer.place != Place::Leaf) continue;
+        const void* tensor = leaf_tensor(*plan_.leaves[size_t(buffer.index)]).get();
+        if (std::ranges::find(t.alias_leaves, tensor) != t.alias_leaves.end()) out.insert(int32_t(b));
+    }
+    return out;
+}
+
+// Whoever reads the aliased memory comes before whoever writes the output, or reads and writes point by point.
+bool Scheduler::guard_one(Plan& plan, size_t j)
+{
+    const std::set<int32_t> sources = alias_buffers(j);
+    const int32_t out = outs_[j].buffer;
+    std::vector<int32_t> readers, writers;
+    for (size_t i = 0; i < plan.steps.size(); i++) {
+        Step& s = plan.steps[i];
+        const bool r = reads_any(s, sources), w = writes(s, out);
+        if (w) writers.push_back(int32_t(i));
+        if (r && !w) readers.push_back(int32_t(i));
+        if (!r || !w) continue;
+        if (s.kernel) {
+            if (!reads_what_it_writes(s, out, sources)) return false;
+        } else if (!s.node || s.node->op != Op::put || sources.contains(s.in[1].buffer) || sources.contains(s.in[2].buffer)) {
+            return false;
+        }
+    }
+    for (const int32_t w : writers)
+        for (const int32_t r : readers) plan.steps[size_t(w)].after.push_back(r);
+    std::vector<int32_t> sequence;
+    return order(plan, sequence);
+}
+
+bool Scheduler::guard_aliases(Plan& plan, std::vector<bool>& denied)
+{
+    plan.direct = direct_;
+    for (size_t j = 0; j < targets_.size(); j++) {
+        if (!direct_[j]) continue;
+        const Port& out = plan.outs[j];
+        const Target& t = targets_[j];
+        bool fits = true;                                          // the argument's very layout
+        for (const Port& a : plan.args)
+            if (a.index == t.alias_param) fits = a.dtype == out.dtype && a.dims == out.dims && a.strides == out.strides && !a.any;
+        if (fits && guard_one(plan, j)) continue;
+        denied[j] = true;
+        return false;
+    }
+    return true;
+}
+
+// Steps in an order that keeps every edge, the first made first; false where the edges form a circle.
+bool Scheduler::order(Plan& plan, std::vector<int32_t>& sequence) const
+{
+    const size_t count = plan.steps.size();
+    std::vector<std::vector<int32_t>> next(count);
+    std::vector<int32_t> waits(count, 0);
+    for (size_t i = 0; i < count; i++)
+        for (const int32_t a : plan.steps[i].after) next[size_t(a)].push_back(int32_t(i)), waits[i]++;
+    std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>> ready;
+    for (size_t i = 0; i < count; i++)
+        if (!waits[i]) ready.push(int32_t(i));
+    while (!ready.empty()) {
+        const int32_t i = ready.top();
+        ready.pop();
+        sequence.push_back(i);
+        for (const int32_t n : next[size_t(i)])
+            if (--waits[size_t(n)] == 0) ready.push(n);
+    }
+    return sequence.size() == count;
+}
+
+void Scheduler::arrange(Plan& plan)
+{
+    std::vector<int32_t> sequence;
+    if (!order(plan, sequence)) throw Error(NG_E_BUG, "the steps of a schedule wait for each other");
+    std::vector<Step> steps;
+    for (const int32_t i : sequence) {
+        Step& s = plan.steps[size_t(i)];
+        if (s.kernel && s.kernel->stores.empty()) continue;
+        s.after.clear();
+        steps.push_back(std::move(s));
+    }
+    plan.steps = std::move(steps);
+    for (size_t i = 0; i < plan.steps.size(); i++) {
+        const auto use = [&](int32_t b) {
+            Buffer& buffer = plan.buffers[size_t(b)];
+            if (buffer.first < 0) buffer.first = int32_t(i);
+            buffer.last = int32_t(i);
+        };
+        each_read(plan.steps[i], use);
+        each_write(plan.steps[i], use);
+    }
+}
+
+Plan schedule(std::span<const NodeRef> roots, std::span<const Target> targets, int32_t lengths)
+{
+    Graph g(roots.size() * 4 + 64);
+    std::vector<NodeRef> tops;
+    for (size_t j = 0; j < roots.size(); j++) tops.push_back(build::broadcast(g, roots[j], targets[j].layout.dims));
+    std::vector<bool> denied(roots.size(), false);
+    Plan plan;
+    while (!Scheduler(tops, targets, lengths, denied).run(plan, denied)) {}
+    return plan;
+}
+
+}  // namespace ng

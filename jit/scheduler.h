@@ -1,0 +1,74 @@
+// The scheduler at work: which nodes become steps, which kernels they join, where their elements go.
+#pragma once
+#include "jit/lower.h"
+#include "jit/plan.h"
+
+#include <memory>
+#include <set>
+
+namespace ng {
+
+class Scheduler {
+  public:
+    // denied: outputs that must not be written in place of what they alias.
+    Scheduler(std::span<const NodeRef> roots, std::span<const Target> targets, int32_t lengths, const std::vector<bool>& denied);
+    // False: some output cannot be written in place after all; `denied` says which, and all begins anew.
+    bool run(Plan& plan, std::vector<bool>& denied);
+
+  private:
+    struct Draft {                       // a step in the making
+        std::unique_ptr<KernelBuilder> kernel;
+        uint32_t node = ~0u;             // of a call
+        std::vector<View> in;
+        View     out;
+        bool     in_place = false, finishes = false;
+        std::set<int32_t> after;
+        int32_t  level = 0, dependents = 0;
+        size_t   committed = 0;          // of kernel->loaded()
+    };
+    struct Placed { int32_t draft = -1, task = -1; };
+
+    // scheduler.cc
+    void collect_ports();
+    void collect_checks();
+    void mark_tasks();
+    void aim_outputs();                  // calls that are outputs write there themselves
+    void aim(uint32_t node, View view);
+    void visit(uint32_t node);
+    void emit_concat(uint32_t node);
+    void emit_put(uint32_t node);
+    void emit_call(uint32_t node);
+    void emit_output(size_t j);
+    // placing.cc
+    Placed place(uint32_t node, bool copy);
+    bool   try_place(uint32_t node, bool copy, Placed& placed, uint32_t& missing);
+    bool   join(int32_t draft, uint32_t node, bool copy, Placed& placed);
+    bool   may_join(const Draft& d, uint32_t node, bool copy) const;
+    bool   may_read(int32_t draft, std::span<const uint32_t> nodes);
+    void   commit(int32_t draft);
+    void   depend(int32_t draft, int32_t on);
+    void   require(uint32_t node);       // its elements lie in memory, at least as a view
+    bool   try_materialise(uint32_t node, uint32_t& missing);
+    void   write(uint32_t node, const View& to);     // whatever computes it, its elements go there
+    View   operand(int32_t draft, uint32_t node);
+    uint32_t under_marks(uint32_t node) const;
+    // ordering.cc
+    void finish_steps(Plan& plan);
+    bool guard_aliases(Plan& plan, std::vector<bool>& denied);
+    std::set<int32_t> alias_buffers(size_t j) const;
+    bool guard_one(Plan& plan, size_t j);
+    bool order(Plan& plan, std::vector<int32_t>& sequence) const;
+    void arrange(Plan& plan);
+
+    Snapshot             graph_;
+    std::span<const Target> targets_;
+    std::vector<bool>    direct_;
+    Plan                 plan_;
+    Stores               stores_;
+    std::vector<Draft>   drafts_;
+    std::vector<bool>    is_task_;
+    std::unordered_map<uint32_t, View> aimed_;       // calls whose results go to a given place
+    std::vector<View>    outs_;
+};
+
+}  // namespace ng

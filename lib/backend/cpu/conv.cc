@@ -1,0 +1,210 @@
+// Convolution and its two derivatives as products of matrices that are never laid out: packing reads them through the window.
+#include "lib/backend/cpu/gemm.h"
+#include "lib/backend/cpu/number_codes.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace ng::cpu {
+namespace {
+
+// Axis 0 of x and y is the image, 1 the channel; of w the output channel and the input channel of its group.
+constexpr int SPATIAL = 2;
+
+// Whether the elements of one position are consecutive over images (CHWN): then the image is the fastest axis.
+bool is_image_last(const Operand& x) { return x.strides[0] == 1 && x.dims[0] > 1; }
+
+void add_positions(Side& side, const Axis& image, const Axis* spatial, int count, bool image_last)
+{
+    if (!image_last) side.add(image);
+    for (int d = 0; d < count; d++) side.add(spatial[d]);
+    if (image_last) side.add(image);
+}
+
+Matrix matrix_of(const Operand& x)
+{
+    Matrix m = {};
+    m.data = static_cast<const char*>(x.data), m.type = x.type;
+    return m;
+}
+
+template <Format F>
+uint64_t narrow_bits(double value) { return encode<F>(round_to<F>(to_odd(value))); }
+
+// The bits of a value rounded to a type.
+uint64_t fill_bits(Dtype type, double value)
+{
+    switch (type) {
+    case Dtype::bool_: return value != 0;
+    case Dtype::i8: return uint8_t(to_integer<int8_t>(value));
+    case Dtype::i16: return uint16_t(to_integer<int16_t>(value));
+    case Dtype::i32: return uint32_t(to_integer<int32_t>(value));
+    case Dtype::i64: return uint64_t(to_integer<int64_t>(value));
+    case Dtype::u8: return to_integer<uint8_t>(value);
+    case Dtype::u16: return to_integer<uint16_t>(value);
+    case Dtype::u32: return to_integer<uint32_t>(value);
+    case Dtype::u64: return to_integer<uint64_t>(value);
+    case Dtype::f32: return bits_of(float(value));
+    case Dtype::f64: return bits_of(value);
+    case Dtype::f16: return narrow_bits<F16>(value);
+    case Dtype::bf16: return narrow_bits<BF16>(value);
+    case Dtype::e4m3: return narrow_bits<E4M3>(value);
+    default: return narrow_bits<E5M2>(value);
+    }
+}
+
+// x as seen through the window: both sides get its spatial axes, one moved by positions of y, the other by taps of w.
+struct Through {
+    Axis position[WINDOW_AXES], tap[WINDOW_AXES];
+};
+
+Through through(Matrix& m, const Operand& x, const Operand& y, const Operand& w, const ConvWindow& window)
+{
+    Through t;
+    m.bounds = window.spatial, m.fill = fill_bits(x.type, window.pad_value);
+    for (int d = 0; d < window.spatial; d++) {
+        const int64_t step = x.strides[SPATIAL + d], stride = window.stride[d], dilate = window.dilate[d];
+        t.position[d] = {y.dims[SPATIAL + d], step * stride, stride, d, SPATIAL + d};
+        t.tap[d] = {w.dims[SPATIAL + d], step * dilate, dilate, d, SPATIAL + d};
+        m.start[d] = -window.pad_lo[d], m.limit[d] = x.dims[SPATIAL + d];
+        m.data -= window.pad_lo[d] * step * bytes_of(x.type);
+    }
+    return t;
+}
+
+Axis plain(const Operand& x, int axis) { return {x.dims[axis], x.strides[axis], 0, -1, axis}; }
+Axis part(const Operand& x, int axis, int64_t groups) { return {x.dims[axis] / groups, x.strides[axis], 0, -1, axis}; }
+
+// One residue of dx's positions modulo the stride: there the derivative is itself a convolution of dy with some of the taps,
+//   tap = tap_first + tap_step * i, position = residue + stride * q, read from dy at start + q - advance * i
+struct Residue {
+    int64_t residue, positions, start, taps, tap_first, tap_step, advance;
+};
+
+Residue residue_of(int64_t residue, int64_t extent, int64_t taps, const ConvWindow& window, int d)
+{
+    const int64_t stride = window.stride[d], dilate = window.dilate[d], shared = std::gcd(stride, dilate);
+    Residue       r = {residue, residue < extent ? (extent - residue + stride - 1) / stride : 0, 0, 0, 0, stride / shared, dilate / shared};
+    const int64_t at = residue + window.pad_lo[d];
+    for (int64_t tap = 0; tap < std::min(taps, r.tap_step); tap++)
+        if ((at - tap * dilate) % stride == 0) {
+            r.tap_first = tap, r.taps = (taps - tap + r.tap_step - 1) / r.tap_step, r.start = (at - tap * dilate) / stride;
+            break;
+        }
+    return r;
+}
+
+struct Gradient {
+    const Operand &   w, &dy, &dx;
+    const ConvWindow& window;
+};
+
+void dx_of_residues(const Gradient& g, const Residue* residues, const Workplace& place)
+{
+    const ConvWindow& window = g.window;
+    Product           p;
+    p.a = matrix_of(g.w), p.b = matrix_of(g.dy), p.epilogue = nullptr;
+    p.c = {static_cast<char*>(g.dx.data), g.dx.type, SPATIAL + window.spatial, {}, {}};
+    p.b.bounds = window.spatial;
+    Axis positions[WINDOW_AXES], results[WINDOW_AXES];
+    for (int d = 0; d < window.spatial; d++) {
+        const Residue& r = residues[d];
+        const int64_t  w_step = g.w.strides[SPATIAL + d], dy_step = g.dy.strides[SPATIAL + d], dx_step = g.dx.strides[SPATIAL + d];
+        p.a.depth.add({r.taps, w_step * r.tap_step, 0, -1, 0});
+        p.b.depth.add({r.taps, -dy_step * r.advance, -r.advance, d, 0});
+        p.b.start[d] = r.start, p.b.limit[d] = g.dy.dims[SPATIAL + d];
+        positions[d] = {r.positions, dy_step, 1, d, SPATIAL + d};
+        results[d] = {r.positions, dx_step * window.stride[d], 0, -1, SPATIAL + d};
+        p.a.data += r.tap_first * w_step * bytes_of(g.w.type);
+        p.b.data += r.start * dy_step * bytes_of(g.dy.type);
+        p.c.data += r.residue * dx_step * bytes_of(g.dx.type);
+    }
+    p.a.lines.add(plain(g.w, 1)), p.a.depth.add(part(g.w, 0, window.groups));
+    p.b.depth.add(part(g.dy, 1, window.groups));
+    const bool image_last = is_image_last(g.dy);
+    add_positions(p.b.lines, plain(g.dy, 0), positions, window.spatial, image_last);
+    p.c.rows.add(part(g.dx, 1, window.groups));
+    add_positions(p.c.columns, plain(g.dx, 0), results, window.spatial, image_last);
+    const int64_t outputs = g.dy.dims[1] / window.groups, inputs = g.dx.dims[1] / window.groups;
+    p.batch_rank = 1;
+    p.batch[0] = {window.groups, outputs * g.w.strides[0], outputs * g.dy.strides[1], inputs * g.dx.strides[1], 1, inputs};
+    run_product(p, place);
+}
+
+}  // namespace
+
+uint64_t conv_workspace(const ProductTable& table, const Operand& x, const Operand& w, const Operand& y, const ConvWindow& window, uint32_t workers)
+{
+    int64_t taps = 1, inputs = x.dims[0], outputs = y.dims[0];
+    for (int d = 0; d < window.spatial; d++)
+        taps *= w.dims[SPATIAL + d], inputs *= x.dims[SPATIAL + d], outputs *= y.dims[SPATIAL + d];
+    const int64_t c = w.dims[1], k = w.dims[0] / window.groups;
+    // Which of the three is asked for shows in no operand: room for each.
+    const uint64_t forward = product_workspace(table, packed_for(x.type, w.type, y.type), k, outputs, c * taps, workers);
+    const uint64_t data = product_workspace(table, packed_for(w.type, y.type, x.type), c, inputs, k * taps, workers);
+    const uint64_t filter = product_workspace(table, packed_for(x.type, y.type, w.type), k, c * taps, outputs, workers);
+    return std::max({forward, data, filter});
+}
+
+void conv(const Operand& x, const Operand& w, const Operand& y, const ConvWindow& window, const Epilogue* epilogue, const Workplace& place)
+{
+    Product p;
+    p.a = matrix_of(w), p.b = matrix_of(x), p.epilogue = epilogue;
+    p.c = {static_cast<char*>(y.data), y.type, SPATIAL + window.spatial, {}, {}};
+    const Through seen = through(p.b, x, y, w, window);
+    Axis          results[WINDOW_AXES];
+    for (int d = 0; d < window.spatial; d++) {
+        p.a.depth.add(plain(w, SPATIAL + d)), p.b.depth.add(seen.tap[d]);
+        results[d] = plain(y, SPATIAL + d);
+    }
+    p.a.lines.add(part(w, 0, window.groups)), p.a.depth.add(plain(w, 1));
+    p.b.depth.add(part(x, 1, window.groups));
+    const bool image_last = is_image_last(x);
+    add_positions(p.b.lines, plain(x, 0), seen.position, window.spatial, image_last);
+    p.c.rows.add(part(y, 1, window.groups));
+    add_positions(p.c.columns, plain(y, 0), results, window.spatial, image_last);
+    const int64_t inputs = x.dims[1] / window.groups, outputs = y.dims[1] / window.groups;
+    p.batch_rank = 1;
+    p.batch[0] = {window.groups, outputs * w.strides[0], inputs * x.strides[1], outputs * y.strides[1], 1, outputs};
+    run_product(p, place);
+}
+
+void conv_dx(const Operand& w, const Operand& dy, const Operand& dx, const ConvWindow& window, const Workplace& place)
+{
+    const Gradient gradient = {w, dy, dx, window};
+    int64_t        residues = 1;
+    for (int d = 0; d < window.spatial; d++) residues *= window.stride[d];
+    for (int64_t n = 0; n < residues; n++) {
+        Residue each[WINDOW_AXES];
+        int64_t rest = n;
+        for (int d = 0; d < window.spatial; d++) {
+            each[d] = residue_of(rest % window.stride[d], dx.dims[SPATIAL + d], w.dims[SPATIAL + d], window, d);
+            rest /= window.stride[d];
+        }
+        dx_of_residues(gradient, each, place);
+    }
+}
+
+void conv_dw(const Operand& x, const Operand& dy, const Operand& dw, const ConvWindow& window, const Workplace& place)
+{
+    Product p;
+    p.a = matrix_of(dy), p.b = matrix_of(x), p.epilogue = nullptr;
+    p.c = {static_cast<char*>(dw.data), dw.type, SPATIAL + window.spatial, {}, {}};
+    const Through seen = through(p.b, x, dy, dw, window);
+    p.a.lines.add(part(dy, 1, window.groups)), p.c.rows.add(part(dw, 0, window.groups));
+    p.a.depth.add(plain(dy, 0)), p.b.depth.add(plain(x, 0));
+    const bool channel_last = x.strides[1] == 1;      // lines of x that are consecutive pack fastest
+    const Axis channel = part(x, 1, window.groups), result = plain(dw, 1);
+    if (!channel_last) p.b.lines.add(channel), p.c.columns.add(result);
+    for (int d = 0; d < window.spatial; d++) {
+        p.a.depth.add(plain(dy, SPATIAL + d)), p.b.depth.add(seen.position[d]);
+        p.b.lines.add(seen.tap[d]), p.c.columns.add(plain(dw, SPATIAL + d));
+    }
+    if (channel_last) p.b.lines.add(channel), p.c.columns.add(result);
+    const int64_t inputs = x.dims[1] / window.groups, outputs = dy.dims[1] / window.groups;
+    p.batch_rank = 1;
+    p.batch[0] = {window.groups, outputs * dy.strides[1], inputs * x.strides[1], outputs * dw.strides[0], 0, outputs};
+    run_product(p, place);
+}
+
+}  // namespace ng::cpu

@@ -1,0 +1,207 @@
+// Runs a plan on the CPU: fused kernels by the interpreter, calls by the products and the indexed steps.
+#include "lib/executor.h"
+
+#include "lib/backend/cpu/fused.h"
+#include "lib/backend/cpu/indexed.h"
+
+#include <algorithm>
+
+namespace ng::cpu {
+namespace {
+
+constexpr int MAX_OPERANDS = 3;
+
+// Dims, strides and offset of a view in numbers; those that no variable is in are computed once.
+class Placed {
+  public:
+    explicit Placed(View view) : view_(std::move(view)) {}
+    int   rank() const { return int(view_.dims.size()); }
+    Dtype type() const { return view_.dtype; }
+
+    struct Numbers {
+        int64_t dims[NG_MAX_NDIM], strides[NG_MAX_NDIM];
+        char*   data;
+    };
+    Operand at(const ExecutorRun& run, int32_t variables, Numbers& n) const
+    {
+        char* const base = run.buffers[view_.buffer];
+        evaluate({run.variables, size_t(variables)}, n);
+        n.data = base ? base + view_.offset.value({run.variables, size_t(variables)}) * bytes_of(view_.dtype) : nullptr;
+        return {n.data, view_.dtype, n.dims, n.strides};
+    }
+    void evaluate(std::span<const int64_t> variables, Numbers& n) const
+    {
+        for (size_t i = 0; i < view_.dims.size(); i++) n.dims[i] = view_.dims[i].value(variables), n.strides[i] = view_.strides[i].value(variables);
+    }
+
+  private:
+    View view_;
+};
+
+ConvWindow window_of(const ConvShape& s, int spatial)
+{
+    ConvWindow w{};
+    w.spatial = spatial, w.groups = s.groups, w.pad_value = s.pad_value;
+    for (size_t i = 0; i < 3; i++) w.stride[i] = s.stride[i], w.dilate[i] = s.dilate[i], w.pad_lo[i] = s.pad_lo[i];
+    return w;
+}
+
+PoolWindow window_of(const PoolShape& s, int spatial)
+{
+    PoolWindow w{};
+    w.kind = ng_pool_kind(s.kind), w.flags = uint32_t(s.flags), w.spatial = spatial;
+    for (size_t i = 0; i < 3; i++)
+        w.window[i] = s.window[i], w.stride[i] = s.stride[i], w.dilate[i] = s.dilate[i], w.pad_lo[i] = s.pad_lo[i], w.pad_hi[i] = s.pad_hi[i];
+    w.channel_window = s.channel_window, w.channel_stride = s.channel_stride, w.channel_pad = s.channel_pad;
+    return w;
+}
+
+// A step that is not fused, ready to run.
+struct Call {
+    NodeRef             node;        // null: a copy
+    std::vector<Placed> in;
+    Placed              out;
+    bool                in_place = false;
+};
+
+struct Work {
+    std::unique_ptr<FusedKernel> fused;
+    std::vector<int32_t>         buffers;      // of the fused kernel
+    std::vector<int32_t>         stored;       // places in `buffers` that it writes
+    std::unique_ptr<Call>        call;
+};
+
+class CpuExecutor final : public Executor {
+  public:
+    CpuExecutor(const Plan& plan, const char* level);
+    uint64_t scratch_bytes(std::span<const int64_t> variables, uint32_t workers) const override;
+    void     run(const ExecutorRun& run, const Parallel& parallel) const noexcept override;
+
+  private:
+    uint64_t call_scratch(const Call& c, std::span<const int64_t> variables, uint32_t workers) const;
+    void     run_fused(const Work& w, const ExecutorRun& run, char** local, const Parallel& parallel) const noexcept;
+    void     run_call(const Call& c, const ExecutorRun& run, const Parallel& parallel) const;
+    void     run_product(const Call& c, const Operand* x, const Operand& y, const Workplace& place) const;
+
+    const IsaTable&     isa_;
+    const ProductTable& products_;
+    std::vector<Work>   works_;
+    size_t              most_buffers_ = 0;
+    int32_t             variables_;
+};
+
+CpuExecutor::CpuExecutor(const Plan& plan, const char* level) : isa_(*isa_table(level)), products_(*product_table(level)), variables_(plan.lengths + plan.hidden)
+{
+    for (const Step& s : plan.steps) {
+        Work w;
+        if (s.kernel) {
+            w.fused = std::make_unique<FusedKernel>(*s.kernel, isa_);
+            w.buffers = s.buffers;
+            for (const StoreTo& t : s.kernel->stores) w.stored.push_back(t.buffer);
+            most_buffers_ = std::max(most_buffers_, s.buffers.size());
+        } else {
+            w.call = std::make_unique<Call>(Call{s.node, {}, Placed(s.out), s.in_place});
+            for (const View& v : s.in) w.call->in.emplace_back(v);
+        }
+        works_.push_back(std::move(w));
+    }
+}
+
+// The fused kernel's buffers by its own numbers come first in the scratch.
+uint64_t table_bytes(size_t buffers) { return (buffers * sizeof(char*) + 63) / 64 * 64; }
+
+uint64_t CpuExecutor::scratch_bytes(std::span<const int64_t> variables, uint32_t workers) const
+{
+    uint64_t most = 0;
+    for (const Work& w : works_) most = std::max(most, w.fused ? w.fused->workspace_bytes(variables, workers) : call_scratch(*w.call, variables, workers));
+    return table_bytes(most_buffers_) + most;
+}
+
+uint64_t CpuExecutor::call_scratch(const Call& c, std::span<const int64_t> variables, uint32_t workers) const
+{
+    if (!c.node) return 0;
+    std::vector<Placed::Numbers> n(c.in.size() + 1);
+    for (size_t i = 0; i < c.in.size(); i++) c.in[i].evaluate(variables, n[i]);
+    c.out.evaluate(variables, n.back());
+    const auto operand = [&](size_t i) { return Operand{nullptr, c.in[i].type(), n[i].dims, n[i].strides}; };
+    const Operand y{nullptr, c.out.type(), n.back().dims, n.back().strides};
+    const int rank = c.out.rank();
+    switch (c.node->op) {
+    case Op::matmul: {
+        int64_t batch = 1;
+        for (int i = 0; i < rank - 2; i++) batch *= y.dims[i];
+        return matmul_workspace(products_, {batch, y.dims[rank - 2], y.dims[rank - 1], n[0].dims[rank - 1], c.in[0].type(), c.in[1].type(), y.type}, workers);
+    }
+    case Op::conv: return conv_workspace(products_, operand(0), operand(1), y, window_of(conv_shape(*c.node), rank - 2), workers);
+    case Op::conv_dx: return conv_workspace(products_, y, operand(0), operand(1), window_of(conv_shape(*c.node), rank - 2), workers);
+    case Op::conv_dw: return conv_workspace(products_, operand(0), y, operand(1), window_of(conv_shape(*c.node), rank - 2), workers);
+    case Op::pool: case Op::pool_dx: return pool_workspace(products_, window_of(pool_shape(*c.node), rank - 2), workers);
+    case Op::argsort: return argsort_workspace(y.dims, int(c.node->value), workers);
+    default: return 0;
+    }
+}
+
+void CpuExecutor::run(const ExecutorRun& run, const Parallel& parallel) const noexcept
+{
+    auto** const local = static_cast<char**>(run.scratch);
+    for (const Work& w : works_) {
+        if (w.fused) run_fused(w, run, local, parallel);
+        else run_call(*w.call, run, parallel);
+    }
+}
+
+void CpuExecutor::run_fused(const Work& w, const ExecutorRun& run, char** local, const Parallel& parallel) const noexcept
+{
+    for (size_t i = 0; i < w.buffers.size(); i++) local[i] = run.buffers[w.buffers[i]];
+    const bool wanted = std::ranges::any_of(w.stored, [&](int32_t b) { return local[b] != nullptr; });
+    if (!wanted) return;
+    w.fused->run({run.variables, local, run.scalars, static_cast<char*>(run.scratch) + table_bytes(most_buffers_)}, parallel);
+}
+
+void CpuExecutor::run_call(const Call& c, const ExecutorRun& run, const Parallel& parallel) const
+{
+    Placed::Numbers n[MAX_OPERANDS], to;
+    Operand x[MAX_OPERANDS];
+    for (size_t i = 0; i < c.in.size(); i++) x[i] = c.in[i].at(run, variables_, n[i]);
+    const Operand y = c.out.at(run, variables_, to);
+    const int rank = c.out.rank();
+    if (!y.data) return;                                           // not wanted
+    if (!c.node) return copy(x[0], y, rank, parallel);
+    char* const scratch = static_cast<char*>(run.scratch) + table_bytes(most_buffers_);
+    const IndexPlace place{isa_, scratch, parallel};
+    const int axis = int(c.node->value);
+    switch (c.node->op) {
+    case Op::put:
+        if (x[0].data != y.data) copy(x[0], y, rank, parallel);
+        return put(y, x[1], x[2], {rank, axis, c.in[1].rank()}, Folding(c.node->int_at(0)), place);
+    case Op::scan: return scan(x[0], y, rank, axis, Folding(c.node->int_at(0)), uint32_t(c.node->int_at(1)), place);
+    case Op::segment: return segment(x[0], x[1], y, rank, Folding(c.node->int_at(0)), place);
+    case Op::argsort: return argsort(x[0], y, rank, axis, uint32_t(c.node->int_at(0)), place);
+    default: return run_product(c, x, y, {products_, scratch, parallel});
+    }
+}
+
+void CpuExecutor::run_product(const Call& c, const Operand* x, const Operand& y, const Workplace& place) const
+{
+    const Node& n = *c.node;
+    const int rank = c.out.rank(), spatial = rank - 2;
+    switch (n.op) {
+    case Op::matmul: return matmul(x[0], x[1], y, rank, nullptr, place);
+    case Op::conv: return conv(x[0], x[1], y, window_of(conv_shape(n), spatial), nullptr, place);
+    case Op::conv_dx: return conv_dx(x[0], x[1], y, window_of(conv_shape(n), spatial), place);
+    case Op::conv_dw: return conv_dw(x[0], x[1], y, window_of(conv_shape(n), spatial), place);
+    case Op::pool:
+        if (c.in.size() > 1) return pool_pick(x[0], x[1], y, window_of(pool_shape(n), spatial), place);
+        return pool(x[0], y, window_of(pool_shape(n), spatial), place);
+    default: return pool_dx(x[0], x[1], y, window_of(pool_shape(n), spatial), place);
+    }
+}
+
+}  // namespace
+}  // namespace ng::cpu
+
+namespace ng {
+
+std::unique_ptr<Executor> make_cpu_executor(const Plan& plan, const char* level) { return std::make_unique<cpu::CpuExecutor>(plan, level); }
+
+}  // namespace ng

@@ -1,0 +1,131 @@
+// Reductions of blocks: into one accumulator through lanes that are the same on every instruction set, or element by element.
+#pragma once
+#include "lib/backend/cpu/isa.h"
+#include "lib/backend/cpu/math_core.h"
+
+#include <limits>
+
+namespace ng::cpu {
+namespace {
+
+template <class T> constexpr T LOWEST_OF = IS_FLOAT<T> ? T(-__builtin_inf()) : std::numeric_limits<T>::lowest();
+template <class T> constexpr T HIGHEST_OF = IS_FLOAT<T> ? T(__builtin_inf()) : std::numeric_limits<T>::max();
+
+#define K(v) (T(v))
+#define LOWEST (LOWEST_OF<T>)
+#define HIGHEST (HIGHEST_OF<T>)
+#define NODE(...)
+#define MAP(...)
+#define FOLD(name, domain_, start_, combine_, ...)                        \
+    struct Fold_##name {                                                  \
+        static constexpr Op     op = Op::name;                            \
+        static constexpr Domain domain = Domain::domain_;                 \
+        template <class T> static constexpr T start() { return start_; }  \
+        template <class T> static INLINE T combine(T x, T y) { return T(combine_); } \
+    };
+#define STAT(...)
+#define NORM(...)
+#include "jit/ops.def"
+#undef NODE
+#undef MAP
+#undef FOLD
+#undef STAT
+#undef NORM
+#undef HIGHEST
+#undef LOWEST
+#undef K
+
+// Element i goes to lane i mod LANES, the lanes meet as a tree: the same sums on every instruction set.
+constexpr int LANES = 32;
+
+template <class Fold, class A>
+INLINE A meet(A* lane)
+{
+    for (int half = LANES / 2; half >= 1; half /= 2)
+        for (int j = 0; j < half; j++) lane[j] = Fold::combine(lane[j], lane[j + half]);
+    return lane[0];
+}
+template <class Fold, class A, class T>
+INLINE A fold_block(const T* x, int64_t count)
+{
+    alignas(64) A lane[LANES];
+    for (int j = 0; j < LANES; j++) lane[j] = Fold::template start<A>();
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES) {
+        ELEMENTWISE
+        for (int j = 0; j < LANES; j++) lane[j] = Fold::combine(lane[j], A(x[i + j]));
+    }
+    for (int j = 0; i < count; i++, j++) lane[j] = Fold::combine(lane[j], A(x[i]));
+    return meet<Fold>(lane);
+}
+template <class Fold, class A, class T>
+void fold_along(void* accumulator, const void* x, int64_t count)
+{
+    A* a = static_cast<A*>(accumulator);
+    *a = Fold::combine(*a, fold_block<Fold, A>(static_cast<const T*>(x), count));
+}
+template <class Fold, class A, class T>
+void fold_across(void* accumulators, const void* x_, int64_t count)
+{
+    A*       a = static_cast<A*>(accumulators);
+    const T* x = static_cast<const T*>(x_);
+    ELEMENTWISE
+    for (int64_t i = 0; i < count; i++) a[i] = Fold::combine(a[i], A(x[i]));
+}
+
+template <class Fold, class T>
+INLINE bool is_better(T x, T than)
+{
+    const bool beats = Fold::op == Op::argmin ? x < than : x > than;
+    return beats || (x != x && than == than);
+}
+template <class T> INLINE bool is_tie(T x, T y) { return x == y || (x != x && y != y); }
+
+// The best of the block first, then where it is: the second pass runs only where the block has something better.
+template <class Fold, class T>
+void arg_along(void* best_, int64_t* at, const void* x_, int64_t first, int64_t step, int64_t count)
+{
+    T*       best = static_cast<T*>(best_);
+    const T* x = static_cast<const T*>(x_);
+    if (count <= 0) return;
+    const T    block = fold_block<Fold, T>(x, count);
+    const bool is_tied = *at >= 0 && is_tie(block, *best);
+    if (*at >= 0 && !is_better<Fold>(block, *best) && !is_tied) return;
+    int64_t i = 0;
+    while (!is_tie(x[i], block)) i++;
+    if (is_tied && *at <= first + i * step) return;
+    *best = block;
+    *at = first + i * step;
+}
+template <class Fold, class T>
+void arg_across(void* best_, int64_t* at, const void* x_, int64_t position, int64_t count)
+{
+    T*       best = static_cast<T*>(best_);
+    const T* x = static_cast<const T*>(x_);
+    ELEMENTWISE
+    for (int64_t i = 0; i < count; i++) {
+        const bool wins = at[i] < 0 || is_better<Fold>(x[i], best[i]) || (is_tie(x[i], best[i]) && position < at[i]);
+        best[i] = wins ? x[i] : best[i];
+        at[i] = wins ? position : at[i];
+    }
+}
+
+// Sums and products wrap alike for signed and unsigned integers; the least and the greatest do not.
+template <class Fold, class T>
+constexpr FoldLoops fold_loops()
+{
+    constexpr bool is_arg = Fold::op == Op::argmin || Fold::op == Op::argmax;
+    constexpr bool is_sum = Fold::op == Op::sum || Fold::op == Op::prod;
+    if constexpr (is_arg) {
+        return {nullptr, nullptr, nullptr, arg_along<Fold, T>, arg_across<Fold, T>};
+    } else if constexpr (is_sum && std::is_same_v<T, float>) {
+        return {fold_along<Fold, double, float>, fold_across<Fold, double, float>, fold_across<Fold, double, double>, nullptr, nullptr};
+    } else if constexpr (is_sum && std::is_signed_v<T> && IS_INTEGER<T>) {
+        return fold_loops<Fold, std::make_unsigned_t<T>>();
+    } else {
+        return {fold_along<Fold, T, T>, fold_across<Fold, T, T>, fold_across<Fold, T, T>, nullptr, nullptr};
+    }
+}
+
+}  // namespace
+}  // namespace ng::cpu

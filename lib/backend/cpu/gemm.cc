@@ -1,0 +1,312 @@
+// The packed GEMM: divides a product among workers, packs blocks of its operands, and runs tiles over them.
+#include "lib/backend/cpu/gemm.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ng::cpu {
+namespace {
+
+constexpr int64_t STRIP_BYTES = 64 << 10;   // of the result between two calls of an epilogue: it should still be in L2
+
+int64_t rounded(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+uint64_t aligned(int64_t bytes) { return uint64_t(rounded(bytes, 64)); }
+
+// Where things are in one worker's part of the workspace.
+struct Layout {
+    uint64_t a, b, raw, lines, a_depth, b_depth, rows, columns, tile, bytes;
+};
+
+// Every size grows with m, n and k.
+Layout layout_of(const TileKind& t, int64_t m, int64_t n, int64_t k)
+{
+    const int64_t up_m = rounded(m, t.rows), up_n = rounded(n, t.columns), up_k = rounded(k, t.unit);
+    const int64_t rows = std::min(up_m, t.block_rows), columns = std::min(up_n, t.block_columns), depth = std::min(up_k, t.depth);
+    uint64_t      at = 0;
+    const auto    take = [&](int64_t bytes) { return at += aligned(bytes), at - aligned(bytes); };
+    Layout        l;
+    l.a = take(t.packed_bytes * int64_t(std::min(double(up_m) * double(up_k), double(t.block_rows * t.depth))));
+    l.b = take(t.packed_bytes * columns * depth);
+    l.raw = take(8 * std::max(t.rows, t.columns) * depth);
+    l.lines = take(int64_t(sizeof(Point)) * std::max(rows, columns));
+    l.a_depth = take(int64_t(sizeof(Point)) * depth), l.b_depth = take(int64_t(sizeof(Point)) * depth);
+    l.rows = take(8 * rows), l.columns = take(8 * columns);
+    l.tile = take(t.accumulator_bytes * t.rows * t.columns);
+    l.bytes = at;
+    return l;
+}
+
+struct Shape {
+    int64_t m, n, k, depth;   // depth: of one block, from k alone, so that sums do not depend on anything else
+};
+
+// How one run cuts its product: into runs of batches, or each batch into a grid of rectangles.
+struct Grid {
+    int64_t row_pieces, column_pieces, rows, columns, batches;
+    int64_t tasks(int64_t all) const { return row_pieces * column_pieces * ((all + batches - 1) / batches); }
+};
+
+Grid grid_of(const TileKind& t, const Shape& s, int64_t batches, uint32_t workers)
+{
+    const int64_t want = tasks_for(double(s.m) * double(s.n) * double(std::max<int64_t>(s.k, 1)) * double(batches), workers);
+    Grid          g = {1, 1, rounded(s.m, t.rows), rounded(s.n, t.columns), 1};
+    if (want <= batches) {
+        g.batches = (batches + want - 1) / want;
+        return g;
+    }
+    while (g.row_pieces * g.column_pieces * batches < want) {
+        const bool rows = g.rows >= 4 * t.rows, columns = g.columns >= 2 * t.columns;
+        if (!rows && !columns) break;
+        if (columns && (!rows || g.columns >= g.rows)) g.columns = rounded((g.columns + 1) / 2, t.columns);
+        else g.rows = rounded((g.rows + 1) / 2, t.rows);
+        g.row_pieces = (s.m + g.rows - 1) / g.rows, g.column_pieces = (s.n + g.columns - 1) / g.columns;
+    }
+    return g;
+}
+
+// One product on its way: what all tasks share.
+struct Plan {
+    const Product&      product;
+    const ProductTable& table;
+    Packed              packed;
+    Matrix              a, b;
+    Shape               shape;
+    int                 result_bytes;
+    bool                is_direct;    // tiles may be written where the result is
+
+    const TileKind& tile() const { return table.tile[packed]; }
+};
+
+struct Where {
+    int64_t  batch;
+    Part     part;
+    uint32_t worker;
+};
+
+// One worker's packing and multiplying of one rectangle of one batch.
+class Rectangle {
+  public:
+    Rectangle(const Plan& plan, const Layout& layout, void* workspace, const Where& where)
+        : plan_(plan), t_(plan.tile()), at_(layout), scratch_(static_cast<char*>(workspace) + where.worker * layout.bytes), where_(where), part_(where.part)
+    {
+        const BatchOffsets offsets = batch_offsets(plan.product, where.batch);
+        a_ = plan.a, b_ = plan.b;
+        a_.data += offsets.a * bytes_of(a_.type), b_.data += offsets.b * bytes_of(b_.type);
+        c_ = plan.product.c.data + offsets.c * plan.result_bytes;
+    }
+    void run();
+
+  private:
+    struct Depth {
+        int64_t first, count, units;
+        bool    is_first, is_last;
+    };
+    struct Panels {
+        char*   data;
+        int64_t first, count;
+        int     width;
+    };
+    struct Spot {
+        int64_t row, column;
+        int     rows, columns;
+        bool    is_direct;
+    };
+    void block(int64_t column, int64_t columns, const Depth& depth);
+    void pack(const Matrix& m, uint64_t depth_points, const Depth& depth, const Panels& panels);
+    void load_rows(int64_t row, int64_t rows);
+    void tiles(const Panels& a, const Panels& b, const Depth& depth);
+    void one_tile(const char* a, const char* b, const Spot& spot, const Depth& depth);
+
+    template <class T> T* at(uint64_t offset) const { return reinterpret_cast<T*>(scratch_ + offset); }
+
+    const Plan&     plan_;
+    const TileKind& t_;
+    const Layout&   at_;
+    char*           scratch_;
+    const Where&    where_;
+    const Part&     part_;
+    Matrix          a_, b_;
+    char*           c_;
+    bool            resident_ = false;      // all of a's rows and depth are packed at once and kept
+    bool            rows_affine_ = false;
+    int64_t         row_step_ = 0, strip_ = 0;
+};
+
+Strand strand(const Side& side, const Point* points, int64_t first, int64_t count)
+{
+    const Axis  alone = {1, 0, 0, -1, 0};
+    const Axis& fast = side.rank ? side.axis[side.rank - 1] : alone;
+    return {points, count, first % fast.extent, fast.extent, fast.stride, fast.advance, fast.bound};
+}
+
+void Rectangle::pack(const Matrix& m, uint64_t depth_points, const Depth& depth, const Panels& panels)
+{
+    if (depth.count == 0) return;
+    Point* lines = at<Point>(at_.lines);
+    fill_points(m.lines, m.start, panels.first, panels.count, lines);
+    PanelSource source = {m.data, {}, strand(m.depth, at<Point>(depth_points), depth.first, depth.count),
+                          {m.limit[0], m.limit[1], m.limit[2]}, m.bounds, panels.width, m.fill};
+    const int        bytes = bytes_of(m.type), width = panels.width;
+    const int64_t    elements = depth.units * t_.unit * width;
+    const PanelWiden widen = plan_.table.widen[plan_.packed][int(m.type)];
+    const PanelPack  pack = plan_.table.pack[bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3][t_.unit - 1];
+    char*            out = panels.data;
+    for (int64_t j = 0; j < panels.count; j += width, out += t_.packed_bytes * elements) {
+        source.lines = strand(m.lines, lines + j, panels.first + j, std::min<int64_t>(width, panels.count - j));
+        pack(widen ? at<char>(at_.raw) : out, source);
+        if (widen) widen(out, at<char>(at_.raw), elements);
+    }
+}
+
+void Rectangle::load_rows(int64_t row, int64_t rows)
+{
+    int64_t* offsets = at<int64_t>(at_.rows);
+    fill_offsets(plan_.product.c.rows, row, rows, offsets);
+    row_step_ = rows > 1 ? offsets[1] - offsets[0] : 0;
+    rows_affine_ = true;
+    for (int64_t i = 2; i < rows; i++) rows_affine_ &= offsets[i] - offsets[i - 1] == row_step_;
+    const int64_t bytes = std::max<int64_t>(rows, t_.rows) * plan_.result_bytes;
+    strip_ = std::max<int64_t>(1, STRIP_BYTES / bytes / t_.columns) * t_.columns;
+}
+
+void Rectangle::one_tile(const char* a, const char* b, const Spot& spot, const Depth& depth)
+{
+    const int64_t *row = at<int64_t>(at_.rows) + spot.row, *column = at<int64_t>(at_.columns) + spot.column;
+    if (spot.is_direct && spot.rows == t_.rows)
+        return t_.tile(depth.units, a, b, c_ + (row[0] + column[0]) * plan_.result_bytes, row_step_, !depth.is_first);
+    char* tile = at<char>(at_.tile);
+    t_.tile(depth.units, a, b, tile, t_.columns, false);
+    plan_.table.store[plan_.packed][int(plan_.product.c.type)](tile, t_.columns, {c_, row, column, spot.rows, spot.columns, !depth.is_first});
+}
+
+// Packed rows times packed columns: a panel of columns stays in L1 while all rows pass.
+void Rectangle::tiles(const Panels& a, const Panels& b, const Depth& depth)
+{
+    const int64_t  panel = t_.packed_bytes * depth.units * t_.unit;   // bytes for each line of it
+    const int64_t* column = at<int64_t>(at_.columns);
+    for (int64_t j = 0; j < b.count; j += t_.columns) {
+        const int columns = int(std::min<int64_t>(t_.columns, b.count - j));
+        bool      is_direct = plan_.is_direct && rows_affine_ && columns == t_.columns;
+        for (int64_t i = 1; i < columns && is_direct; i++) is_direct = column[j + i] == column[j] + i;
+        for (int64_t i = 0; i < a.count; i += t_.rows) {
+            const int rows = int(std::min<int64_t>(t_.rows, a.count - i));
+            one_tile(a.data + i * panel, b.data + j * panel, {i, j, rows, columns, is_direct}, depth);
+        }
+    }
+}
+
+void Rectangle::block(int64_t column, int64_t columns, const Depth& depth)
+{
+    const int64_t zeros[WINDOW_AXES] = {};
+    const bool    packs_a = !resident_ || column == 0;
+    fill_points(b_.depth, zeros, depth.first, depth.count, at<Point>(at_.b_depth));
+    if (packs_a) fill_points(a_.depth, zeros, depth.first, depth.count, at<Point>(at_.a_depth));
+    const Panels b = {at<char>(at_.b), part_.first_column + column, columns, t_.columns};
+    pack(b_, at_.b_depth, depth, b);
+    const int64_t block_rows = resident_ ? part_.rows : std::min(t_.block_rows, part_.rows);
+    for (int64_t row = 0; row < part_.rows; row += block_rows) {
+        const int64_t rows = std::min(block_rows, part_.rows - row);
+        const int64_t before = resident_ ? t_.packed_bytes * rounded(rows, t_.rows) * depth.first : 0;
+        const Panels  a = {at<char>(at_.a) + before, part_.first_row + row, rows, t_.rows};
+        if (packs_a) pack(a_, at_.a_depth, depth, a);
+        if (!resident_) load_rows(a.first, rows);
+        for (int64_t j = 0; j < columns; j += strip_) {
+            const int64_t width = std::min(strip_, columns - j);
+            fill_offsets(plan_.product.c.columns, b.first + j, width, at<int64_t>(at_.columns));
+            tiles(a, {b.data + j * t_.packed_bytes * depth.units * t_.unit, b.first + j, width, t_.columns}, depth);
+            if (depth.is_last && plan_.product.epilogue) finish(plan_.product, where_.batch, {a.first, rows, b.first + j, width}, where_.worker);
+        }
+    }
+}
+
+void Rectangle::run()
+{
+    const Shape& s = plan_.shape;
+    const double up_k = double(rounded(s.k, t_.unit));
+    resident_ = part_.rows <= t_.block_rows && double(rounded(part_.rows, t_.rows)) * up_k <= double(t_.block_rows * t_.depth);
+    if (resident_) load_rows(part_.first_row, part_.rows);
+    const int64_t block_columns = resident_ ? std::min(t_.block_columns, strip_) : t_.block_columns;
+    for (int64_t column = 0; column < part_.columns; column += block_columns) {
+        const int64_t columns = std::min(block_columns, part_.columns - column);
+        for (int64_t p = 0;; p += s.depth) {       // at least once: no depth gives zeros
+            const int64_t count = std::min(s.depth, s.k - p);
+            block(column, columns, {p, count, (count + t_.unit - 1) / t_.unit, p == 0, p + count >= s.k});
+            if (p + count >= s.k) break;
+        }
+    }
+}
+
+Product transposed(const Product& p)
+{
+    Product t = p;
+    std::swap(t.a, t.b), std::swap(t.c.rows, t.c.columns);
+    for (int i = 0; i < t.batch_rank; i++) std::swap(t.batch[i].a, t.batch[i].b);
+    return t;
+}
+
+// Both orientations give the same bits; less waste at the tiles' edges wins, and columns that are consecutive in memory.
+bool is_better_transposed(const TileKind& t, const Product& p)
+{
+    const auto cost = [&](const Side& rows, const Side& columns) {
+        int64_t step;
+        const bool unit = is_affine(columns, step) ? step == 1 : columns.rank && columns.axis[columns.rank - 1].stride == 1;
+        return double(rounded(rows.count(), t.rows)) * double(rounded(columns.count(), t.columns)) * (unit ? 1 : 1.15);
+    };
+    return cost(p.c.columns, p.c.rows) < cost(p.c.rows, p.c.columns);
+}
+
+void run_packed(const Product& product, Packed packed, const Workplace& place)
+{
+    const TileKind& t = place.table.tile[packed];
+    Plan plan = {product, place.table, packed, simplified(product.a), simplified(product.b), {}, bytes_of(product.c.type), false};
+    Shape& s = plan.shape;
+    s = {product.c.rows.count(), product.c.columns.count(), product.a.depth.count(), 0};
+    const int64_t blocks = std::max<int64_t>(1, (s.k + t.depth - 1) / t.depth);
+    s.depth = rounded((s.k + blocks - 1) / blocks, t.unit);
+    plan.is_direct = plan.result_bytes == t.accumulator_bytes;
+    const int64_t batches = product.batches();
+    const Layout  layout = layout_of(t, s.m, s.n, s.k);
+    const Grid    grid = grid_of(t, s, batches, place.parallel.workers());
+    const int64_t pieces = grid.row_pieces * grid.column_pieces;
+    place.parallel.for_each(uint32_t(grid.tasks(batches)), [&](uint32_t task, uint32_t worker) {
+        const int64_t piece = task % pieces, first = task / pieces * grid.batches;
+        const int64_t row = piece % grid.row_pieces * grid.rows, column = piece / grid.row_pieces * grid.columns;
+        const Part    part = {row, std::min(grid.rows, s.m - row), column, std::min(grid.columns, s.n - column)};
+        for (int64_t batch = first; batch < std::min(first + grid.batches, batches); batch++)
+            Rectangle(plan, layout, place.workspace, {batch, part, worker}).run();
+    });
+}
+
+}  // namespace
+
+Packed packed_for(Dtype a, Dtype b, Dtype c)
+{
+    if (c == Dtype::f32) return PACKED_F32;
+    if (c == Dtype::f64) return PACKED_F64;
+    if (bytes_of(c) == 8) return PACKED_U64;
+    return bytes_of(c) == 4 && bytes_of(a) == 1 && bytes_of(b) == 1 ? PACKED_I16 : PACKED_U32;
+}
+
+int64_t tasks_for(double multiply_adds, uint32_t workers)
+{
+    constexpr double PER_TASK = 50e-6 * 20e9;   // 50 us at a modest rate
+    if (workers <= 1) return 1;
+    return int64_t(std::clamp(multiply_adds / PER_TASK, 1.0, 4.0 * workers));
+}
+
+uint64_t product_workspace(const ProductTable& table, Packed packed, int64_t m, int64_t n, int64_t k, uint32_t workers)
+{
+    const TileKind& t = table.tile[packed];
+    return std::max(layout_of(t, m, n, k).bytes, layout_of(t, n, m, k).bytes) * std::max(1u, workers);
+}
+
+void run_product(const Product& product, const Workplace& place)
+{
+    if (product.c.rows.count() == 0 || product.c.columns.count() == 0 || product.batches() == 0) return;
+    if (run_direct(product, place)) return;
+    const Packed packed = packed_for(product.a.type, product.b.type, product.c.type);
+    const bool   turned = is_better_transposed(place.table.tile[packed], product);
+    run_packed(turned ? transposed(product) : product, packed, place);
+}
+
+}  // namespace ng::cpu

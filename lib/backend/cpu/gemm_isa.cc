@@ -1,0 +1,84 @@
+// The table of product loops of one instruction set: the compiler's -march decides which of the tables this file defines.
+#include "lib/backend/cpu/gemm_pack.h"
+#include "lib/backend/cpu/gemm_table.h"
+#include "lib/backend/cpu/gemm_tile.h"
+#include "lib/backend/cpu/gemm_widen.h"
+#include "lib/backend/cpu/isa_name.h"
+
+namespace ng::cpu {
+namespace {
+
+// depth x columns of b stay in L1 or near it while tiles of a, block_rows x depth, come from L2; block_columns x depth of b
+// are shared by all rows.
+template <class Arithmetic>
+constexpr TileKind tile_kind(int unit, int packed_bytes, int64_t depth)
+{
+    using T = Tile<Arithmetic>;
+    return {T::run, TILE_ROWS, T::COLUMNS, unit, packed_bytes, int(sizeof(typename T::Element)), depth, TILE_ROWS * (224 / TILE_ROWS), 1024};
+}
+
+template <class T>
+constexpr DirectLoops direct_loops()
+{
+    return {Direct<T>::combine, Direct<T>::multiply, Direct<T>::dot};
+}
+
+constexpr void fill_stores(ProductTable& t)
+{
+    t.store[PACKED_F32][int(Dtype::f32)] = store_tile<float, float>;
+    t.store[PACKED_F64][int(Dtype::f64)] = store_tile<double, double>;
+    for (const Dtype d : {Dtype::i32, Dtype::u32})
+        t.store[PACKED_U32][int(d)] = t.store[PACKED_I16][int(d)] = store_tile<uint32_t, uint32_t>;
+    for (const Dtype d : {Dtype::i16, Dtype::u16}) t.store[PACKED_U32][int(d)] = store_tile<uint32_t, uint16_t>;
+    for (const Dtype d : {Dtype::i8, Dtype::u8}) t.store[PACKED_U32][int(d)] = store_tile<uint32_t, uint8_t>;
+    for (const Dtype d : {Dtype::i64, Dtype::u64}) t.store[PACKED_U64][int(d)] = store_tile<uint64_t, uint64_t>;
+}
+
+constexpr void fill_most(ProductTable& t)
+{
+    for (const Dtype d : {Dtype::bool_, Dtype::i8, Dtype::i16, Dtype::i32, Dtype::u8, Dtype::u16}) t.most[int(d)] = most_of<int32_t, int32_t>;
+    for (const Dtype d : {Dtype::f32, Dtype::f16, Dtype::bf16, Dtype::e4m3, Dtype::e5m2}) t.most[int(d)] = most_of<float, int32_t>;
+    t.most[int(Dtype::u32)] = most_of<uint32_t, int32_t>;
+    t.most[int(Dtype::i64)] = most_of<int64_t, int64_t>;
+    t.most[int(Dtype::u64)] = most_of<uint64_t, int64_t>;
+    t.most[int(Dtype::f64)] = most_of<double, int64_t>;
+}
+
+constexpr ProductTable product_loops(const char* name, TileKind pairs)
+{
+    ProductTable t = {};
+    t.name = name;
+    t.tile[PACKED_F32] = tile_kind<Multiply<float>>(1, 4, 384);
+    t.tile[PACKED_F64] = tile_kind<Multiply<double>>(1, 8, 256);
+    t.tile[PACKED_U32] = tile_kind<Multiply<uint32_t>>(1, 4, 256);
+    t.tile[PACKED_U64] = tile_kind<Multiply<uint64_t>>(1, 8, 128);
+    t.tile[PACKED_I16] = pairs;
+    t.pack[0][0] = Packer<uint8_t, 1>::run, t.pack[0][1] = Packer<uint8_t, 2>::run;
+    t.pack[1][0] = Packer<uint16_t, 1>::run;
+    t.pack[2][0] = Packer<uint32_t, 1>::run;
+    t.pack[3][0] = Packer<uint64_t, 1>::run;
+    widen_row<float>(t.widen[PACKED_F32]), widen_row<double>(t.widen[PACKED_F64]);
+    widen_row<uint32_t>(t.widen[PACKED_U32]), widen_row<uint64_t>(t.widen[PACKED_U64]);
+    widen_row<int16_t>(t.widen[PACKED_I16]);
+    fill_stores(t), fill_most(t);
+    t.direct[PACKED_F32] = direct_loops<float>(), t.direct[PACKED_F64] = direct_loops<double>();
+    t.direct[PACKED_U32] = direct_loops<uint32_t>(), t.direct[PACKED_U64] = direct_loops<uint64_t>();
+    return t;
+}
+
+}  // namespace
+
+#define NG_TEXT_(name) #name
+#define NG_TEXT(name) NG_TEXT_(name)
+#if defined(__x86_64__)
+#define NG_LEVEL "x86-64-" NG_TEXT(NG_ISA)
+#else
+#define NG_LEVEL NG_TEXT(NG_ISA)
+#endif
+
+extern constinit const ProductTable ISA_NAME(products) = product_loops(NG_LEVEL, tile_kind<MultiplyPairs>(2, 2, 512));
+#if defined(__AVX512F__)
+extern constinit const ProductTable products_v4_vnni = product_loops(NG_LEVEL, tile_kind<MultiplyPairsVnni>(2, 2, 512));
+#endif
+
+}  // namespace ng::cpu

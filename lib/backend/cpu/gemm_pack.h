@@ -1,0 +1,196 @@
+// Copies a panel of any strided, windowed matrix into the order tiles read it in; part of gemm_isa.cc, built per instruction set.
+#pragma once
+#include "lib/backend/cpu/gemm_tile.h"
+
+namespace ng::cpu {
+namespace {
+
+struct Range {
+    int64_t first, last;
+};
+
+inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+// Elements of the run that begins at point i and ends where the fastest axis wraps.
+inline int64_t run_at(const Strand& s, int64_t i) { return least(s.extent - (s.position + i) % s.extent, s.count - i); }
+
+// The e of 0 .. count for which 0 <= start + e * advance < limit.
+inline Range inside(int64_t start, int64_t advance, int64_t limit, int64_t count)
+{
+    int64_t first, last;
+    if (advance == 1) {
+        first = most(0, -start), last = least(count, limit - start);
+    } else if (advance > 1) {
+        first = start < 0 ? (advance - 1 - start) / advance : 0;
+        last = start >= limit ? 0 : least(count, (limit - 1 - start) / advance + 1);
+    } else {
+        first = start >= limit ? (start - limit) / -advance + 1 : 0;
+        last = start < 0 ? 0 : least(count, start / -advance + 1);
+    }
+    return first < last ? Range{first, last} : Range{count, count};
+}
+
+// The part of `count` elements along `run` from point a, at the other index's point b, that is in the tensor.
+inline Range valid(const PanelSource& s, const Strand& run, const Point& a, const Point& b, int64_t count)
+{
+    Range r = {0, count};
+    for (int d = 0; d < s.bounds; d++) {
+        const int64_t at = a.at[d] + b.at[d];
+        if (d == run.bound) r = inside(at, run.advance, s.limit[d], count);
+        else if (uint64_t(at) >= uint64_t(s.limit[d])) return {count, count};
+    }
+    return r;
+}
+
+template <int BYTES>
+struct Chunk {
+    typedef char Type __attribute__((vector_size(BYTES), aligned(1), may_alias));
+};
+
+// `rows` rows of `bytes` bytes, SIZE <= bytes <= 2 * SIZE: two copies that overlap.
+template <int SIZE>
+void copy_overlapping(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t rows, int64_t bytes)
+{
+    using Type = typename Chunk<SIZE>::Type;
+    for (int64_t r = 0; r < rows; r++, to += to_step, from += from_step) {
+        const Type a = *reinterpret_cast<const Type*>(from), b = *reinterpret_cast<const Type*>(from + bytes - SIZE);
+        *reinterpret_cast<Type*>(to) = a;
+        *reinterpret_cast<Type*>(to + bytes - SIZE) = b;
+    }
+}
+
+inline void copy_rows(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t rows, int64_t bytes)
+{
+    if (bytes > 2 * VECTOR_BYTES) {
+        for (int64_t r = 0; r < rows; r++) __builtin_memcpy(to + r * to_step, from + r * from_step, size_t(bytes));
+        return;
+    }
+    if (VECTOR_BYTES >= 64 && bytes >= 64) return copy_overlapping<64>(to, to_step, from, from_step, rows, bytes);
+    if (VECTOR_BYTES >= 32 && bytes >= 32) return copy_overlapping<32>(to, to_step, from, from_step, rows, bytes);
+    if (bytes >= 16) return copy_overlapping<16>(to, to_step, from, from_step, rows, bytes);
+    if (bytes >= 8) return copy_overlapping<8>(to, to_step, from, from_step, rows, bytes);
+    if (bytes >= 4) return copy_overlapping<4>(to, to_step, from, from_step, rows, bytes);
+    if (bytes >= 2) return copy_overlapping<2>(to, to_step, from, from_step, rows, bytes);
+    if (bytes == 1)
+        for (int64_t r = 0; r < rows; r++) to[r * to_step] = from[r * from_step];
+}
+
+// Blocks of GROUP lines by GROUP steps of depth, turned in registers of 16 bytes.
+template <class Raw, int BYTES>
+struct Turn {
+    static constexpr int GROUP = 1;
+    static void block(Raw* to, int64_t, const Raw* const* from, int64_t e) { *to = from[0][e]; }
+};
+template <class Raw>
+struct Turn<Raw, 4> {
+    static constexpr int GROUP = 4;
+    typedef uint32_t Four __attribute__((vector_size(16), aligned(4), may_alias));
+    static void block(Raw* to, int64_t width, const Raw* const* from, int64_t e)
+    {
+        Four r[4];
+        for (int i = 0; i < 4; i++) r[i] = *reinterpret_cast<const Four*>(from[i] + e);
+        const Four a = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5), b = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5);
+        const Four c = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7), d = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
+        *reinterpret_cast<Four*>(to) = __builtin_shufflevector(a, b, 0, 1, 4, 5);
+        *reinterpret_cast<Four*>(to + width) = __builtin_shufflevector(a, b, 2, 3, 6, 7);
+        *reinterpret_cast<Four*>(to + 2 * width) = __builtin_shufflevector(c, d, 0, 1, 4, 5);
+        *reinterpret_cast<Four*>(to + 3 * width) = __builtin_shufflevector(c, d, 2, 3, 6, 7);
+    }
+};
+template <class Raw>
+struct Turn<Raw, 8> {
+    static constexpr int GROUP = 2;
+    typedef uint64_t Two __attribute__((vector_size(16), aligned(8), may_alias));
+    static void block(Raw* to, int64_t width, const Raw* const* from, int64_t e)
+    {
+        const Two a = *reinterpret_cast<const Two*>(from[0] + e), b = *reinterpret_cast<const Two*>(from[1] + e);
+        *reinterpret_cast<Two*>(to) = __builtin_shufflevector(a, b, 0, 2);
+        *reinterpret_cast<Two*>(to + width) = __builtin_shufflevector(a, b, 1, 3);
+    }
+};
+
+template <class Raw, int UNIT>
+struct Packer {
+    static constexpr int GROUP = UNIT == 1 ? Turn<Raw, sizeof(Raw)>::GROUP : 1;
+
+    static int64_t place(const PanelSource& s, int64_t p, int64_t j) { return (p / UNIT * s.width + j) * UNIT + p % UNIT; }
+
+    static void run(void* panel, const PanelSource& s)
+    {
+        Raw* out = static_cast<Raw*>(panel);
+        if (s.lines.count < s.width || s.depth.count % UNIT != 0)
+            __builtin_memset(out, 0, sizeof(Raw) * size_t((s.depth.count + UNIT - 1) / UNIT * UNIT * s.width));
+        const auto distance = [](const Strand& t) { return t.extent == 1 ? INT64_MAX : t.step < 0 ? -t.step : t.step; };
+        if (distance(s.lines) <= distance(s.depth)) along_lines(out, s);
+        else along_depth(out, s);
+    }
+
+    // Runs of lines are consecutive in the panel; the same run at all steps of depth that change no coordinate.
+    static void along_lines(Raw* out, const PanelSource& s)
+    {
+        const Raw* data = reinterpret_cast<const Raw*>(s.data);
+        for (int64_t p = 0, rows; p < s.depth.count; p += rows) {
+            rows = UNIT > 1 || s.depth.bound >= 0 ? 1 : run_at(s.depth, p);
+            for (int64_t j = 0, n; j < s.lines.count; j += n) {
+                n = run_at(s.lines, j);
+                const Range r = valid(s, s.lines, s.lines.points[j], s.depth.points[p], n);
+                Raw* to = out + place(s, p, j);
+                for (int64_t q = 0; q < rows && r.last - r.first < n; q++) {
+                    for (int64_t e = 0; e < r.first; e++) to[q * s.width + e * UNIT] = Raw(s.fill);
+                    for (int64_t e = r.last; e < n; e++) to[q * s.width + e * UNIT] = Raw(s.fill);
+                }
+                if (r.first == r.last) continue;
+                const Raw* from = data + s.lines.points[j].offset + s.depth.points[p].offset + r.first * s.lines.step;
+                rows_of_run(to + r.first * UNIT, from, s, rows, r.last - r.first);
+            }
+        }
+    }
+    static void rows_of_run(Raw* to, const Raw* from, const PanelSource& s, int64_t rows, int64_t count)
+    {
+        const int64_t step = s.lines.step, next = s.depth.step;
+        if (UNIT == 1 && (step == 1 || count == 1))
+            return copy_rows(reinterpret_cast<char*>(to), s.width * int64_t(sizeof(Raw)), reinterpret_cast<const char*>(from),
+                             next * int64_t(sizeof(Raw)), rows, count * int64_t(sizeof(Raw)));
+        for (int64_t q = 0; q < rows; q++, to += s.width, from += next)
+            for (int64_t e = 0; e < count; e++) to[e * UNIT] = from[e * step];
+    }
+
+    // Runs of depth are a line's own column of the panel; GROUP lines at a time where memory is consecutive.
+    static void along_depth(Raw* out, const PanelSource& s)
+    {
+        for (int64_t p = 0, n; p < s.depth.count; p += n) {
+            n = run_at(s.depth, p);
+            for (int64_t j = 0; j < s.lines.count; j += GROUP)
+                group(out, s, p, n, j, least(GROUP, s.lines.count - j));
+        }
+    }
+    static void group(Raw* out, const PanelSource& s, int64_t p, int64_t n, int64_t j, int64_t lines)
+    {
+        const Raw* data = reinterpret_cast<const Raw*>(s.data);
+        const Raw* from[GROUP];
+        Range      each[GROUP], all = {0, n};
+        for (int64_t i = 0; i < lines; i++) {
+            each[i] = valid(s, s.depth, s.depth.points[p], s.lines.points[j + i], n);
+            from[i] = data + s.lines.points[j + i].offset + s.depth.points[p].offset;
+            all.first = most(all.first, each[i].first), all.last = least(all.last, each[i].last);
+        }
+        const bool turns = GROUP > 1 && lines == GROUP && s.depth.step == 1 && all.last - all.first >= GROUP;
+        if (turns) all.last = all.first + (all.last - all.first) / GROUP * GROUP;
+        else all.first = all.last = 0;
+        for (int64_t e = all.first; e < all.last; e += GROUP)
+            if constexpr (UNIT == 1) Turn<Raw, sizeof(Raw)>::block(out + place(s, p + e, j), s.width, from, e);
+        for (int64_t i = 0; i < lines; i++) {
+            line(out, s, p, j + i, {0, all.first}, each[i], from[i]);
+            line(out, s, p, j + i, {all.last, n}, each[i], from[i]);
+        }
+    }
+    static void line(Raw* out, const PanelSource& s, int64_t p, int64_t j, Range part, Range inside, const Raw* from)
+    {
+        for (int64_t e = part.first; e < part.last; e++)
+            out[place(s, p + e, j)] = e >= inside.first && e < inside.last ? from[e * s.depth.step] : Raw(s.fill);
+    }
+};
+
+}  // namespace
+}  // namespace ng::cpu

@@ -1,0 +1,94 @@
+// What products ask of an instruction set: tiles of the packed GEMM, packing and widening of panels, direct loops.
+#pragma once
+#include "jit/dtype.h"
+
+#include <cstdint>
+
+namespace ng::cpu {
+
+// What panels hold, and with it the arithmetic of a tile. Integers wrap, so signs do not matter past widening.
+//   PACKED_I16: 8-bit integers in pairs, two steps of depth side by side; accumulates in 32 bits
+enum Packed { PACKED_F32, PACKED_F64, PACKED_U32, PACKED_U64, PACKED_I16, PACKED_KINDS };
+
+constexpr int WINDOW_AXES = 3;
+
+// Where one index of a matrix is: its offset in elements, and its share of the coordinates that must lie in the tensor.
+struct Point {
+    int64_t offset;
+    int64_t at[WINDOW_AXES];
+};
+
+// A range of one index of a matrix. It falls into runs of at most `extent` along its fastest axis, `position` of the first
+// already gone; along a run the offset grows by `step`, coordinate `bound` (-1: none) by `advance`.
+struct Strand {
+    const Point* points;
+    int64_t      count, position, extent, step, advance;
+    int          bound;
+};
+
+// A panel of a matrix: element (line, depth) is at data + lines' offset + depth's offset when every coordinate, the sum of
+// both points', is inside [0, limit); `fill` otherwise. In memory [depth / unit][width][unit], zeros past its lines.
+struct PanelSource {
+    const char* data;
+    Strand      lines, depth;
+    int64_t     limit[WINDOW_AXES];
+    int         bounds, width;
+    uint64_t    fill;
+};
+
+// The part of a tile that is stored: element (i, j) at data + (rows[i] + columns[j]) elements.
+struct TileTarget {
+    char*          data;
+    const int64_t *rows, *columns;
+    int64_t        row_count, column_count;
+    bool           accumulate;
+};
+
+// c[rows][columns] (+)= a panel of rows times a panel of columns; depth counts units.
+// Where x[j] is greater than best[j], or the first NaN, or the first of all (at[j] < 0), both become this one. Elements are of the
+// widened type of the operand, `at` integers of its size.
+using PoolMost = void (*)(void* best, void* at, const void* x, int64_t position, int64_t count);
+using TileLoop = void (*)(int64_t depth, const void* a, const void* b, void* c, int64_t row_stride, bool accumulate);
+using TileStore = void (*)(const void* tile, int64_t tile_columns, const TileTarget& target);
+using PanelPack = void (*)(void* panel, const PanelSource& source);
+using PanelWiden = void (*)(void* out, const void* in, int64_t count);
+
+struct TileKind {
+    TileLoop tile;
+    int      rows, columns, unit;
+    int      packed_bytes, accumulator_bytes;
+    int64_t  depth, block_rows, block_columns;   // of what is packed at once; multiples of unit, rows, columns
+};
+
+struct DirectLoops {
+    // sum[j] += factors[l] * lines[l][j] for all l
+    void (*combine)(void* sum, const void* const* lines, const void* factors, int64_t line_count, int64_t count);
+    void (*multiply)(void* sum, const void* x, const void* y, int64_t count);   // sum[j] += x[j] * y[j]
+    void (*dot)(void* sum, const void* x, const void* y, int64_t count);        // *sum += x . y
+};
+
+struct ProductTable {
+    const char* name;                             // "x86-64-v4"
+    TileKind    tile[PACKED_KINDS];
+    PanelPack   pack[4][2];                       // [log2 of an element's bytes][unit - 1]; units of 2 for bytes only
+    PanelWiden  widen[PACKED_KINDS][DTYPES];      // null: such panels hold the type as it is
+    TileStore   store[PACKED_KINDS][DTYPES];      // null: no such result
+    DirectLoops direct[PACKED_I16];
+    PoolMost    most[DTYPES];                     // of x as widen[pool_packed(type)] gives it
+};
+
+// What pooling computes maxima of a type in; signs show in the loop.
+constexpr Packed pool_packed(Dtype t)
+{
+    if (t == Dtype::f64) return PACKED_F64;
+    if (t == Dtype::i64 || t == Dtype::u64) return PACKED_U64;
+    return t == Dtype::f32 || t >= Dtype::f16 ? PACKED_F32 : PACKED_U32;
+}
+
+#if defined(__x86_64__)
+extern const ProductTable products_v2, products_v3, products_v4, products_v4_vnni;
+#else
+extern const ProductTable products_generic;
+#endif
+
+}  // namespace ng::cpu

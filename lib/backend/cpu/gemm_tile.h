@@ -1,0 +1,178 @@
+// Micro-kernels of the packed GEMM in vector extensions; part of gemm_isa.cc, which is built once for each instruction set.
+#pragma once
+#include "lib/backend/cpu/gemm_table.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace ng::cpu {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int VECTOR_BYTES = 64, TILE_ROWS = 14;   // 28 accumulators of 32 registers
+#elif defined(__AVX2__)
+constexpr int VECTOR_BYTES = 32, TILE_ROWS = 6;    // 12 of 16
+#else
+constexpr int VECTOR_BYTES = 16, TILE_ROWS = 6;
+#endif
+
+template <class T>
+struct Lanes {
+    static constexpr int COUNT = VECTOR_BYTES / int(sizeof(T));
+    typedef T Vector __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(T)), may_alias));
+};
+
+template <class T>
+struct Multiply {
+    using Element = T;
+    using Vector = typename Lanes<T>::Vector;
+    static void step(Vector& sum, const T& a, const Vector& b) { sum += a * b; }
+};
+
+// Pairs of 16-bit integers, an element is a pair: each lane adds two products in 32 bits. 255 * 255 * 2 fits, so nothing saturates.
+struct MultiplyPairs {
+    using Element = uint32_t;
+    using Vector = Lanes<uint32_t>::Vector;
+    static void step(Vector& sum, const uint32_t& a, const Vector& b)
+    {
+#if defined(__AVX512F__)
+        sum += reinterpret_cast<Vector>(_mm512_madd_epi16(_mm512_set1_epi32(int(a)), reinterpret_cast<__m512i>(b)));
+#elif defined(__AVX2__)
+        sum += reinterpret_cast<Vector>(_mm256_madd_epi16(_mm256_set1_epi32(int(a)), reinterpret_cast<__m256i>(b)));
+#elif defined(__x86_64__)
+        sum += reinterpret_cast<Vector>(_mm_madd_epi16(_mm_set1_epi32(int(a)), reinterpret_cast<__m128i>(b)));
+#else
+        using Signed = Lanes<int32_t>::Vector;
+        const Signed pair = reinterpret_cast<const Signed&>(b);
+        sum += reinterpret_cast<Vector>((pair << 16 >> 16) * int32_t(int16_t(a)) + (pair >> 16) * (int32_t(a) >> 16));
+#endif
+    }
+};
+
+#if defined(__AVX512F__)
+// In assembly because VNNI is no part of the level that this file is compiled for.
+struct MultiplyPairsVnni {
+    using Element = uint32_t;
+    using Vector = Lanes<uint32_t>::Vector;
+    static void step(Vector& sum, const uint32_t& a, const Vector& b)
+    {
+        asm("vpdpwssd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(b), "m"(a));
+    }
+};
+#endif
+
+// Two vectors of columns by TILE_ROWS rows, all of it in registers; one row of b feeds 2 * TILE_ROWS multiply-adds.
+//   a  [depth][TILE_ROWS]     b  [depth][2 vectors]
+template <class Arithmetic>
+struct Tile {
+    using Vector = typename Arithmetic::Vector;
+    using Element = typename Arithmetic::Element;
+    static constexpr int N = Lanes<Element>::COUNT, COLUMNS = 2 * N;
+
+    static void run(int64_t depth, const void* a_panel, const void* b_panel, void* out, int64_t row_stride, bool accumulate)
+    {
+        const Element *a = static_cast<const Element*>(a_panel), *b = static_cast<const Element*>(b_panel);
+        Vector         sum[TILE_ROWS][2];
+#pragma GCC unroll 16
+        for (int i = 0; i < TILE_ROWS; i++) sum[i][0] = sum[i][1] = Vector{};
+        for (int64_t p = 0; p < depth; p++, a += TILE_ROWS, b += COLUMNS) {
+            const Vector b0 = *reinterpret_cast<const Vector*>(b), b1 = *reinterpret_cast<const Vector*>(b + N);
+#pragma GCC unroll 16
+            for (int i = 0; i < TILE_ROWS; i++) {
+                Arithmetic::step(sum[i][0], a[i], b0);
+                Arithmetic::step(sum[i][1], a[i], b1);
+            }
+        }
+        Element* c = static_cast<Element*>(out);
+#pragma GCC unroll 16
+        for (int i = 0; i < TILE_ROWS; i++) {
+            Vector *c0 = reinterpret_cast<Vector*>(c + i * row_stride), *c1 = reinterpret_cast<Vector*>(c + i * row_stride + N);
+            *c0 = accumulate ? *c0 + sum[i][0] : sum[i][0];
+            *c1 = accumulate ? *c1 + sum[i][1] : sum[i][1];
+        }
+    }
+};
+
+// The part of a tile that is inside the result, to wherever its rows and columns are.
+template <class T, class Memory>
+void store_tile(const void* tile, int64_t tile_columns, const TileTarget& target)
+{
+    Memory* c = reinterpret_cast<Memory*>(target.data);
+    for (int64_t i = 0; i < target.row_count; i++) {
+        const T* from = static_cast<const T*>(tile) + i * tile_columns;
+        Memory*  to = c + target.rows[i];
+        for (int64_t j = 0; j < target.column_count; j++) {
+            Memory& out = to[target.columns[j]];
+            out = target.accumulate ? Memory(out + Memory(from[j])) : Memory(from[j]);
+        }
+    }
+}
+
+// sum[j] += factors[l] * lines[l][j]: as many sums as fit in registers go down all lines.
+template <class T>
+struct Direct {
+    using Vector = typename Lanes<T>::Vector;
+    static constexpr int N = Lanes<T>::COUNT;
+
+    template <int VECTORS>
+    static void columns(T* sum, const T* const* lines, const T* factors, int64_t line_count, int64_t j)
+    {
+        Vector s[VECTORS];
+        for (int v = 0; v < VECTORS; v++) s[v] = *reinterpret_cast<const Vector*>(sum + j + v * N);
+        for (int64_t l = 0; l < line_count; l++)
+            for (int v = 0; v < VECTORS; v++) s[v] += factors[l] * *reinterpret_cast<const Vector*>(lines[l] + j + v * N);
+        for (int v = 0; v < VECTORS; v++) *reinterpret_cast<Vector*>(sum + j + v * N) = s[v];
+    }
+    static void combine(void* sums, const void* const* line_starts, const void* factor, int64_t line_count, int64_t count)
+    {
+        T*              sum = static_cast<T*>(sums);
+        const T*        factors = static_cast<const T*>(factor);
+        const T* const* lines = reinterpret_cast<const T* const*>(line_starts);
+        int64_t         j = 0;
+        for (; j + 4 * N <= count; j += 4 * N) columns<4>(sum, lines, factors, line_count, j);
+        for (; j + N <= count; j += N) columns<1>(sum, lines, factors, line_count, j);
+        for (; j < count; j++) {
+            T s = sum[j];
+            for (int64_t l = 0; l < line_count; l++) s += factors[l] * lines[l][j];
+            sum[j] = s;
+        }
+    }
+    static void multiply(void* sums, const void* xs, const void* ys, int64_t count)
+    {
+        T*       sum = static_cast<T*>(sums);
+        const T *x = static_cast<const T*>(xs), *y = static_cast<const T*>(ys);
+        for (int64_t j = 0; j < count; j++) sum[j] += x[j] * y[j];
+    }
+    static void dot(void* sums, const void* xs, const void* ys, int64_t count)
+    {
+        const T *x = static_cast<const T*>(xs), *y = static_cast<const T*>(ys);
+        Vector   s[4] = {};
+        int64_t  j = 0;
+        for (; j + 4 * N <= count; j += 4 * N)
+            for (int v = 0; v < 4; v++)
+                s[v] += *reinterpret_cast<const Vector*>(x + j + v * N) * *reinterpret_cast<const Vector*>(y + j + v * N);
+        for (; j + N <= count; j += N) s[0] += *reinterpret_cast<const Vector*>(x + j) * *reinterpret_cast<const Vector*>(y + j);
+        s[0] = (s[0] + s[1]) + (s[2] + s[3]);
+        T total = 0;
+        for (int v = 0; v < N; v++) total += s[0][v];
+        for (; j < count; j++) total += x[j] * y[j];
+        *static_cast<T*>(sums) += total;
+    }
+};
+
+template <class T, class At>
+void most_of(void* bests, void* ats, const void* xs, int64_t position, int64_t count)
+{
+    T* __restrict best = static_cast<T*>(bests);
+    At* __restrict at = static_cast<At*>(ats);
+    const T* x = static_cast<const T*>(xs);
+    for (int64_t j = 0; j < count; j++) {
+        const bool takes = (x[j] > best[j]) | ((x[j] != x[j]) & (best[j] == best[j])) | (at[j] < 0);
+        best[j] = takes ? x[j] : best[j];
+        at[j] = takes ? At(position) : at[j];
+    }
+}
+
+}  // namespace
+}  // namespace ng::cpu

@@ -1,0 +1,290 @@
+// What each instruction of a tape does to a block: picks the loop for how its operands lie in memory, and calls it.
+#include "lib/backend/cpu/interpret.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+namespace ng::cpu {
+namespace {
+
+// One block: the frame with what does not change while its instructions run.
+struct Block {
+    Frame&             frame;
+    const Program&     program;
+    const Plan&        plan;
+    const IsaTable&    isa;
+    char* const*       buffers;
+    const int64_t*     at;            // [accesses]
+    const int64_t      count;
+
+    const char* operand(int32_t slot) const
+    {
+        return slot >= 0 ? frame.slots[slot] : reinterpret_cast<const char*>(program.constants.data() + ~slot);
+    }
+    bool is_single(int32_t slot) const { return slot < 0 || frame.single[slot]; }
+    char* memory(const Instruction& i, int32_t access) const { return buffers[i.buffer] + at[access] * i.memory_bytes; }
+
+    // The operand as a block of n elements.
+    const char* spread(int32_t slot, Dtype type, int64_t n, int temp) const
+    {
+        const char* in = operand(slot);
+        if (n == 1 || !is_single(slot)) return in;
+        isa.load[int(type)](frame.temps[temp], in, 0, n);
+        return frame.temps[temp];
+    }
+    char* result(const Instruction& i, bool single) const
+    {
+        frame.single[i.out] = single;
+        return frame.slots[i.out] = frame.homes[i.out];
+    }
+    // As result; the memory that the next instruction would store it in, where that does as well.
+    char* result_or_memory(const Instruction*& i, bool single) const
+    {
+        if (!(i->flags & DIRECT) || single || plan.is_streaming) return result(*i, single);
+        const Instruction& store = i[1];
+        if (plan.step[store.extra] != 1 || !buffers[store.buffer]) return result(*i, single);
+        i++;
+        return memory(store, store.extra);
+    }
+};
+
+void load(const Block& b, const Instruction& i)
+{
+    const int64_t step = b.plan.step[i.extra];
+    char* in = b.memory(i, i.extra);
+    const bool single = step == 0 || b.count == 1;
+    if ((i.flags & IN_PLACE) && (single || step == 1)) {
+        b.frame.slots[i.out] = in;
+        b.frame.single[i.out] = single;
+    } else {
+        i.load(b.result(i, single), in, step, single ? 1 : b.count);
+    }
+    if (!b.plan.is_prefetching || step != 1) return;
+    const int64_t bytes = b.count * i.memory_bytes;
+    const char* next = in + b.plan.stride(b.plan.kept + b.plan.reduced - 1)[i.extra] * i.memory_bytes;
+    if (next == in) return;
+    for (int64_t done = 0; done < bytes; done += 64) __builtin_prefetch(next + done);
+}
+
+void map(const Block& b, const Instruction*& at)
+{
+    const Instruction& i = *at;
+    int mode = 0;
+    for (int k = 0; k < i.arity; k++) mode |= int(b.is_single(i.args[k])) << k;
+    const bool single = mode == (1 << i.arity) - 1;
+    const int64_t n = single ? 1 : b.count;
+    if (single) mode = MODE_ALL;
+    const char* in[3] = {nullptr, nullptr, nullptr};
+    for (int k = 0; k < i.arity; k++) in[k] = b.operand(i.args[k]);
+    MapLoop loop = i.map[mode];
+    if (!loop) {                                       // only loops of three operands lack modes that can come up
+        for (int k = 0, temp = 0; k < i.arity; k++)
+            if (mode >> k & 1) in[k] = b.spread(i.args[k], i.operand, n, temp++);
+        loop = i.map[MODE_ALL];
+    }
+    loop(b.result_or_memory(at, single), in[0], in[1], in[2], n);
+}
+
+void convert(const Block& b, const Instruction*& at)
+{
+    const Instruction& i = *at;
+    const bool single = b.is_single(i.args[0]);
+    const char* in = b.operand(i.args[0]);
+    i.convert(b.result_or_memory(at, single), in, single ? 1 : b.count);
+}
+
+void bitcast(const Block& b, const Instruction& i)
+{
+    const bool single = b.is_single(i.args[0]);
+    const int64_t n = single ? 1 : b.count;
+    b.isa.store[int(i.operand)](b.frame.temps[0], 1, b.operand(i.args[0]), n);
+    i.load(b.result(i, single), b.frame.temps[0], 1, n);
+}
+
+void store(const Block& b, const Instruction& i)
+{
+    if (!b.buffers[i.buffer]) return;                  // an output that is not wanted this time
+    const int64_t step = b.plan.step[i.extra];
+    const char* in = b.spread(i.args[0], i.operand, b.count, 0);
+    char* out = b.memory(i, i.extra);
+    const StreamLoop stream = b.isa.stream[int(i.type)];
+    if (b.plan.is_streaming && step == 1 && stream && b.count % 64 == 0 && reinterpret_cast<uintptr_t>(out) % 64 == 0)
+        return stream(out, in, b.count);
+    i.store(out, step, in, b.count);
+}
+
+// base[index[i] * stride + i * step]: as a gather with stride 1 from the lowest place that can come up.
+void gather_diagonally(const Block& b, const Instruction& i, const GatherInfo& info, int64_t extent, int64_t stride)
+{
+    const int64_t step = b.plan.step[info.access];
+    const auto* index = reinterpret_cast<const int64_t*>(b.operand(i.args[0]));
+    auto* place = reinterpret_cast<int64_t*>(b.frame.temps[0]);
+    const int64_t low = std::min<int64_t>(0, (extent - 1) * stride) + std::min<int64_t>(0, (b.count - 1) * step);
+    for (int64_t k = 0; k < b.count; k++) {
+        const bool inside = uint64_t(index[k]) < uint64_t(extent);
+        place[k] = inside ? index[k] * stride + k * step - low : -1;
+    }
+    const char* base = b.memory(i, info.access) + low * i.memory_bytes;
+    i.gather(b.result(i, false), base, place, std::numeric_limits<int64_t>::max(), 1, b.count);
+}
+
+void gather(const Block& b, const Instruction& i)
+{
+    const GatherInfo& info = b.program.gathers[size_t(i.extra)];
+    const int64_t extent = b.frame.job->lengths[info.extent], stride = b.frame.job->lengths[info.stride];
+    const int64_t step = b.plan.step[info.access];
+    const bool    single = b.is_single(i.args[0]);
+    const auto*   index = reinterpret_cast<const int64_t*>(b.operand(i.args[0]));
+    const char*   base = b.memory(i, info.access);
+    if (step == 0 || b.count == 1) {
+        const bool one = single || b.count == 1;
+        return i.gather(b.result(i, one), base, index, extent, stride, one ? 1 : b.count);
+    }
+    if (!single) return gather_diagonally(b, i, info, extent, stride);
+    // One place for the whole block: its elements are a row.
+    if (uint64_t(*index) < uint64_t(extent)) {
+        const char* row = base + *index * stride * i.memory_bytes;
+        return info.load(b.result(i, false), row, step, b.count);
+    }
+    std::memset(b.result(i, true), 0, size_t(i.bytes));
+}
+
+void random(const Block& b, const Instruction& i)
+{
+    const bool single = b.is_single(i.args[0]);
+    uint64_t key, step;
+    std::memcpy(&key, b.operand(i.args[1]), 8);
+    std::memcpy(&step, b.operand(i.args[2]), 8);
+    const auto* index = reinterpret_cast<const int64_t*>(b.operand(i.args[0]));
+    i.random(b.result(i, single), index, key, step, single ? 1 : b.count);
+}
+
+void stochastic(const Block& b, const Instruction& i)
+{
+    const bool single = b.is_single(i.args[0]) && b.is_single(i.args[1]);
+    const int64_t n = single ? 1 : b.count;
+    const char* x = b.spread(i.args[0], i.operand, n, 0);
+    const char* word = b.spread(i.args[1], Dtype::u32, n, 1);
+    i.stochastic(b.result(i, single), x, reinterpret_cast<const uint32_t*>(word), uint32_t(i.extra), n);
+}
+
+void index(const Block& b, const Instruction& i)
+{
+    const int64_t step = b.plan.step[i.extra];
+    const bool    single = step == 0 || b.count == 1;
+    b.isa.ramp(reinterpret_cast<int64_t*>(b.result(i, single)), b.at[i.extra], step, single ? 1 : b.count);
+}
+
+void start(const Block& b, const Instruction& i)
+{
+    const FoldSlot& fold = b.program.folds[size_t(i.extra)];
+    const bool single = b.count == 1;
+    const auto fill = [&](int32_t slot, Dtype type, const void* value) {
+        b.frame.single[slot] = single;
+        b.frame.slots[slot] = b.frame.homes[slot];
+        b.isa.load[int(type)](b.frame.homes[slot], value, 0, b.count);
+    };
+    fill(fold.slot, fold.accumulator, &fold.start);
+    const int64_t nothing_yet = -1;
+    if (fold.is_arg()) fill(fold.at, Dtype::i64, &nothing_yet);
+}
+
+void fold(const Block& b, const Instruction& i)
+{
+    const FoldSlot& fold = b.program.folds[size_t(i.extra)];
+    const char* x = b.spread(i.args[0], i.operand, b.count, 0);
+    char* into = b.frame.slots[fold.slot];
+    if (!fold.is_arg()) return (b.plan.is_columns ? fold.loops.across : fold.loops.along)(into, x, b.count);
+    auto* where = reinterpret_cast<int64_t*>(b.frame.slots[fold.at]);
+    const int64_t position = b.at[b.program.position];
+    if (b.plan.is_columns) return fold.loops.arg_across(into, where, x, position, b.count);
+    fold.loops.arg_along(into, where, x, position, b.plan.step[b.program.position], b.count);
+}
+
+void finish(const Block& b, const Instruction& i)
+{
+    const FoldSlot& fold = b.program.folds[size_t(i.extra)];
+    i.convert(b.result(i, b.count == 1), b.frame.slots[fold.slot], b.count);
+}
+
+// Lays what the first group of a block has read in each of its groups.
+void repeat(const Block& b, const Instruction& i, int64_t group)
+{
+    if (b.frame.single[i.out]) return;
+    const char* from = b.frame.slots[i.out];
+    char* to = b.result(i, false);
+    const size_t bytes = size_t(group * i.bytes);
+    if (from != to) std::memcpy(to, from, bytes);
+    for (int64_t done = group; done < b.count; done += group) std::memcpy(to + done * i.bytes, to, bytes);
+}
+
+void length(const Block& b, const Instruction& i)
+{
+    std::memcpy(b.result(i, true), b.frame.job->lengths + i.extra, 8);
+}
+
+void scalar(const Block& b, const Instruction& i)
+{
+    i.load(b.result(i, true), static_cast<const char*>(b.frame.job->run.scalars) + i.extra, 0, 1);
+}
+
+}  // namespace
+
+void set_up(Frame& frame, const Job& job, char* scratch) noexcept
+{
+    const Program& p = job.program;
+    const Plan& plan = job.plan;
+    frame.job = &job;
+    int32_t slot = 0;
+    for (; slot < p.uniform_slots; slot++) frame.homes[slot] = reinterpret_cast<char*>(frame.uniform + slot);
+    for (const int32_t end = slot + plan.tape->row_slots; slot < end; slot++, scratch += plan.row_stride) frame.homes[slot] = scratch;
+    for (const int32_t end = slot + plan.tape->full_slots; slot < end; slot++, scratch += plan.full_stride) frame.homes[slot] = scratch;
+    scratch += (plan.banks - 1) * plan.tape->full_slots * plan.full_stride;
+    for (char*& temp : frame.temps) {
+        temp = scratch;
+        scratch += plan.block * std::max(p.full_bytes, p.row_bytes) + SLOT_PAD;
+    }
+}
+
+void join_groups(Frame& frame, int32_t pass) noexcept
+{
+    const Plan& plan = frame.job->plan;
+    for (const FoldSlot& fold : frame.job->program.folds) {
+        if (fold.pass != pass) continue;
+        char* all = frame.slots[fold.slot];
+        const int64_t bytes = plan.group * fold.bytes;
+        for (int64_t done = plan.group; done < plan.block; done += plan.group) fold.merge(all, all + done * fold.bytes, plan.group);
+        for (int64_t done = bytes; done < plan.block * fold.bytes; done += bytes) std::memcpy(all + done, all, size_t(bytes));
+    }
+}
+
+void execute(Frame& frame, List list, const int64_t* at, int64_t count, int64_t group) noexcept
+{
+    const Job& job = *frame.job;
+    const Block b{frame, job.program, job.plan, *job.program.isa, job.run.buffers, at, count};
+    const Block part{frame, job.program, job.plan, *job.program.isa, job.run.buffers, at, group ? group : count};
+    const Instruction* end = job.plan.tape->code.data() + list.end;
+    for (const Instruction* i = job.plan.tape->code.data() + list.begin; i < end; i++) {
+        switch (i->code) {
+        case Code::Load: load(part, *i); break;
+        case Code::Map: map(b, i); break;
+        case Code::Store: store(part, *i); break;
+        case Code::Fold: fold(b, *i); break;
+        case Code::Convert: convert(b, i); break;
+        case Code::Index: index(part, *i); break;
+        case Code::Gather: gather(part, *i); break;
+        case Code::Start: start(b, *i); break;
+        case Code::Finish: finish(b, *i); break;
+        case Code::Bitcast: bitcast(b, *i); break;
+        case Code::Random: random(b, *i); break;
+        case Code::Stochastic: stochastic(b, *i); break;
+        case Code::Scalar: scalar(b, *i); break;
+        case Code::Length: length(b, *i); break;
+        }
+        const bool repeats = group && (i->code == Code::Load || i->code == Code::Index || i->code == Code::Gather);
+        if (repeats) repeat(b, *i, group);
+    }
+}
+
+}  // namespace ng::cpu

@@ -1,0 +1,37 @@
+// The loop over a tape's instructions, and the registers that it works on.
+#pragma once
+#include "lib/backend/cpu/fused.h"
+#include "lib/backend/cpu/plan.h"
+
+#include <cstdint>
+
+namespace ng::cpu {
+
+// What all tasks of one run share.
+struct Job {
+    const Program&  program;
+    const Plan&     plan;
+    const FusedRun& run;
+    const int64_t*  lengths;
+};
+
+// A task's registers. A slot's pointer is its home in the scratch memory, or a tensor's own memory.
+struct Frame {
+    const Job* job;
+    char*      slots[MAX_SLOTS];
+    char*      homes[MAX_SLOTS];
+    uint8_t    single[MAX_SLOTS];     // whether the slot holds one number for the whole block
+    char*      temps[TEMPS];
+    int64_t    uniform[MAX_UNIFORM];
+};
+
+// Gives each slot its home in SCRATCH_BYTES, 64-byte aligned.
+void set_up(Frame& frame, const Job& job, char* scratch) noexcept;
+
+// Computes a list for the block of `count` elements whose accesses begin at `at`. group: of row lists, the plan's.
+void execute(Frame& frame, List list, const int64_t* at, int64_t count, int64_t group = 0) noexcept;
+
+// Brings together what the groups of a block have folded, and lays it in each of them.
+void join_groups(Frame& frame, int32_t pass) noexcept;
+
+}  // namespace ng::cpu

@@ -1,0 +1,18 @@
+// Names of an instruction set's own objects: NG_ISA is v2, v3, v4, or generic where there is but one build.
+#pragma once
+#include "lib/backend/cpu/isa.h"
+
+#ifndef NG_ISA
+#define NG_ISA generic
+#endif
+#define NG_JOIN_(a, b) a##_##b
+#define NG_JOIN(a, b) NG_JOIN_(a, b)
+#define ISA_NAME(name) NG_JOIN(name, NG_ISA)
+
+namespace ng::cpu {
+
+extern const MapTable ISA_NAME(maps_bool), ISA_NAME(maps_i8), ISA_NAME(maps_i16), ISA_NAME(maps_i32), ISA_NAME(maps_i64),
+    ISA_NAME(maps_u8), ISA_NAME(maps_u16), ISA_NAME(maps_u32), ISA_NAME(maps_u64), ISA_NAME(maps_f32), ISA_NAME(maps_f64);
+extern const IsaTable ISA_NAME(isa);
+
+}  // namespace ng::cpu

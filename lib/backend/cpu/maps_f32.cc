@@ -1,0 +1,37 @@
+// Element-wise loops of f32; powers go through doubles in chunks, as one loop of both widths is not vectorised.
+#include "lib/backend/cpu/row_loops.h"
+
+namespace ng::cpu {
+namespace {
+
+template <int MODE>
+struct PowLoop {
+    static void run(void* out_, const void* x_, const void* y_, const void*, int64_t count)
+    {
+        float* out = static_cast<float*>(out_);
+        const Operand<float, float, (MODE & MODE_X) != 0> all_x(x_);
+        const Operand<float, float, (MODE & MODE_Y) != 0> all_y(y_);
+        for (int64_t done = 0; done < count; done += CHUNK) {
+            const int64_t n = count - done < CHUNK ? count - done : CHUNK;
+            const auto    x = all_x.from(done);
+            const auto    y = all_y.from(done);
+            alignas(64) double base[CHUNK], exponent[CHUNK];
+            alignas(64) float  power[CHUNK];
+            for (int64_t i = 0; i < n; i++) base[i] = double(m_abs(x[i]));
+            for (int64_t i = 0; i < n; i++) exponent[i] = double(y[i]);
+            for (int64_t i = 0; i < n; i++) base[i] = pow_of_float(base[i], exponent[i]);
+            for (int64_t i = 0; i < n; i++) power[i] = float(base[i]);
+            ELEMENTWISE
+            for (int64_t i = 0; i < n; i++) out[done + i] = pow_ends(power[i], x[i], y[i]);
+        }
+    }
+};
+template <> constexpr MapLoop loop_of<Row_pow, Dtype::f32, MODE_ALL>() { return PowLoop<MODE_ALL>::run; }
+template <> constexpr MapLoop loop_of<Row_pow, Dtype::f32, MODE_X>() { return PowLoop<MODE_X>::run; }
+template <> constexpr MapLoop loop_of<Row_pow, Dtype::f32, MODE_Y>() { return PowLoop<MODE_Y>::run; }
+
+}  // namespace
+
+constexpr MapTable ISA_NAME(maps_f32) = map_table<Dtype::f32>();
+
+}  // namespace ng::cpu

@@ -1,0 +1,362 @@
+// Chooses between rows and columns by an estimate of time: from extents and strides, never from the number of threads.
+#include "lib/backend/cpu/plan.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace ng::cpu {
+namespace {
+
+constexpr double CALL_NS = 8, ROW_NS = 30;             // an instruction's dispatch and call; a row's loops
+constexpr double ALONG_NS = 20;                        // bringing the lanes of a block's fold together
+constexpr double CHUNK_NS = 20e3, PARALLEL_NS = 50e3, PIECE_NS = 40e3, SPLIT_NS = 100e3;
+constexpr double STREAM_BYTES = 64e6, FAR_BYTES = 1 << 20, NEAR_BYTES = 512 << 10;
+constexpr int64_t MAX_CHUNKS = 64, L1_BYTES = 24 << 10, LINE = 64, LINES_BLOCK = 256, MAX_BANKS = 64;
+
+struct Axis {
+    int64_t  extent;
+    int64_t* strides;                 // [accesses]
+};
+
+int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+int64_t magnitude(int64_t n) { return n < 0 ? -n : n; }
+
+class Planner {
+  public:
+    Planner(const Program& program, const int64_t* values, int64_t* memory) : p_(program), values_(values), memory_(memory) {}
+    void collapse(const Box* box);
+    Plan plan();
+
+  private:
+    struct Choice {
+        bool        is_columns = true;
+        int         axis = -1;        // of the kept or reduced ones; -1: the space has none
+        const Tape* tape = nullptr;
+        int64_t     block = 0;        // 0: not chosen yet
+        int64_t     banks = 1;
+        int         repeated = -1;    // the reduced axis, points of which a block has several
+        int64_t     repeats = 1;
+        double      ns = 0;
+    };
+    int64_t* take(int64_t numbers) { return (memory_ += numbers) - numbers; }
+    const Axis& axis_of(const Choice& c) const { return c.is_columns ? kept_[c.axis] : reduced_[c.axis]; }
+    int64_t extent_of(const Choice& c) const { return c.axis < 0 ? 1 : axis_of(c).extent; }
+    void sort(Axis* axes, int count) const;
+    int  merged(Axis* axes, int count) const;
+    bool has_nearer(const Choice& c, int32_t access) const;
+    bool is_scattered(const Choice& c) const;
+    int64_t fitting(const Choice& c) const;
+    bool can_repeat(int axis, int reduced) const;
+    int64_t block_of(const Choice& c) const;
+    double touch_ns(const Tape::Touch& touch, const Choice& c) const;
+    void price(Choice& c) const;
+    void consider(Choice& best, Choice c) const;
+    void consider_columns(Choice& best, int axis) const;
+    void consider_rows(Choice& best, int axis) const;
+    Choice chosen() const;
+    double bytes_touched(const Tape& tape) const;
+    void lay_loops(Plan& plan, const Choice& c);
+    void cut(Plan& plan, const Choice& c) const;
+
+    const Program& p_;
+    const int64_t* values_;
+    int64_t* memory_;                 // what is left of it
+    int64_t* offset_ = nullptr;
+    Axis     kept_[MAX_AXES], reduced_[MAX_AXES];
+    int      kept_count_ = 0, reduced_count_ = 0;
+    double   rows_ = 1, length_ = 1;
+};
+
+// Insertion sort, so that axes with equal strides stay in their order: the widest strides become the outermost loops.
+void Planner::sort(Axis* axes, int count) const
+{
+    const int32_t accesses = p_.position < 0 ? p_.accesses : p_.position;
+    const auto width = [&](const Axis& axis) {
+        int64_t sum = 0;
+        for (int32_t a = 0; a < accesses; a++) sum += magnitude(axis.strides[a]);
+        return sum;
+    };
+    for (int i = 1; i < count; i++)
+        for (int j = i; j > 0 && width(axes[j - 1]) < width(axes[j]); j--) std::swap(axes[j - 1], axes[j]);
+}
+
+// Neighbours that all accesses walk as one.
+int Planner::merged(Axis* axes, int count) const
+{
+    int kept = 0;
+    for (int i = 0; i < count; i++) {
+        bool joins = kept > 0;
+        for (int32_t a = 0; joins && a < p_.accesses; a++)
+            joins = axes[kept - 1].strides[a] == axes[i].strides[a] * axes[i].extent;
+        if (joins) axes[kept - 1] = {axes[kept - 1].extent * axes[i].extent, axes[i].strides};
+        else axes[kept++] = axes[i];
+    }
+    return kept;
+}
+
+void Planner::collapse(const Box* box)
+{
+    offset_ = take(p_.accesses);
+    for (int32_t a = 0; a < p_.accesses; a++) offset_[a] = values_[p_.offset_at(a)];
+    for (int32_t axis = 0; axis < p_.axes; axis++) {
+        const int64_t extent = box ? box->count[axis] : values_[axis];
+        const bool    is_reduced = p_.reduced[size_t(axis)];
+        for (int32_t a = 0; box && a < p_.accesses; a++) offset_[a] += box->first[axis] * values_[p_.stride_at(a, axis)];
+        (is_reduced ? length_ : rows_) *= double(extent);
+        if (extent == 1) continue;
+        int64_t* strides = take(p_.accesses);
+        for (int32_t a = 0; a < p_.accesses; a++) strides[a] = values_[p_.stride_at(a, axis)];
+        if (is_reduced) reduced_[reduced_count_++] = {extent, strides};
+        else kept_[kept_count_++] = {extent, strides};
+    }
+    sort(kept_, kept_count_);
+    if (p_.position < 0) sort(reduced_, reduced_count_);   // else the first of equals would not come first
+    kept_count_ = merged(kept_, kept_count_);
+    reduced_count_ = merged(reduced_, reduced_count_);
+}
+
+// Elements of a block with which all registers fit the scratch memory.
+int64_t Planner::fitting(const Choice& c) const
+{
+    const int64_t wide = std::max(p_.full_bytes, p_.row_bytes), full = c.tape->full_slots * c.banks, row = c.tape->row_slots;
+    const int64_t slots = full + row + TEMPS;
+    const int64_t bytes = full * p_.full_bytes + (c.is_columns ? row * p_.row_bytes : 0) + TEMPS * wide;
+    return std::max(MIN_BLOCK, (SCRATCH_BYTES - slots * SLOT_PAD) / bytes / MIN_BLOCK * MIN_BLOCK);
+}
+
+// Whether an axis other than the chosen one has this access's elements closer together: lines are used again soon.
+bool Planner::has_nearer(const Choice& c, int32_t access) const
+{
+    const int64_t stride = magnitude(axis_of(c).strides[access]);
+    const auto nearer = [&](const Axis& axis) { return axis.strides[access] != 0 && magnitude(axis.strides[access]) < stride; };
+    const bool by_row = std::any_of(kept_, kept_ + kept_count_, nearer) && (c.is_columns || length_ * LINE < NEAR_BYTES);
+    return by_row || std::any_of(reduced_, reduced_ + reduced_count_, nearer);
+}
+
+// Whether blocks touch a line an element.
+bool Planner::is_scattered(const Choice& c) const
+{
+    if (c.axis < 0) return false;
+    return std::any_of(c.tape->touches.begin(), c.tape->touches.end(), [&](const Tape::Touch& t) {
+        return magnitude(axis_of(c).strides[t.access]) * t.bytes >= LINE;
+    });
+}
+
+int64_t Planner::block_of(const Choice& c) const
+{
+    const int64_t extent = std::max<int64_t>(extent_of(c), 1);
+    const int64_t bytes = p_.full_bytes * (c.tape->full_slots + 1) + (c.is_columns ? p_.row_bytes * c.tape->row_slots : 0);
+    int64_t most = std::min(fitting(c), std::clamp<int64_t>(L1_BYTES / bytes, 256, MAX_BLOCK));
+    if (is_scattered(c)) most = std::min(most, LINES_BLOCK);
+    const int64_t unit = most >= 256 ? 64 : MIN_BLOCK;
+    most = most / unit * unit;
+    const int64_t blocks = (extent + most - 1) / most;
+    return std::min(most, rounded_up((extent + blocks - 1) / blocks, unit));
+}
+
+double Planner::touch_ns(const Tape::Touch& touch, const Choice& c) const
+{
+    const int64_t stride = c.axis < 0 ? 0 : magnitude(axis_of(c).strides[touch.access]);
+    if (stride == 0) return 0;
+    if (stride == 1) return 0.02 * touch.bytes * touch.times;
+    const double line = double(std::min<int64_t>(stride * touch.bytes, LINE)) / LINE;
+    const double ns = 0.35 + 0.35 * line;
+    return (has_nearer(c, touch.access) ? ns : ns + 3 * line) * touch.times;
+}
+
+void Planner::price(Choice& c) const
+{
+    const double extent = double(std::max<int64_t>(extent_of(c), 1)) * double(c.repeats);
+    const double count = extent / double((int64_t(extent) + c.block - 1) / c.block);
+    const Tape& tape = *c.tape;
+    double calls = (tape.full_calls + 0.7) * CALL_NS;
+    if (!c.is_columns) calls += double(p_.folds.size()) * ALONG_NS;
+    double ns = tape.element_ns + calls / count;
+    for (const Tape::Touch& touch : tape.touches) ns += touch_ns(touch, c);
+    const double row = c.is_columns ? (tape.row_ns + tape.row_calls * (0.1 + CALL_NS / count)) * double(c.repeats)
+                                    : tape.row_ns + tape.row_calls * CALL_NS + ROW_NS;
+    c.ns = rows_ * (length_ * ns + row);
+}
+
+void Planner::consider(Choice& best, Choice c) const
+{
+    if (!c.block) c.block = block_of(c);
+    price(c);
+    if (!best.tape || c.ns < best.ns) best = c;
+}
+
+// Whether several points of a reduced axis and all of a kept one lie in a row, wherever full values are.
+bool Planner::can_repeat(int axis, int reduced) const
+{
+    for (int32_t a = 0; a < p_.accesses; a++)
+        if (p_.is_full[size_t(a)] && reduced_[reduced].strides[a] != kept_[axis].strides[a] * kept_[axis].extent) return false;
+    return p_.position < 0;
+}
+
+void Planner::consider_columns(Choice& best, int axis) const
+{
+    Choice c;
+    c.axis = axis;
+    c.tape = &p_.streamed;
+    consider(best, c);
+    if (p_.has_resident && length_ >= 1 && length_ <= MAX_BANKS) {
+        Choice kept = c;
+        kept.tape = &p_.resident;
+        kept.banks = int64_t(length_);
+        const bool fits = kept.banks * p_.resident.full_slots <= MAX_LIVE && fitting(kept) >= LINE;
+        if (fits) consider(best, kept);
+    }
+    for (int reduced = 0; reduced < reduced_count_; reduced++) {
+        if (kept_[axis].extent < 2 || !can_repeat(axis, reduced)) continue;
+        const int64_t extent = kept_[axis].extent;
+        Choice wide = c;
+        wide.block = std::min(fitting(c), MAX_BLOCK);
+        wide.repeats = std::min(wide.block / extent, reduced_[reduced].extent / 4);
+        wide.block = wide.repeats * extent;
+        wide.repeated = reduced;
+        if (wide.repeats > 1) consider(best, wide);
+    }
+}
+
+void Planner::consider_rows(Choice& best, int axis) const
+{
+    Choice c;
+    c.is_columns = false;
+    c.axis = axis;
+    c.tape = &p_.streamed;
+    consider(best, c);
+    if (reduced_count_ > 1 || !p_.has_resident) return;
+    c.tape = &p_.resident;
+    c.block = rounded_up(std::max<int64_t>(reduced_[0].extent, 1), MIN_BLOCK);
+    if (c.block <= fitting(c)) consider(best, c);
+}
+
+Planner::Choice Planner::chosen() const
+{
+    Choice best;
+    for (int axis = kept_count_; axis-- > 0;) consider_columns(best, axis);
+    for (int axis = reduced_count_; axis-- > 0;)       // positions of argmin and argmax ascend along the last only
+        if (p_.position < 0 || axis + 1 == reduced_count_) consider_rows(best, axis);
+    if (best.tape) return best;
+    best.tape = &p_.streamed;
+    consider(best, best);
+    return best;
+}
+
+void Planner::lay_loops(Plan& plan, const Choice& c)
+{
+    plan.accesses = p_.accesses;
+    plan.offset = offset_;
+    plan.step = take(p_.accesses);
+    plan.extents = take(kept_count_ + reduced_count_ + 1);
+    plan.strides = take(int64_t(kept_count_ + reduced_count_ + 1) * p_.accesses);
+    std::fill_n(plan.step, p_.accesses, 0);
+    const int64_t extent = extent_of(c), blocks = (extent + c.block - 1) / c.block;
+    plan.tail = extent - (blocks - 1) * c.block;
+    int loop = 0;
+    const auto lay = [&](int64_t count, const int64_t* strides, int64_t times) {
+        plan.extents[loop] = count;
+        for (int32_t a = 0; a < p_.accesses; a++) plan.strides[int64_t(loop) * p_.accesses + a] = strides ? strides[a] * times : 0;
+        return loop++;
+    };
+    const auto lay_blocks = [&] {
+        if (c.axis >= 0) std::copy_n(axis_of(c).strides, p_.accesses, plan.step);
+        plan.block_loop = lay(blocks, plan.step, c.block);
+    };
+    const auto lay_repeats = [&] {
+        const Axis& axis = reduced_[c.repeated];
+        const int64_t count = (axis.extent + c.repeats - 1) / c.repeats;
+        plan.tail = (axis.extent - (count - 1) * c.repeats) * extent;
+        plan.block_loop = lay(count, axis.strides, c.repeats);
+    };
+    // Blocks that touch a line an element go outside, so that the lines are used again by what comes inside.
+    const bool outermost = c.is_columns && (c.axis < 0 || is_scattered(c));
+    if (outermost) lay_blocks();
+    for (int axis = 0; axis < kept_count_; axis++) {
+        if (!c.is_columns || axis != c.axis) lay(kept_[axis].extent, kept_[axis].strides, 1);
+        else if (!outermost) lay_blocks();
+    }
+    plan.kept = loop;
+    for (int axis = 0; axis < reduced_count_; axis++) {
+        if (axis == c.repeated) lay_repeats();
+        else if (c.is_columns || axis != c.axis) lay(reduced_[axis].extent, reduced_[axis].strides, 1);
+        else lay_blocks();
+    }
+    plan.reduced = loop - plan.kept;
+    for (int l = 0; l < plan.kept; l++) plan.units *= plan.extents[l];
+    for (int l = plan.kept; l < loop; l++) plan.steps *= plan.extents[l];
+}
+
+// Memory that all full values are together, each element once.
+double Planner::bytes_touched(const Tape& tape) const
+{
+    double bytes = 0;
+    for (const Tape::Touch& touch : tape.touches) {
+        double elements = 1;
+        for (int axis = 0; axis < kept_count_; axis++)
+            if (kept_[axis].strides[touch.access]) elements *= double(kept_[axis].extent);
+        for (int axis = 0; axis < reduced_count_; axis++)
+            if (reduced_[axis].strides[touch.access]) elements *= double(reduced_[axis].extent);
+        bytes += elements * touch.bytes;
+    }
+    return bytes;
+}
+
+void Planner::cut(Plan& plan, const Choice& c) const
+{
+    const double bytes = bytes_touched(*c.tape);
+    plan.is_streaming = bytes > STREAM_BYTES;
+    plan.is_prefetching = plan.is_streaming || (bytes > FAR_BYTES && c.is_columns && plan.reduced > 0);
+    if (c.ns < PARALLEL_NS || plan.units == 0) return;
+    const double unit_ns = c.ns / double(plan.units);
+    if (p_.has_reduced && plan.banks == 1 && unit_ns >= SPLIT_NS) {
+        const int64_t pieces = std::min<int64_t>({MAX_CHUNKS, plan.steps, int64_t(unit_ns / PIECE_NS)});
+        if (pieces > plan.units) {
+            plan.pieces = uint32_t(pieces);
+            return;
+        }
+    }
+    plan.chunks = uint32_t(std::clamp<int64_t>(int64_t(c.ns / CHUNK_NS), 1, std::min(MAX_CHUNKS, plan.units)));
+}
+
+Plan Planner::plan()
+{
+    Plan plan;
+    const Choice c = chosen();
+    plan.tape = c.tape;
+    plan.block = c.block;
+    plan.banks = c.banks;
+    plan.group = c.repeated < 0 ? 0 : extent_of(c);
+    plan.row_count = c.repeated >= 0 ? c.block : c.is_columns ? 0 : 1;
+    plan.is_columns = c.is_columns;
+    plan.full_stride = c.block * p_.full_bytes + SLOT_PAD;
+    plan.row_stride = c.is_columns ? c.block * p_.row_bytes + SLOT_PAD : SLOT_PAD;
+    plan.full_stride = rounded_up(plan.full_stride, LINE);
+    plan.row_stride = rounded_up(plan.row_stride, LINE);
+    lay_loops(plan, c);
+    cut(plan, c);
+    return plan;
+}
+
+}  // namespace
+
+Plan make_plan(const Program& program, const int64_t* values, const Box* box, int64_t* memory) noexcept
+{
+    Planner planner(program, values, memory);
+    planner.collapse(box);
+    return planner.plan();
+}
+
+uint64_t most_piece_bytes(const Program& p)
+{
+    int64_t rows = 1;                                  // where they are few and known, a block is no longer
+    for (int32_t axis = 0; axis < p.axes; axis++) {
+        if (p.reduced[size_t(axis)]) continue;
+        const int64_t extent = p.lengths.is_constant(axis) ? p.lengths.constants()[axis] : MAX_BLOCK;
+        rows = std::min(MAX_BLOCK, rows * std::min(extent, MAX_BLOCK));
+    }
+    const int64_t slot = rounded_up(std::max<int64_t>(rows, 1), LINE) * p.row_bytes + SLOT_PAD;
+    return uint64_t(MAX_CHUNKS) * uint64_t(p.fold_slots) * uint64_t(slot);
+}
+
+}  // namespace ng::cpu

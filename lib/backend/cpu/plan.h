@@ -1,0 +1,57 @@
+// How a kernel walks a space whose extents and strides are known: loops, the vector axis, blocks, chunks and pieces.
+#pragma once
+#include "lib/backend/cpu/tape.h"
+
+#include <cstdint>
+
+namespace ng::cpu {
+
+// Rows: blocks along a reduced axis, each fold one number. Columns: blocks along a kept axis, each fold a block; kernels
+// that reduce nothing are columns of one point. Depends on extents and strides alone, so results do, too.
+struct Plan {
+    const Tape* tape = nullptr;
+    bool    is_columns = true;
+    bool    is_streaming = false;     // more memory than caches hold: stores go past them
+    bool    is_prefetching = false;   // the next block's memory is asked for while this one is computed
+    int32_t kept = 0, reduced = 0;    // loops, outermost first, kept ones before reduced ones; one counts blocks
+    int32_t block_loop = 0;
+    int64_t units = 1, steps = 1;     // points of the kept and of the reduced loops; 0 where a space is empty
+    int64_t block = MIN_BLOCK, tail = 1;               // elements of a block, and of the last along its axis
+    int64_t row_count = 0;            // elements of a row value in its register; 0: as many as the block at hand has
+    // Short columns: a block is several reduced points of `group` kept ones each. Row values lie in their registers again
+    // and again, and folds are brought together after each pass. 0: no such thing.
+    int64_t group = 0;
+    int64_t banks = 1;                // sets of full registers, one a step, which a resident tape in columns keeps
+    int64_t full_stride = 0, row_stride = 0;           // bytes from one register to the next
+    uint32_t chunks = 1, pieces = 1;  // tasks over units; tasks over the steps of one unit, whose folds are merged
+    int32_t accesses = 0;
+    // In the memory that the plan was given:
+    int64_t* extents = nullptr;       // [kept + reduced]
+    int64_t* strides = nullptr;       // [kept + reduced, accesses]
+    int64_t* step = nullptr;          // [accesses], along the vector axis
+    int64_t* offset = nullptr;        // [accesses]
+
+    int64_t count_at(const int64_t* index) const { return index[block_loop] + 1 == extents[block_loop] ? tail : block; }
+    int64_t row_count_at(const int64_t* index) const { return row_count ? row_count : count_at(index); }
+    const int64_t* stride(int32_t loop) const { return strides + int64_t(loop) * accesses; }
+};
+
+// Part of a space, by axis.
+struct Box { const int64_t* first; const int64_t* count; };
+
+// Numbers of memory that make_plan uses.
+inline int64_t plan_numbers(const Program& p) { return int64_t(2 * p.axes + 4) * (p.accesses + 1); }
+
+// values: of the program's lengths. box: null for the whole space. memory: plan_numbers.
+Plan make_plan(const Program& program, const int64_t* values, const Box* box, int64_t* memory) noexcept;
+
+// Bytes for the partial folds of a plan's pieces.
+inline uint64_t piece_bytes(const Program& program, const Plan& plan)
+{
+    return plan.pieces > 1 ? uint64_t(plan.pieces) * uint64_t(program.fold_slots) * uint64_t(plan.row_stride) : 0;
+}
+
+// The most that piece_bytes is, whatever the lengths.
+uint64_t most_piece_bytes(const Program& program);
+
+}  // namespace ng::cpu

@@ -1,0 +1,75 @@
+// Pins operands, finds the scope that a result belongs to, and turns faults into poisoned expressions.
+#include "lib/builder.h"
+
+namespace ng {
+
+void Building::scope(const ng_scope* s)
+{
+    if (!s) return;
+    Pin<Scope> given = need<Scope>(s, who_, "s");
+    if (!scope_ || given->age() > scope_->age()) scope_ = std::move(given);
+}
+
+NodeRef Building::operand(const ng_expr* e, const char* name, int32_t at)
+{
+    Pin<const Node> pin = need<const Node>(e, who_, name, at);
+    if (const uint64_t owner = pin.owner()) {
+        Pin<Scope> s(owner);
+        if (s && (!scope_ || s->age() > scope_->age())) scope_ = std::move(s);
+    }
+    NodeRef node(pin.get());
+    if (node->is_poison() && !fault_) fault_ = node;
+    pins_.push_back(std::move(pin));
+    return node;
+}
+
+std::vector<NodeRef> Building::operands(ng_expr* const* e, uint32_t count, const char* name)
+{
+    if (!e && count) throw Error(NG_E_INVALID, text(who_, ": ", name, " is NULL, and there are ", count, " of them"));
+    std::vector<NodeRef> nodes;
+    for (uint32_t i = 0; i < count; i++) nodes.push_back(operand(e[i], name, int32_t(i)));
+    return nodes;
+}
+
+NodeRef Building::built(const std::function<NodeRef(Graph&)>& body)
+{
+    if (fault_) return fault_;
+    try {
+        if (!scope_) {
+            Graph g;
+            return body(g);
+        }
+        const std::lock_guard hold(scope_->lock());
+        return body(scope_->graph());
+    } catch (const Error& e) {
+        return poison(e);
+    }
+}
+
+ng_expr* Building::finish(const std::function<NodeRef(Graph&)>& body) noexcept
+{
+    try {
+        const NodeRef node = built(body);
+        return to_handle<ng_expr>(scope_ ? scope_->hand_out(node) : make_handle<const Node>(node));
+    } catch (...) {
+        return nullptr;
+    }
+}
+
+std::vector<ng_expr*> Building::build_all(const std::function<std::vector<NodeRef>(Graph&)>& body)
+{
+    if (fault_) throw *fault_->extra->error;
+    std::vector<NodeRef> nodes;
+    if (scope_) {
+        const std::lock_guard hold(scope_->lock());
+        nodes = body(scope_->graph());
+    } else {
+        Graph g;
+        nodes = body(g);
+    }
+    std::vector<ng_expr*> handles;
+    for (const NodeRef& n : nodes) handles.push_back(to_handle<ng_expr>(scope_ ? scope_->hand_out(n) : make_handle<const Node>(n)));
+    return handles;
+}
+
+}  // namespace ng

@@ -1,0 +1,260 @@
+// The life of a context: calls inside it, what was released and is to be freed, and its close.
+#include "lib/context.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace ng {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Contexts that nobody holds any more, to be taken apart by a call that may wait and call hooks.
+constinit std::atomic<Context*> dead_contexts{nullptr};
+
+constexpr size_t MAX_MESSAGES = 256;   // kept for ng_ctx_poll; later ones are dropped
+constexpr int    MAX_PRESSURE = 16;    // times that one allocation asks the host to free something
+
+// The host's hook as a Parallel: a task's worker is its own number. More tasks than numbers run in turns.
+struct HostJob {
+    Parallel::Task task;
+    void*          arg;
+    uint32_t       count;
+    static void run(void* arg, uint32_t worker)
+    {
+        const HostJob& job = *static_cast<const HostJob*>(arg);
+        const PlainFloats plain;
+        for (uint32_t i = worker; i < job.count; i += MAX_TASKS) job.task(job.arg, i, worker);
+    }
+};
+
+void run_by_host(void* self, uint32_t count, Parallel::Task task, void* arg)
+{
+    const ng_hooks& hooks = *static_cast<const ng_hooks*>(self);
+    HostJob job{task, arg, count};
+    hooks.parallel(hooks.user, std::min(count, MAX_TASKS), HostJob::run, &job);
+}
+
+// Sleeps a little longer each time, to `end` at most; false when it has come.
+bool wait_until(Clock::time_point end, int turn)
+{
+    const auto now = Clock::now();
+    if (now >= end) return false;
+    if (turn < 64) std::this_thread::yield();
+    else std::this_thread::sleep_for(std::min<Clock::duration>(std::chrono::microseconds(50), end - now));
+    return true;
+}
+
+Clock::time_point after(uint64_t timeout_ns)
+{
+    const auto now = Clock::now();
+    const auto room = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::time_point::max() - now);
+    return timeout_ns >= uint64_t(room.count()) ? Clock::time_point::max() : now + std::chrono::nanoseconds(timeout_ns);
+}
+
+}  // namespace
+
+void need_own_stream(ng_stream s, const char* who)
+{
+    if (s) throw Error(NG_E_INVALID, text(who, ": s is ", s, "; the backend \"cpu\" has the stream NULL alone"));
+}
+
+void destroy(const Context* context) noexcept
+{
+    context->next_dead_ = dead_contexts.load(std::memory_order_relaxed);
+    while (!dead_contexts.compare_exchange_weak(context->next_dead_, const_cast<Context*>(context), std::memory_order_acq_rel)) {}
+}
+
+Context::Context(ContextPlan plan)
+    : plan_(std::move(plan)), epoch_(fork_epoch()), heap_(plan_.host, plan_.dev, plan_.limit)
+{
+    if (plan_.hooks.parallel) {
+        parallel_ = Parallel(run_by_host, const_cast<ng_hooks*>(&plan_.hooks), MAX_TASKS);
+    } else if (!(plan_.flags & NG_CTX_NO_THREADS) && plan_.threads != 1) {
+        workers_ = std::make_unique<Workers>(plan_.threads);
+        parallel_ = workers_->parallel();
+    }
+}
+
+Context::~Context()
+{
+    // Nobody holds it, so nothing that belongs to it lives: all has expired.
+    while (Belonging* thing = next_expired(true)) thing->fate_.remove(thing, *this);
+    say_all();
+}
+
+uint64_t Context::create(ContextPlan plan)
+{
+    std::unique_ptr<Context> made = std::make_unique<Context>(std::move(plan));
+    Context* context = made.get();
+    const uint64_t handle = make_handle(Ref<Context>(context));
+    (void)made.release();
+    context->handle_ = handle;
+    bury(false);
+    return handle;
+}
+
+bool Context::enter() noexcept
+{
+    if (!(inside_.fetch_add(1, std::memory_order_acq_rel) & (CLOSING | CLOSED)) && epoch_ == fork_epoch()) return true;
+    leave();
+    return false;
+}
+
+bool Context::is_lost() const noexcept
+{
+    return (inside_.load(std::memory_order_acquire) & (CLOSING | CLOSED)) || epoch_ != fork_epoch();
+}
+
+void* Context::allocate(uint64_t bytes, size_t align, ng_purpose purpose, const char* who)
+{
+    if (void* memory = heap_.allocate(bytes, align, purpose)) return memory;
+    for (int i = 0; i <= MAX_PRESSURE; i++) {
+        settle(Where::Call);
+        if (void* memory = heap_.allocate(bytes, align, purpose)) return memory;
+        if (!plan_.hooks.pressure || !plan_.hooks.pressure(plan_.hooks.user, bytes)) break;
+    }
+    if (const uint64_t limit = heap_.limit(); limit && heap_.held() + bytes > limit)
+        throw Error(NG_E_DEVMEM, text(who, ": ", bytes, " bytes are too many: ", heap_.held(), " are in use and dev_limit is ", limit));
+    throw Error(NG_E_DEVMEM, text(who, ": no memory for ", bytes, " bytes; ", heap_.held(), " are in use"));
+}
+
+void Context::log(int32_t level, const std::string& sentence) noexcept
+{
+    if (!plan_.hooks.log) return;
+    if (!(plan_.flags & NG_CTX_POLL)) return plan_.hooks.log(plan_.hooks.user, level, sentence.c_str());
+    try {
+        const std::lock_guard hold(lock_);
+        if (messages_.size() < MAX_MESSAGES) messages_.push_back({level, sentence});
+    } catch (const std::bad_alloc&) {
+        // A message for which there is no memory is dropped.
+    }
+}
+
+void Context::say_all() noexcept
+{
+    std::vector<Message> now;
+    {
+        const std::lock_guard hold(lock_);
+        now.swap(messages_);
+    }
+    for (const Message& message : now) plan_.hooks.log(plan_.hooks.user, message.level, message.text.c_str());
+}
+
+void Context::expire(Belonging& thing) noexcept
+{
+    thing.next_ = expired_.load(std::memory_order_relaxed);
+    while (!expired_.compare_exchange_weak(thing.next_, &thing, std::memory_order_acq_rel, std::memory_order_relaxed)) {}
+}
+
+void Context::enlist(Belonging& thing) noexcept
+{
+    const std::lock_guard hold(lock_);
+    thing.after_ = alive_;
+    if (alive_) alive_->before_ = &thing;
+    alive_ = &thing;
+    thing.is_listed_ = true;
+}
+
+void Context::delist(Belonging& thing) noexcept
+{
+    const std::lock_guard hold(lock_);
+    if (!thing.is_listed_) return;
+    if (thing.before_) thing.before_->after_ = thing.after_;
+    else alive_ = thing.after_;
+    if (thing.after_) thing.after_->before_ = thing.before_;
+    thing.before_ = thing.after_ = nullptr;
+    thing.is_listed_ = false;
+}
+
+Belonging* Context::next_expired(bool may_call_done) noexcept
+{
+    const std::lock_guard hold(lock_);
+    Belonging* oldest = nullptr;
+    for (Belonging* newest = expired_.exchange(nullptr, std::memory_order_acq_rel); newest;) {
+        Belonging* next = std::exchange(newest->next_, oldest);
+        oldest = std::exchange(newest, next);
+    }
+    while (oldest) {
+        Belonging* thing = std::exchange(oldest, std::exchange(oldest->next_, nullptr));
+        Queue& queue = thing->calls_done_ ? with_done_ : quiet_;
+        (queue.last ? queue.last->next_ : queue.first) = thing;
+        queue.last = thing;
+    }
+    Queue& queue = quiet_.first || !may_call_done ? quiet_ : with_done_;
+    Belonging* thing = queue.first;
+    if (thing && !(queue.first = std::exchange(thing->next_, nullptr))) queue.last = nullptr;
+    return thing;
+}
+
+void Context::settle(Where where) noexcept
+{
+    const bool may_call_done = where == Where::Poll || !(plan_.flags & NG_CTX_POLL);
+    while (Belonging* thing = next_expired(may_call_done)) thing->fate_.remove(thing, *this);
+    if (where == Where::Poll) say_all();
+    bury(where == Where::Poll);
+}
+
+void Context::bury(bool may_poll) noexcept
+{
+    for (Context* dead = dead_contexts.exchange(nullptr, std::memory_order_acq_rel); dead;) {
+        Context* context = std::exchange(dead, dead->next_dead_);
+        if (context->epoch_ != fork_epoch()) continue;      // the parent's: its threads and locks are not here
+        if (!may_poll && (context->plan_.flags & NG_CTX_POLL)) destroy(context);
+        else delete context;
+    }
+}
+
+Belonging* Context::next_alive() noexcept
+{
+    const std::lock_guard hold(lock_);
+    return alive_;
+}
+
+void Context::end_all() noexcept
+{
+    while (Belonging* thing = next_alive()) {
+        delist(*thing);
+        thing->fate_.end(*thing, *this);
+    }
+}
+
+ng_status Context::close(uint64_t timeout_ns)
+{
+    const auto end = after(timeout_ns);
+    const auto refuse_closed = [&] {
+        if (epoch_ != fork_epoch()) throw Error(NG_E_LOST, "ng_ctx_close: the context is the parent process's; a child can only release it");
+        if (inside_.load(std::memory_order_acquire) & CLOSED) throw Error(NG_E_LOST, "ng_ctx_close: the context is closed already");
+    };
+    refuse_closed();
+    inside_.fetch_or(CLOSING, std::memory_order_acq_rel);
+    for (int turn = 0; is_being_closed_.exchange(true, std::memory_order_acquire); turn++)
+        if (!wait_until(end, turn)) return NG_NOT_READY;
+    struct Closer {
+        std::atomic<bool>& flag;
+        ~Closer() { flag.store(false, std::memory_order_release); }
+    } closer{is_being_closed_};
+    refuse_closed();
+    for (int turn = 0; inside_.load(std::memory_order_acquire) & ~(CLOSING | CLOSED); turn++)
+        if (!wait_until(end, turn)) return NG_NOT_READY;
+    settle(Where::Poll);
+    end_all();
+    settle(Where::Poll);
+    if (workers_) workers_->stop();
+    inside_.fetch_or(CLOSED, std::memory_order_acq_rel);
+    return NG_OK;
+}
+
+Belonging::Belonging(Context& context, const Fate& fate)
+    : context_(&context), fate_(fate), holds_handle_(retain_handle<Context>(context.handle())) {}
+
+void Belonging::expire() noexcept
+{
+    const Ref<Context> context = std::move(context_);
+    const bool held = holds_handle_;
+    context->expire(*this);                 // from here on another thread may delete *this
+    if (held) release_handle<Context>(context->handle());
+}
+
+}  // namespace ng

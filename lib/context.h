@@ -1,0 +1,162 @@
+// A context: a device, its memory and threads, the host's hooks, and the end of all that belongs to it.
+#pragma once
+#include "lib/guard.h"
+#include "lib/heap.h"
+#include "lib/workers.h"
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace ng {
+
+class Belonging;
+class Context;
+// x_release gets here: nothing is freed, no hook is called. The next call that may does it (S5).
+void destroy(const Context* context) noexcept;
+
+// What a caller's ng_ctx_desc says, checked.
+struct ContextPlan {
+    uint32_t     flags = 0, threads = 0;
+    ng_allocator host{}, dev{};
+    ng_hooks     hooks{};
+    uint64_t     limit = 0;
+    std::string  arch, cache_dir;
+    bool         has_cache_dir = false;
+};
+
+struct Counters {
+    std::atomic<uint64_t> tensors{0}, launches{0}, interim_runs{0}, jit_compiles{0}, jit_usec{0}, cache_hits{0};
+};
+
+class Context : public RefCounted {
+  public:
+    explicit Context(ContextPlan plan);
+    ~Context();
+    Context(const Context&) = delete;
+
+    // The context with its handle, which is the caller's.
+    static uint64_t create(ContextPlan plan);
+    uint64_t handle() const noexcept { return handle_; }
+
+    uint32_t           flags() const noexcept { return plan_.flags; }
+    const ng_hooks&    hooks() const noexcept { return plan_.hooks; }
+    const std::string& arch() const noexcept { return plan_.arch; }   // "x86-64-v4": what isa_table() is asked for
+    const ContextPlan& plan() const noexcept { return plan_; }
+    // The host's hook, our threads, or the caller alone. Good as long as a call is inside.
+    const Parallel&    parallel() const noexcept { return parallel_; }
+    Heap&              heap() noexcept { return heap_; }
+    Counters           counters;
+
+    // Every call is inside from enter to leave (Entry does both); ng_ctx_close waits for them. False: lost.
+    bool enter() noexcept;
+    void leave() noexcept { inside_.fetch_sub(1, std::memory_order_release); }
+    bool is_lost() const noexcept;
+
+    // Memory of the device, after settle() and the pressure hook if need be: NG_E_DEVMEM. Calls hooks.
+    void* allocate(uint64_t bytes, size_t align, ng_purpose purpose, const char* who);
+    void  free(void* memory, uint64_t bytes, ng_purpose purpose) noexcept { heap_.free(memory, bytes, purpose); }
+
+    // level 0 error .. 3 debug. Calls the hook, or keeps the text for ng_ctx_poll.
+    void log(int32_t level, const std::string& sentence) noexcept;
+    // Frees what was released and calls the done of it, where this call may: in poll, sync and close always, elsewhere
+    // unless NG_CTX_POLL. Call it where hooks may be called: before memory is taken, after work.
+    enum class Where { Call, Poll };
+    void settle(Where where) noexcept;
+    // NG_OK, NG_NOT_READY when calls are still inside after timeout_ns; NG_E_LOST is thrown for what is closed.
+    ng_status close(uint64_t timeout_ns);
+
+    uint64_t mark() noexcept { return marks_.fetch_add(1, std::memory_order_relaxed) + 1; }
+    bool     is_mark(uint64_t mark) const noexcept { return mark && mark <= marks_.load(std::memory_order_relaxed); }
+
+  private:
+    friend class Belonging;
+    friend void destroy(const Context*) noexcept;
+    struct Message { int32_t level; std::string text; };
+    struct Queue { Belonging* first = nullptr; Belonging* last = nullptr; };
+
+    void expire(Belonging& thing) noexcept;
+    void enlist(Belonging& thing) noexcept;
+    void delist(Belonging& thing) noexcept;
+    Belonging* next_expired(bool may_call_done) noexcept;
+    Belonging* next_alive() noexcept;
+    void say_all() noexcept;
+    void end_all() noexcept;
+    static void bury(bool may_poll) noexcept;   // may_poll: those with NG_CTX_POLL too
+
+    static constexpr uint64_t CLOSING = uint64_t(1) << 63, CLOSED = uint64_t(1) << 62;
+    const ContextPlan        plan_;
+    const uint32_t           epoch_;
+    Heap                     heap_;
+    std::unique_ptr<Workers> workers_;
+    Parallel                 parallel_;
+    uint64_t                 handle_ = 0;
+    std::atomic<uint64_t>    inside_{0};              // calls, and the bits above
+    std::atomic<bool>        is_being_closed_{false};  // one closer at a time
+    std::atomic<uint64_t>    marks_{0};
+    std::atomic<Belonging*>  expired_{nullptr};       // released, newest first; pushed without a lock
+    mutable Context*         next_dead_ = nullptr;    // among contexts that nobody holds
+    std::mutex               lock_;                   // of what follows; never held while a hook runs
+    Queue                    quiet_, with_done_;      // expired, oldest first
+    Belonging*               alive_ = nullptr;        // what has something to end
+    std::vector<Message>     messages_;
+};
+
+// A call that is inside a context. NG_E_LOST when it is closed, or older than the fork that made this process.
+class Entry {
+  public:
+    Entry(Context& context, const char* who) : context_(context)
+    {
+        if (!context.enter()) throw Error(NG_E_LOST, text(who, ": the context is closed; only release still works"));
+    }
+    ~Entry() { context_.leave(); }
+    Entry(const Entry&) = delete;
+    Entry& operator=(const Entry&) = delete;
+
+  private:
+    Context& context_;
+};
+
+// NG_E_INVALID for a stream that the context's backend cannot have.
+void need_own_stream(ng_stream s, const char* who);
+
+// What keeps a context alive and ends with it: memory, tensors, programs. When the last reference goes, nothing happens
+// but that it queues: its Fate's remove runs in the next settle(), and deletes it.
+struct Fate {
+    // The context is being closed and no call is inside: give everything back. Null: there is nothing to end. At most once
+    // from the context; remove comes later, or never before.
+    void (*end)(Belonging& thing, Context& context) noexcept;
+    void (*remove)(Belonging* thing, Context& context) noexcept;
+};
+
+class Belonging : public RefCounted {
+  public:
+    // A handle of the context too is kept alive, so that ng_tensor_ctx has one to lend.
+    Belonging(Context& context, const Fate& fate);
+    Belonging(const Belonging&) = delete;
+    Context& context() const noexcept { return *context_; }
+    // For destroy(const T*) alone: hands the object over to its context, which may delete it at once.
+    void expire() noexcept;
+
+  protected:
+    ~Belonging() = default;
+    // In a derived constructor's last line, when fate.end may come; in its remove's first.
+    void enlist() { context_->enlist(*this); }
+    void delist(Context& context) noexcept { context.delist(*this); }
+    bool calls_done_ = false;               // remove calls the host's done
+
+  private:
+    friend class Context;
+    Ref<Context> context_;                  // until it expires: else the context would keep itself alive
+    const Fate&  fate_;
+    Belonging*   next_ = nullptr;           // among the expired
+    Belonging   *before_ = nullptr, *after_ = nullptr;   // among the alive
+    bool         is_listed_ = false;
+    const bool   holds_handle_;
+};
+
+template <> inline constexpr HandleKind  KIND_OF<Context> = HandleKind::Context;
+template <> inline constexpr const char* NOUN_OF<Context> = "context";
+
+}  // namespace ng

@@ -1,0 +1,96 @@
+// What every function of the face is made of: exceptions end here, handles become objects, structs of any age are read.
+#pragma once
+#include "jit/error.h"
+#include "lib/handle.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <string_view>
+
+namespace ng {
+
+// Fills *error, where there is one; the sentence is cut between characters. Allocates nothing: NG_RT functions refuse
+// with it instead of throwing.
+inline ng_status refuse(ng_error* error, ng_status status, std::string_view sentence, int32_t at = -1, int32_t native = 0) noexcept
+{
+    if (!error) return status;
+    size_t bytes = std::min(sentence.size(), sizeof error->text - 1);
+    while (bytes < sentence.size() && bytes > 0 && (sentence[bytes] & 0xC0) == 0x80) bytes--;
+    *error = ng_error{status, native, at, {}};
+    std::memcpy(error->text, sentence.data(), bytes);
+    return status;
+}
+
+// Inside a catch clause: the exception as a status.
+inline ng_status refuse_caught(ng_error* error) noexcept
+{
+    try {
+        throw;
+    } catch (const Error& fault) {
+        return refuse(error, fault.status, fault.text, fault.at, fault.native);
+    } catch (const std::bad_alloc&) {
+        return refuse(error, NG_E_NOMEM, "there is no host memory left for this call");
+    } catch (const std::exception& fault) {
+        return refuse(error, NG_E_BUG, std::string_view(fault.what()));
+    } catch (...) {
+        return refuse(error, NG_E_BUG, "an exception of no known kind");
+    }
+}
+
+// guard(error, [&] { ...; return NG_OK; }): what was thrown becomes a status and *error. On success *error stays as it was.
+template <class Body>
+ng_status guard(ng_error* error, Body&& body) noexcept
+{
+    try {
+        return body();
+    } catch (...) {
+        return refuse_caught(error);
+    }
+}
+
+template <class T> inline constexpr const char* NOUN_OF = "object";   // "tensor": for sentences
+
+// The object of an argument: need<Tensor>(t, "ng_tensor_put", "t"). NG_E_INVALID when it is no such handle, NG_E_LOST
+// when it comes from before a fork.
+template <class T>
+Pin<T> need(const void* handle, const char* who, const char* argument, int32_t at = -1)
+{
+    Pin<T> pin(handle);
+    if (!pin && !handle) throw Error(NG_E_INVALID, text(who, ": ", argument, " is NULL, should be a ", NOUN_OF<T>), at);
+    if (!pin)
+        throw Error(NG_E_INVALID, text(who, ": ", argument, " = ", handle, " is no ", NOUN_OF<T>, " that lives: released, of another kind, or never ours"), at);
+    if (pin.is_forked())
+        throw Error(NG_E_LOST, text(who, ": ", argument, " was made before this process was forked; only its release works here"), at);
+    return pin;
+}
+
+template <class T>
+T& need_out(T* out, const char* who, const char* argument = "out")
+{
+    if (!out) throw Error(NG_E_INVALID, text(who, ": ", argument, " is NULL, and there is nowhere to put the result"));
+    return *out;
+}
+
+// Structs begin with `size`. Members that an older caller does not know read as zero; what a newer one adds is not read.
+template <class T>
+T read_struct(const T* given, const char* who, const char* name)
+{
+    T full{};
+    if (!given) throw Error(NG_E_INVALID, text(who, ": ", name, " is NULL"));
+    if (given->size < 8) throw Error(NG_E_INVALID, text(who, ": ", name, ".size is ", given->size, ", should be sizeof(", name, ") = ", sizeof(T)));
+    std::memcpy(&full, given, std::min<size_t>(given->size, sizeof(T)));
+    return full;
+}
+
+// As much of `full` as the caller's size has room for; his size stays.
+template <class T>
+void write_struct(T* out, T full, const char* who, const char* name)
+{
+    if (!out) throw Error(NG_E_INVALID, text(who, ": out is NULL, should be a ", name));
+    if (out->size < 8) throw Error(NG_E_INVALID, text(who, ": ", name, ".size is ", out->size, ", should be sizeof(", name, ") = ", sizeof(T)));
+    full.size = out->size;
+    std::memcpy(out, &full, std::min<size_t>(out->size, sizeof(T)));
+}
+
+}  // namespace ng

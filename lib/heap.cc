@@ -1,0 +1,53 @@
+// Memory through the host's allocators or our own, counted by purpose and held to the limit.
+#include "lib/heap.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace ng {
+namespace {
+
+bool is_device(ng_purpose purpose) { return purpose == NG_MEM_TENSOR || purpose == NG_MEM_WORK; }
+
+}  // namespace
+
+const ng_allocator* Heap::allocator(ng_purpose purpose) const noexcept
+{
+    if (is_device(purpose) && dev_.alloc) return &dev_;
+    return host_.alloc ? &host_ : nullptr;
+}
+
+bool Heap::reserve(uint64_t bytes) noexcept
+{
+    uint64_t held = held_.load(std::memory_order_relaxed), after;
+    do {
+        after = held + bytes;
+        if (limit() && after > limit()) return false;
+    } while (!held_.compare_exchange_weak(held, after, std::memory_order_relaxed));
+    uint64_t peak = peak_.load(std::memory_order_relaxed);
+    while (after > peak && !peak_.compare_exchange_weak(peak, after, std::memory_order_relaxed)) {}
+    return true;
+}
+
+void* Heap::allocate(uint64_t bytes, size_t align, ng_purpose purpose) noexcept
+{
+    if (bytes > uint64_t(PTRDIFF_MAX) - align) return nullptr;
+    if (is_device(purpose) && !reserve(bytes)) return nullptr;
+    const ng_allocator* hook = allocator(purpose);
+    void* memory = nullptr;
+    if (hook) memory = hook->alloc(hook->user, size_t(bytes), align, purpose, nullptr);
+    else if (posix_memalign(&memory, std::max(align, sizeof(void*)), std::max<size_t>(bytes, 1)) != 0) memory = nullptr;
+    if (memory) by_purpose_[purpose].fetch_add(bytes, std::memory_order_relaxed);
+    else if (is_device(purpose)) held_.fetch_sub(bytes, std::memory_order_relaxed);
+    return memory;
+}
+
+void Heap::free(void* memory, uint64_t bytes, ng_purpose purpose) noexcept
+{
+    if (const ng_allocator* hook = allocator(purpose)) hook->free(hook->user, memory, size_t(bytes), purpose, nullptr);
+    else std::free(memory);
+    by_purpose_[purpose].fetch_sub(bytes, std::memory_order_relaxed);
+    if (is_device(purpose)) held_.fetch_sub(bytes, std::memory_order_relaxed);
+}
+
+}  // namespace ng

@@ -1,0 +1,39 @@
+// Where a context's memory comes from, and the account of it.
+#pragma once
+#include <ng.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace ng {
+
+class Heap {
+  public:
+    // Descriptions of size 0 stand for none. On the CPU the device's memory is the host's: dev, else host, else our own.
+    Heap(const ng_allocator& host, const ng_allocator& dev, uint64_t limit) : host_(host), dev_(dev), limit_(limit) {}
+
+    // Null when the limit or the allocator says no. Calls the host's allocator, so never under a lock. align: a power of 2.
+    void* allocate(uint64_t bytes, size_t align, ng_purpose purpose) noexcept;
+    // bytes and purpose as they were allocated.
+    void  free(void* memory, uint64_t bytes, ng_purpose purpose) noexcept;
+    // Memory of this purpose goes through an allocator of the host's.
+    bool  is_hosted(ng_purpose purpose) const noexcept { return allocator(purpose) != nullptr; }
+
+    uint64_t limit() const noexcept { return limit_.load(std::memory_order_relaxed); }
+    void     set_limit(uint64_t bytes) noexcept { limit_.store(bytes, std::memory_order_relaxed); }
+    uint64_t held() const noexcept { return held_.load(std::memory_order_relaxed); }
+    uint64_t peak() const noexcept { return peak_.load(std::memory_order_relaxed); }
+    void     forget_peak() noexcept { peak_.store(held(), std::memory_order_relaxed); }
+    uint64_t in(ng_purpose purpose) const noexcept { return by_purpose_[purpose].load(std::memory_order_relaxed); }
+
+  private:
+    const ng_allocator* allocator(ng_purpose purpose) const noexcept;
+    bool reserve(uint64_t bytes) noexcept;
+
+    const ng_allocator    host_, dev_;
+    std::atomic<uint64_t> limit_, held_{0}, peak_{0};    // of device memory: tensors and workspaces
+    std::atomic<uint64_t> by_purpose_[NG_MEM_STAGING + 1] = {};
+};
+
+}  // namespace ng

@@ -1,0 +1,39 @@
+// First fit over the lifetimes of temporaries, the largest first.
+#include "lib/layout.h"
+
+#include <algorithm>
+
+namespace ng {
+
+WorkLayout layout_work(const Plan& plan, std::span<const int64_t> variables)
+{
+    struct Placed { size_t buffer; uint64_t begin, end; };
+    WorkLayout out;
+    out.offsets.assign(plan.buffers.size(), 0);
+    std::vector<std::pair<uint64_t, size_t>> order;
+    for (size_t i = 0; i < plan.buffers.size(); i++) {
+        const Buffer& b = plan.buffers[i];
+        if (b.place != Place::Work || b.first < 0) continue;
+        const uint64_t bytes = uint64_t(std::max<int64_t>(b.count.value(variables), 1)) * uint64_t(bytes_of(b.dtype));
+        order.emplace_back((bytes + 63) / 64 * 64, i);
+    }
+    std::ranges::stable_sort(order, [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::vector<Placed> placed;                                  // by begin
+    for (const auto& [bytes, i] : order) {
+        const Buffer& b = plan.buffers[i];
+        uint64_t at = 0;
+        for (const Placed& p : placed) {
+            const Buffer& o = plan.buffers[p.buffer];
+            if (o.last < b.first || b.last < o.first) continue;  // they never meet
+            if (at + bytes <= p.begin) break;
+            at = std::max(at, p.end);
+        }
+        out.offsets[i] = at;
+        out.bytes = std::max(out.bytes, at + bytes);
+        const Placed mine{i, at, at + bytes};
+        placed.insert(std::ranges::upper_bound(placed, mine.begin, {}, &Placed::begin), mine);
+    }
+    return out;
+}
+
+}  // namespace ng

@@ -1,0 +1,88 @@
+// Memory's beginning and its several ends: the last release, its own close, its context's close.
+#include "lib/memory.h"
+
+#include <chrono>
+#include <thread>
+
+namespace ng {
+namespace {
+
+constexpr size_t ALIGNMENT = 64;    // a cache line, and the widest vector
+
+}  // namespace
+
+const Fate Memory::FATE = {Memory::end, Memory::remove};
+
+Memory::Memory(Context& context, void* data, uint64_t bytes)
+    : Belonging(context, FATE), data_(static_cast<char*>(data)), bytes_(bytes) {}
+
+void destroy(const Memory* memory) noexcept { const_cast<Memory*>(memory)->expire(); }
+
+Ref<Memory> Memory::allocate(Context& context, uint64_t bytes, const char* who)
+{
+    Ref<Memory> memory = new Memory(context, nullptr, bytes);
+    if (bytes) {
+        memory->data_ = static_cast<char*>(context.allocate(bytes, ALIGNMENT, NG_MEM_TENSOR, who));
+        memory->is_ours_ = true;
+    } else {
+        memory->data_ = reinterpret_cast<char*>(memory.get());   // an address that nobody reads
+    }
+    memory->enlist();
+    return memory;
+}
+
+Ref<Memory> Memory::wrap(Context& context, void* data, uint64_t bytes)
+{
+    Ref<Memory> memory = new Memory(context, data, bytes);
+    memory->enlist();
+    return memory;
+}
+
+void Memory::set_done(ng_done_fn done, void* user) noexcept
+{
+    done_ = done, user_ = user;
+    calls_done_ = done != nullptr;
+}
+
+bool Memory::enter() noexcept
+{
+    if (!(uses_.fetch_add(1, std::memory_order_acquire) & CLOSED)) return true;
+    leave();
+    return false;
+}
+
+void Memory::close(const char* who)
+{
+    if (uses_.fetch_or(CLOSED, std::memory_order_acq_rel) & CLOSED)
+        throw Error(NG_E_INVALID, text(who, ": the tensor's memory is closed already"));
+    for (int turn = 0; uses_.load(std::memory_order_acquire) & ~CLOSED; turn++) {
+        if (turn < 64) std::this_thread::yield();
+        else std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+    give_back(context());
+}
+
+void Memory::give_back(Context& context) noexcept
+{
+    if (const ng_done_fn done = std::exchange(done_, nullptr)) done(user_);
+    if (!is_ours_) return;
+    if (borrowers_.load(std::memory_order_acquire) && !context.heap().is_hosted(NG_MEM_TENSOR)) return;   // remove will
+    is_ours_ = false;
+    context.free(data_, bytes_, NG_MEM_TENSOR);
+}
+
+void Memory::end(Belonging& thing, Context& context) noexcept
+{
+    Memory& memory = static_cast<Memory&>(thing);
+    if (!(memory.uses_.fetch_or(CLOSED, std::memory_order_acq_rel) & CLOSED)) memory.give_back(context);
+}
+
+void Memory::remove(Belonging* thing, Context& context) noexcept
+{
+    Memory* memory = static_cast<Memory*>(thing);
+    memory->delist(context);
+    memory->give_back(context);             // what close and end have left
+    delete memory;
+}
+
+}  // namespace ng

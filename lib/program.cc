@@ -1,0 +1,104 @@
+// Programs from expressions: planned for the largest lengths, ready when made.
+#include "lib/program.h"
+
+#include "lib/leaves.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace ng {
+namespace {
+
+uint64_t rounded(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+// The greatest length that expressions and layouts mention, plus one.
+int32_t count_lengths(std::span<const NodeRef> roots, const CompileOptions& o)
+{
+    int32_t highest = int32_t(o.length_max.size()) - 1;
+    std::unordered_set<const Shape*> seen;
+    for (const Node* n : topological(roots)) {
+        if (n->op == Op::length) highest = std::max(highest, int32_t(n->value));
+        if (!seen.insert(n->shape.get()).second) continue;
+        for (const Extent& e : n->dims()) highest = std::max(highest, e.highest_variable());
+    }
+    for (const Layout& l : o.outs)
+        for (const Extent& e : l.dims) highest = std::max(highest, e.highest_variable());
+    return highest + 1;
+}
+
+Target target_of(const Node& root, size_t j, const CompileOptions& o)
+{
+    Target t;
+    t.layout.dtype = root.dtype, t.layout.dims = root.dims(), t.layout.strides = dense_strides(root.dims());
+    if (j < o.outs.size() && o.declared[j]) {
+        t.layout = o.outs[j];
+        if (t.layout.dtype != root.dtype)
+            throw Error(NG_E_DTYPE, text("ng_compile: output ", j, " is ", describe(root), ", its layout says ", name_of(t.layout.dtype), "; nothing is converted in silence"), int32_t(j));
+    }
+    if (j < o.alias.size()) t.alias_param = o.alias[j];
+    return t;
+}
+
+}  // namespace
+
+const Fate Program::FATE = {nullptr, Program::remove};        // its workspaces are what ends
+
+Program::Program(Context& context, std::vector<NodeRef> roots, CompileOptions options)
+    : Belonging(context, FATE), roots_(std::move(roots)), options_(std::move(options)) {}
+
+void destroy(const Program* program) noexcept { const_cast<Program*>(program)->expire(); }
+void Program::remove(Belonging* thing, Context&) noexcept { delete static_cast<Program*>(thing); }
+
+Ref<Program> Program::compile(Context& context, std::vector<NodeRef> roots, CompileOptions options, const Program* workspace_of, const char* who)
+{
+    Ref<Program> p = new Program(context, std::move(roots), std::move(options));
+    const CompileOptions& o = p->options_;
+    const int32_t lengths = count_lengths(p->roots_, o);
+    if (lengths > int32_t(o.length_max.size()))
+        throw Error(NG_E_INVALID, text(who, ": length -", o.length_max.size() + 1, " has no greatest value: length_max has ", o.length_max.size(), " entries, ", lengths, " are needed"));
+    std::vector<Target> targets;
+    for (size_t j = 0; j < p->roots_.size(); j++) targets.push_back(target_of(*p->roots_[j], j, o));
+    p->plan_ = schedule(p->roots_, targets, lengths);
+    for (const NodeRef& leaf : p->plan_.leaves) {
+        p->leaves_.push_back(tensor_of(*leaf));
+        if (&p->leaves_.back()->context() != &context) throw Error(NG_E_INVALID, text(who, ": ", describe(*leaf), " is a leaf of another context"));
+    }
+    p->executor_ = make_cpu_executor(p->plan_, context.arch().c_str());
+    p->make_frame(who);
+    if (o.workspace_max && p->frame_.bytes > o.workspace_max)
+        throw Error(NG_E_DEVMEM, text(who, ": \"", name_near(*p->roots_[0]), "\" needs ", p->frame_.bytes, " bytes of workspace, workspace_max is ", o.workspace_max));
+    if (workspace_of) {
+        p->workspaces_ = workspace_of->workspaces_;
+        p->workspaces_->grow(p->frame_.bytes, who);
+    } else {
+        p->workspaces_ = Workspaces::create(context, p->frame_.bytes, std::max<uint32_t>(o.runs, 1), who);
+    }
+    return p;
+}
+
+void Program::make_frame(const char* who)
+{
+    largest_ = options_.length_max;
+    largest_.resize(size_t(plan_.lengths));
+    for (const int64_t m : largest_)
+        if (m < 0) throw Error(NG_E_INVALID, text(who, ": a length_max is ", m));
+    const auto stretch = [&](const std::vector<Port>& ports) {
+        for (const Port& p : ports) {
+            if (!p.hidden) continue;
+            for (const Extent& e : dense_strides(p.dims)) largest_.push_back(e.value(largest_));
+        }
+    };
+    stretch(plan_.args), stretch(plan_.outs);
+    layout_ = layout_work(plan_, largest_);
+    const uint64_t slots = plan_.args.size() + plan_.outs.size() + leaves_.size() + 1;
+    Frame& f = frame_;
+    f.pins = 0;
+    f.uses = rounded(f.pins + slots * sizeof(Pin<Tensor>));
+    f.buffers = rounded(f.uses + slots * sizeof(Use));
+    f.variables = rounded(f.buffers + plan_.buffers.size() * sizeof(char*));
+    f.work = rounded(f.variables + (largest_.size() + 1) * sizeof(int64_t));
+    f.scratch = rounded(f.work + layout_.bytes);
+    f.bytes = rounded(f.scratch + executor_->scratch_bytes(largest_, context().parallel().workers()));
+}
+
+}  // namespace ng

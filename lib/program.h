@@ -1,0 +1,73 @@
+// A compiled program: a plan, what runs it, and the memory that runs work in.
+#pragma once
+#include "jit/compile_options.h"
+#include "lib/executor.h"
+#include "lib/layout.h"
+#include "lib/tensor.h"
+#include "lib/workspace.h"
+
+namespace ng {
+
+class Program final : public Belonging {
+  public:
+    static Ref<Program> compile(Context& context, std::vector<NodeRef> roots, CompileOptions options, const Program* workspace_of, const char* who);
+
+    // ng_prog_run. Throws Error; allocates only for outputs that alias an argument in part, and for sentences.
+    ng_status run(const ng_run& r);
+
+    const Plan& plan() const { return plan_; }
+    const std::vector<NodeRef>& roots() const { return roots_; }
+    const CompileOptions& options() const { return options_; }
+    uint64_t workspace_bytes() const { return frame_.bytes; }
+    uint64_t runs_so_far() const { return runs_.load(std::memory_order_relaxed); }
+    uint32_t argument_count() const { return plan_.args.empty() ? 0 : uint32_t(plan_.args.back().index) + 1; }
+    const std::vector<int64_t>& largest() const { return largest_; }       // variables at length_max
+    const Executor& executor() const { return *executor_; }
+    const WorkLayout& layout() const { return layout_; }
+
+  private:
+    // One piece of workspace: tables of this run, then temporaries, then what steps scratch in.
+    struct Frame {
+        uint64_t pins, uses, buffers, variables, work, scratch, bytes;
+    };
+    struct Running;
+
+    Program(Context& context, std::vector<NodeRef> roots, CompileOptions options);
+    friend void destroy(const Program*) noexcept;
+    void make_frame(const char* who);
+    std::vector<uint32_t> run_in(char* memory, const ng_run& r);
+    std::vector<uint32_t> outputs_apart(const Running& run) const;
+    void bind_arguments(Running& run, const ng_run& r);
+    void bind_outputs(Running& run, const ng_run& r);
+    void bind_leaves(Running& run);
+    void bind_hidden(Running& run) const;
+    void bind_buffers(Running& run, char* memory) const;
+    void solve_lengths(Running& run, const ng_run& r) const;
+    void check_port(const Port& port, const Tensor& t, Running& run, const char* what, int32_t at) const;
+    void check_all(Running& run) const;
+    void check_overlaps(Running& run, const ng_run& r) const;
+    const Tensor& pin(Running& run, size_t slot, ng_tensor* handle, const char* what, int32_t at);
+    ng_status run_apart(const ng_run& r, const std::vector<uint32_t>& outputs);
+    static void remove(Belonging* thing, Context& context) noexcept;
+    static const Fate FATE;
+
+    std::vector<NodeRef>      roots_;
+    CompileOptions            options_;
+    Plan                      plan_;
+    std::unique_ptr<Executor> executor_;
+    WorkLayout                layout_;
+    std::vector<int64_t>      largest_;
+    std::vector<Ref<Tensor>>  leaves_;
+    Frame                     frame_{};
+    Ref<Workspaces>           workspaces_;
+    std::atomic<uint64_t>     runs_{0};
+};
+void destroy(const Program* program) noexcept;
+
+// ng_eval: out[i] null: a new tensor comes back there.
+std::vector<Ref<Tensor>> evaluate(Context& context, std::span<const NodeRef> roots, std::span<const Ref<Tensor>> outs);
+
+template <> inline constexpr HandleKind  KIND_OF<Program> = HandleKind::Program;
+template <> inline constexpr const char* NOUN_OF<Program> = "program";
+
+}  // namespace ng

@@ -1,0 +1,297 @@
+// One run of a program: arguments checked against what was compiled, bound to buffers, and the steps run.
+#include "lib/program.h"
+
+#include "lib/strided.h"
+
+#include <algorithm>
+
+namespace ng {
+
+// The tables of one run, in the workspace: pins and uses end with it.
+struct Program::Running {
+    Pin<Tensor>* pins;
+    Use*         uses;
+    char**       buffers;
+    int64_t*     variables;
+    size_t       slots = 0;
+    bool         has_lengths = false;
+
+    Running(char* memory, const Frame& f)
+        : pins(reinterpret_cast<Pin<Tensor>*>(memory + f.pins)), uses(reinterpret_cast<Use*>(memory + f.uses)),
+          buffers(reinterpret_cast<char**>(memory + f.buffers)), variables(reinterpret_cast<int64_t*>(memory + f.variables)) {}
+    ~Running()
+    {
+        for (size_t i = slots; i-- > 0;) uses[i].~Use(), pins[i].~Pin();
+    }
+    Running(const Running&) = delete;
+};
+
+namespace {
+
+std::string port_text(const Port& p, const char* what, int32_t at)
+{
+    return text(what, " ", at, p.name.empty() ? "" : " \"" + p.name + "\"", " is ", name_of(p.dtype), " ", text_of(p.dims));
+}
+
+// Strides count where an axis has more than one element, and there is any element at all.
+bool strides_agree(const Tensor& t, const int64_t* want)
+{
+    for (int i = 0; i < t.rank; i++)
+        if (t.dims[size_t(i)] == 0) return true;
+    for (int i = 0; i < t.rank; i++)
+        if (t.dims[size_t(i)] > 1 && t.strides[size_t(i)] != want[i]) return false;
+    return true;
+}
+
+// The very elements of an argument, which may be longer and lend its head.
+bool begins_alike(const Tensor& out, const Tensor& arg)
+{
+    return out.data == arg.data && out.rank == arg.rank && strides_agree(out, arg.strides.data());
+}
+
+}  // namespace
+
+const Tensor& Program::pin(Running& run, size_t slot, ng_tensor* handle, const char* what, int32_t at)
+{
+    Pin<Tensor> pin(handle);
+    if (!pin) throw Error(NG_E_INVALID, text("ng_prog_run: ", what, "[", at, "] is no tensor that lives"), at);
+    if (&pin->context() != &context()) throw Error(NG_E_INVALID, text("ng_prog_run: ", what, "[", at, "] is of another context"), at);
+    Use use(*pin->memory);
+    if (!use) throw Error(NG_E_INVALID, text("ng_prog_run: ", what, "[", at, "]: its memory was ended by ng_tensor_close"), at);
+    new (run.pins + slot) Pin<Tensor>(std::move(pin));
+    new (run.uses + slot) Use(std::move(use));
+    run.slots = slot + 1;
+    return *run.pins[slot];
+}
+
+// Lengths from the caller, else from the dims that show them.
+void Program::solve_lengths(Running& run, const ng_run& r) const
+{
+    const int32_t lengths = plan_.lengths;
+    run.has_lengths = r.lengths != nullptr;
+    for (int32_t v = 0; v < lengths; v++) run.variables[v] = -1;
+    if (run.has_lengths) {
+        if (int64_t(r.nlength) < lengths) throw Error(NG_E_INVALID, text("ng_prog_run: lengths has ", r.nlength, " entries, the program has ", lengths, " lengths"));
+        std::copy_n(r.lengths, lengths, run.variables);
+    } else {
+        for (size_t i = 0; i < plan_.args.size(); i++) {
+            const Tensor& t = *run.pins[i];
+            const Extents& dims = plan_.args[i].dims;
+            for (size_t a = 0; a < dims.size() && int(a) < t.rank; a++) {
+                const int64_t d = dims[a].as_dim();
+                if (d >= 0 || d == NG_REST) continue;
+                int64_t& length = run.variables[-1 - d];
+                if (length >= 0 && length != t.dims[a])
+                    throw Error(NG_E_SHAPE, text("ng_prog_run: length ", d, " is ", length, ", and ", t.dims[a], " in ", port_text(plan_.args[i], "argument", plan_.args[i].index)), plan_.args[i].index);
+                length = t.dims[a];
+            }
+        }
+    }
+    for (int32_t v = 0; v < lengths; v++) {
+        const int64_t length = run.variables[v], most = largest_[size_t(v)];
+        if (length < 0) throw Error(NG_E_INVALID, text("ng_prog_run: length ", -1 - v, run.has_lengths ? " is negative" : " is shown by no argument: give it in lengths"));
+        if (length > most) throw Error(NG_E_LIMIT, text("ng_prog_run: length ", -1 - v, " is ", length, ", the program was compiled for ", most, " at most"));
+    }
+}
+
+// Type, dims and strides as compiled; longer tensors lend their heads where the caller gave the lengths.
+void Program::check_port(const Port& port, const Tensor& t, Running& run, const char* what, int32_t at) const
+{
+    const std::span<const int64_t> lengths(run.variables, size_t(plan_.lengths));
+    if (t.dtype != port.dtype) throw Error(NG_E_DTYPE, text("ng_prog_run: ", port_text(port, what, at), ", and was given ", text_of(t)), at);
+    bool fits = t.rank == int(port.dims.size());
+    for (size_t a = 0; fits && a < port.dims.size(); a++) {
+        const int64_t want = port.dims[a].value(lengths);
+        fits = t.dims[a] == want || (run.has_lengths && !port.dims[a].is_constant() && t.dims[a] > want);
+    }
+    if (!fits) throw Error(NG_E_SHAPE, text("ng_prog_run: ", port_text(port, what, at), ", and was given ", text_of(t)), at);
+    if (port.any) return;
+    int64_t want[NG_MAX_NDIM], next = 1;
+    for (size_t a = port.dims.size(); a-- > 0;) {
+        if (port.row_major) want[a] = next, next *= t.dims[a];       // of the whole tensor
+        else want[a] = port.strides[a].value(lengths);
+    }
+    if (!strides_agree(t, want)) throw Error(NG_E_SHAPE, text("ng_prog_run: ", port_text(port, what, at), port.row_major ? ", row-major" : ", strided", ": the strides given are others; NG_ANY would take them"), at);
+}
+
+void Program::bind_arguments(Running& run, const ng_run& r)
+{
+    for (size_t i = 0; i < plan_.args.size(); i++) {
+        const int32_t index = plan_.args[i].index;
+        if (!r.args || uint32_t(index) >= r.nargs) throw Error(NG_E_INVALID, text("ng_prog_run: there are ", r.nargs, " arguments, ", port_text(plan_.args[i], "argument", index)), index);
+        pin(run, i, r.args[index], "args", index);
+    }
+    solve_lengths(run, r);
+    for (size_t i = 0; i < plan_.args.size(); i++) check_port(plan_.args[i], *run.pins[i], run, "argument", plan_.args[i].index);
+}
+
+void Program::bind_outputs(Running& run, const ng_run& r)
+{
+    if (r.nout != plan_.outs.size()) throw Error(NG_E_INVALID, text("ng_prog_run: nout is ", r.nout, ", the program has ", plan_.outs.size(), " outputs"));
+    if (!r.out && r.nout) throw Error(NG_E_INVALID, "ng_prog_run: out is NULL");
+    const size_t first = plan_.args.size();
+    for (size_t j = 0; j < plan_.outs.size(); j++) {
+        if (!r.out[j]) {
+            new (run.pins + first + j) Pin<Tensor>();
+            new (run.uses + first + j) Use();
+            run.slots = first + j + 1;
+            continue;
+        }
+        const Tensor& t = pin(run, first + j, r.out[j], "out", int32_t(j));
+        if (t.is_readonly()) throw Error(NG_E_INVALID, text("ng_prog_run: out[", j, "] is NG_READONLY"), int32_t(j));
+        check_port(plan_.outs[j], t, run, "output", int32_t(j));
+    }
+}
+
+void Program::bind_leaves(Running& run)
+{
+    const size_t first = plan_.args.size() + plan_.outs.size();
+    for (size_t i = 0; i < leaves_.size(); i++) {
+        Use use(*leaves_[i]->memory);
+        if (!use) throw Error(NG_E_INVALID, text("ng_prog_run: the memory of ", describe(*plan_.leaves[i]), ", a leaf of the program, was ended by ng_tensor_close"));
+        new (run.pins + first + i) Pin<Tensor>();
+        new (run.uses + first + i) Use(std::move(use));
+        run.slots = first + i + 1;
+    }
+}
+
+void Program::check_all(Running& run) const
+{
+    const std::span<const int64_t> variables(run.variables, largest_.size());
+    for (const Check& c : plan_.checks) {
+        const int64_t v = c.value.value(variables);
+        if (v < c.low.value(variables) || v > c.high.value(variables)) throw Error(NG_E_SHAPE, "ng_prog_run: " + c.sentence);
+    }
+}
+
+// E1, E2: outputs lie apart from each other and from arguments, but for what the program was told of.
+void Program::check_overlaps(Running& run, const ng_run& r) const
+{
+    if (r.flags & NG_RUN_DISTINCT) return;
+    const size_t args = plan_.args.size(), outs = plan_.outs.size();
+    for (size_t j = 0; j < outs; j++) {
+        if (!run.pins[args + j]) continue;
+        const Tensor& out = *run.pins[args + j];
+        for (size_t k = 0; k < j; k++)
+            if (run.pins[args + k] && overlaps(out, *run.pins[args + k])) throw Error(NG_E_INVALID, text("ng_prog_run: outputs ", k, " and ", j, " overlap"), int32_t(j));
+        const int32_t alias = j < options_.alias.size() ? options_.alias[j] : -1;
+        for (size_t i = 0; i < args; i++)
+            if (plan_.args[i].index != alias && overlaps(out, *run.pins[i]))
+                throw Error(NG_E_INVALID, text("ng_prog_run: output ", j, " overlaps argument ", plan_.args[i].index, ", which the program was not told of (ng_compile_desc.alias)"), int32_t(j));
+        for (const Ref<Tensor>& leaf : leaves_)
+            if (overlaps(out, *leaf)) throw Error(NG_E_INVALID, text("ng_prog_run: output ", j, " overlaps a leaf of the program"), int32_t(j));
+    }
+}
+
+std::vector<uint32_t> Program::outputs_apart(const Running& run) const
+{
+    std::vector<uint32_t> apart;
+    const size_t args = plan_.args.size();
+    for (size_t j = 0; j < plan_.outs.size(); j++) {
+        if (!plan_.direct[j] || !run.pins[args + j]) continue;
+        for (size_t i = 0; i < args; i++)
+            if (plan_.args[i].index == options_.alias[j] && overlaps(*run.pins[args + j], *run.pins[i]) && !begins_alike(*run.pins[args + j], *run.pins[i]))
+                apart.push_back(uint32_t(j));
+    }
+    return apart;
+}
+
+void Program::bind_hidden(Running& run) const
+{
+    int64_t* next = run.variables + plan_.lengths;
+    for (size_t i = 0; i < plan_.args.size() + plan_.outs.size(); i++) {
+        const Port& p = i < plan_.args.size() ? plan_.args[i] : plan_.outs[i - plan_.args.size()];
+        if (!p.hidden) continue;
+        for (size_t a = 0; a < p.dims.size(); a++) *next++ = run.pins[i] ? run.pins[i]->strides[a] : 1;
+    }
+}
+
+void Program::bind_buffers(Running& run, char* memory) const
+{
+    const size_t args = plan_.args.size();
+    for (size_t b = 0; b < plan_.buffers.size(); b++) {
+        const Buffer& buffer = plan_.buffers[b];
+        char*& data = run.buffers[b];
+        switch (buffer.place) {
+        case Place::Work: data = memory + frame_.work + layout_.offsets[b]; break;
+        case Place::Out: data = run.pins[args + size_t(buffer.index)] ? run.pins[args + size_t(buffer.index)]->data : nullptr; break;
+        case Place::Leaf: data = leaves_[size_t(buffer.index)]->data; break;
+        case Place::Arg:
+            for (size_t i = 0; i < args; i++)
+                if (plan_.args[i].index == buffer.index) data = run.pins[i]->data;
+            break;
+        }
+    }
+}
+
+// Everything checked and bound, then the steps. What comes back is to be computed apart; then nothing has run.
+std::vector<uint32_t> Program::run_in(char* memory, const ng_run& r)
+{
+    Running run(memory, frame_);
+    bind_arguments(run, r);
+    bind_outputs(run, r);
+    bind_leaves(run);
+    if (r.scalar_bytes < plan_.scalar_bytes || (plan_.scalar_bytes && !r.scalars))
+        throw Error(NG_E_INVALID, text("ng_prog_run: scalar_bytes is ", r.scalar_bytes, ", the program reads ", plan_.scalar_bytes));
+    bind_hidden(run);
+    check_all(run);
+    check_overlaps(run, r);
+    std::vector<uint32_t> apart = outputs_apart(run);
+    if (!apart.empty()) return apart;
+    bind_buffers(run, memory);
+    executor_->run({run.variables, run.buffers, r.scalars, memory + frame_.scratch}, context().parallel());
+    return apart;
+}
+
+// Outputs that lie in their argument's memory, but not on its very elements, are computed elsewhere and copied.
+ng_status Program::run_apart(const ng_run& r, const std::vector<uint32_t>& outputs)
+{
+    struct Releases {
+        std::vector<uint64_t> handles;
+        ~Releases() { for (const uint64_t h : handles) release_handle<Tensor>(h); }
+    } made;
+    std::vector<ng_tensor*> out(r.out, r.out + r.nout);
+    for (const uint32_t j : outputs) {
+        const Pin<Tensor> t(r.out[j]);
+        if (!t) throw Error(NG_E_INVALID, text("ng_prog_run: out[", j, "] is no tensor that lives"), int32_t(j));
+        made.handles.push_back(make_handle(Tensor::create(context(), *t, "ng_prog_run")));
+        out[j] = to_handle<ng_tensor>(made.handles.back());
+    }
+    ng_run again = r;
+    again.out = out.data();
+    const ng_status status = this->run(again);
+    for (size_t i = 0; status == NG_OK && i < outputs.size(); i++) {
+        const Pin<Tensor> from(made.handles[i]), to(r.out[outputs[i]]);
+        const Use use = use_of(*to, "ng_prog_run", "out");
+        copy_strided({to->data, from->data, bytes_of(to->dtype), to->rank, to->dims, to->strides, from->strides}, context().parallel());
+    }
+    return status;
+}
+
+ng_status Program::run(const ng_run& r)
+{
+    if (r.flags & ~uint32_t(NG_RUN_DISTINCT)) throw Error(NG_E_INVALID, text("ng_prog_run: unknown flags ", r.flags));
+    runs_.fetch_add(1, std::memory_order_relaxed);
+    std::vector<uint32_t> apart;
+    if (r.workspace) {
+        const Pin<Tensor> given = need<Tensor>(r.workspace, "ng_prog_run", "workspace");
+        const Use use = use_of(*given, "ng_prog_run", "workspace");
+        if (&given->context() != &context() || given->bytes() < frame_.bytes || reinterpret_cast<uintptr_t>(given->data) % 64)
+            throw Error(NG_E_INVALID, text("ng_prog_run: the workspace has ", given->bytes(), " bytes, should be this context's, have ", frame_.bytes, " and begin at a multiple of 64"));
+        apart = run_in(given->data, r);
+    } else {
+        uint32_t piece;
+        char* const memory = workspaces_->claim(piece);
+        if (!memory) return NG_NOT_READY;
+        struct Release {
+            Workspaces& w;
+            uint32_t    piece;
+            ~Release() { w.vacate(piece); }
+        } release{*workspaces_, piece};
+        apart = run_in(memory, r);
+    }
+    context().counters.launches.fetch_add(plan_.steps.size(), std::memory_order_relaxed);
+    return apart.empty() ? NG_OK : run_apart(r, apart);
+}
+
+}  // namespace ng

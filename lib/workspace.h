@@ -1,0 +1,41 @@
+// Memory that runs work in: planned once, claimed for each run without a lock.
+#pragma once
+#include "lib/context.h"
+
+#include <atomic>
+#include <memory>
+
+namespace ng {
+
+// As many pieces of equal size as runs may be under way; programs may share them, their runs are then ordered.
+class Workspaces final : public Belonging {
+  public:
+    static Ref<Workspaces> create(Context& context, uint64_t bytes, uint32_t count, const char* who);
+    // At least so many bytes a piece from now on. Waits for runs under way.
+    void grow(uint64_t bytes, const char* who);
+
+    // A piece that nobody else has until vacate; null when all are taken. No lock, no allocation.
+    char* claim(uint32_t& index) noexcept;
+    void  vacate(uint32_t index) noexcept { pieces_[index].busy.store(false, std::memory_order_release); }
+    uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_acquire); }
+
+  private:
+    struct Piece {
+        std::atomic<bool> busy{false};
+        char*    memory = nullptr;
+        uint64_t bytes = 0;
+    };
+    Workspaces(Context& context, uint32_t count);
+    friend void destroy(const Workspaces*) noexcept;
+    void give_back(Context& context) noexcept;
+    static void end(Belonging& thing, Context& context) noexcept;
+    static void remove(Belonging* thing, Context& context) noexcept;
+    static const Fate FATE;
+
+    std::unique_ptr<Piece[]> pieces_;
+    const uint32_t           count_;
+    std::atomic<uint64_t>    bytes_{0};
+};
+void destroy(const Workspaces* workspaces) noexcept;
+
+}  // namespace ng

@@ -1,0 +1,263 @@
+// Convolutions and their derivatives on the CPU against plain loops over every tap: any window, layout, groups and type.
+#include "tests/backend/product_check.h"
+
+using namespace product_check;
+using namespace ng::cpu;
+
+namespace {
+
+enum Layout { CHANNELS_FIRST, CHANNELS_LAST, IMAGES_LAST };
+
+Lie lie_of(Layout layout, size_t rank)
+{
+    if (layout == CHANNELS_FIRST) return {};
+    Lie lie;
+    for (size_t i = 2; i < rank; i++) lie.order.push_back(int64_t(i));
+    if (layout == CHANNELS_LAST) lie.order.insert(lie.order.begin(), 0), lie.order.push_back(1);
+    else lie.order.insert(lie.order.begin(), 1), lie.order.push_back(0);
+    return lie;
+}
+
+struct Problem {
+    int64_t n, c, k, groups;
+    Index   x, w, stride, dilate, pad_lo, pad_hi;
+    double  pad_value = 0;
+
+    ConvWindow window() const
+    {
+        ConvWindow v = {int(x.size()), {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, groups, pad_value};
+        for (size_t d = 0; d < x.size(); d++) v.stride[d] = stride[d], v.dilate[d] = dilate[d], v.pad_lo[d] = pad_lo[d];
+        return v;
+    }
+    Index dims_x() const { return joined({n, c}, x); }
+    Index dims_w() const { return joined({k, c / groups}, w); }
+    Index dims_y() const
+    {
+        Index y = {n, k};
+        for (size_t d = 0; d < x.size(); d++) y.push_back(std::max<int64_t>(0, (x[d] + pad_lo[d] + pad_hi[d] - 1 - (w[d] - 1) * dilate[d] + stride[d]) / stride[d]));
+        return y;
+    }
+    static Index joined(Index a, const Index& b) { return a.insert(a.end(), b.begin(), b.end()), a; }
+};
+
+struct Types {
+    Dtype x, w, y;
+};
+
+// Calls body(x's index or nothing, w's index, y's index) for each tap of each position.
+template <class Body>
+void each_tap(const Problem& p, const Tensor& w, const Tensor& y, Body&& body)
+{
+    const int64_t outputs = p.k / p.groups;
+    Index         ix(p.x.size() + 2);
+    y.each([&](const Index& iy) {
+        const Tensor one(Dtype::i8, Problem::joined({w.dims[1]}, p.w));
+        one.each([&](const Index& tap) {
+            Index iw = Problem::joined({iy[1]}, tap);
+            bool  inside = true;
+            ix[0] = iy[0], ix[1] = iy[1] / outputs * w.dims[1] + tap[0];
+            for (size_t d = 0; d < p.x.size(); d++) {
+                ix[d + 2] = iy[d + 2] * p.stride[d] + tap[d + 1] * p.dilate[d] - p.pad_lo[d];
+                inside &= ix[d + 2] >= 0 && ix[d + 2] < p.x[d];
+            }
+            body(inside ? &ix : nullptr, iw, iy);
+        });
+    });
+}
+
+struct Sums {
+    Tensor&             of;
+    std::vector<double> values;
+    explicit Sums(Tensor& t) : of(t), values(size_t(t.count())) {}
+    double& at(const Index& i)
+    {
+        int64_t flat = 0;
+        for (size_t a = 0; a < i.size(); a++) flat = flat * of.dims[a] + i[a];
+        return values[size_t(flat)];
+    }
+    bool matches()
+    {
+        bool same = true;
+        of.each([&](const Index& i) { same &= of.get(i) == at(i); });
+        return same;
+    }
+};
+
+void check(const Problem& p, const Types& types, Layout layout, uint32_t workers = 1)
+{
+    const size_t rank = p.x.size() + 2;
+    const Lie    lie = lie_of(layout, rank);
+    Tensor       x(types.x, p.dims_x(), lie), w(types.w, p.dims_w(), layout == IMAGES_LAST ? Lie{} : lie), y(types.y, p.dims_y(), lie);
+    Tensor       dx(types.y, p.dims_x(), lie), dw(types.y, p.dims_w(), lie), dy(types.x, p.dims_y(), lie);
+    x.fill(1), w.fill(2), dy.fill(3);
+    Sums want_y(y), want_dx(dx), want_dw(dw);
+    each_tap(p, w, y, [&](const Index* ix, const Index& iw, const Index& iy) {
+        const double at = ix ? x.get(*ix) : p.pad_value;
+        want_y.at(iy) += at * w.get(iw), want_dw.at(iw) += at * dy.get(iy);
+        if (ix) want_dx.at(*ix) += dy.get(iy) * w.get(iw);
+    });
+    const ConvWindow window = p.window();
+    for (const char* level : LEVELS) {
+        const ProductTable* table = product_table(level);
+        if (!table) continue;
+        Threads threads{workers};
+        INFO(level, " layout ", int(layout), " x ", ng::name_of(types.x), " w ", ng::name_of(types.w), " c ", p.c, " k ", p.k, " groups ", p.groups, " rank ", rank,
+             " x ", p.x.back(), " w ", p.w.back(), " stride ", p.stride.back(), " dilate ", p.dilate.back(), " pad ", p.pad_lo.back());
+        {
+            Workspace s(conv_workspace(*table, x.operand(), w.operand(), y.operand(), window, workers));
+            conv(x.operand(), w.operand(), y.operand(), window, nullptr, {*table, s.data(), threads.parallel()});
+            CHECK(s.is_intact());
+            CHECK(want_y.matches());
+        }
+        {
+            Workspace s(conv_workspace(*table, dx.operand(), w.operand(), dy.operand(), window, workers));
+            conv_dx(w.operand(), dy.operand(), dx.operand(), window, {*table, s.data(), threads.parallel()});
+            CHECK(s.is_intact());
+            CHECK(want_dx.matches());
+        }
+        {
+            Workspace s(conv_workspace(*table, x.operand(), dw.operand(), dy.operand(), window, workers));
+            conv_dw(x.operand(), dy.operand(), dw.operand(), window, {*table, s.data(), threads.parallel()});
+            CHECK(s.is_intact());
+            CHECK(want_dw.matches());
+        }
+        for (Tensor* t : {&y, &dx, &dw}) std::fill(t->memory.begin(), t->memory.end(), char(0xff));
+    }
+}
+
+const Types F32 = {Dtype::f32, Dtype::f32, Dtype::f32};
+
+}  // namespace
+
+TEST_CASE("conv: one, two and three spatial axes in every layout")
+{
+    for (const Layout layout : {CHANNELS_FIRST, CHANNELS_LAST, IMAGES_LAST}) {
+        check({2, 3, 5, 1, {17}, {3}, {1}, {1}, {1}, {1}}, F32, layout);
+        check({3, 5, 7, 1, {9, 8}, {3, 2}, {1, 1}, {1, 1}, {1, 0}, {1, 1}}, F32, layout);
+        check({2, 3, 4, 1, {5, 6, 7}, {2, 3, 2}, {1, 1, 1}, {1, 1, 1}, {1, 1, 0}, {0, 1, 1}}, F32, layout);
+        check({1, 19, 35, 1, {13, 11}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}, F32, layout);
+        check({9, 17, 16, 1, {7, 7}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, {0, 0}}, F32, layout);
+    }
+}
+
+TEST_CASE("conv: strides, dilations and lopsided padding, alone and together")
+{
+    for (const Layout layout : {CHANNELS_FIRST, CHANNELS_LAST, IMAGES_LAST})
+        for (const int64_t stride : {1, 2, 3, 5})
+            for (const int64_t dilate : {1, 2, 3, 4})
+                for (const Index& pad : {Index{0, 0}, {2, 0}, {0, 3}, {5, 4}})
+                    for (const int64_t taps : {1, 2, 3})
+                        check({2, 3, 4, 1, {11, 13}, {2, taps}, {stride, stride}, {1, dilate}, {1, pad[0]}, {0, pad[1]}}, F32, layout);
+}
+
+TEST_CASE("conv: groups, depthwise, and depthwise with a multiplier")
+{
+    for (const Layout layout : {CHANNELS_FIRST, CHANNELS_LAST, IMAGES_LAST})
+        for (const int64_t stride : {1, 2}) {
+            check({2, 6, 9, 3, {10, 9}, {3, 3}, {stride, 1}, {1, 1}, {1, 1}, {1, 1}}, F32, layout);
+            check({3, 7, 7, 7, {10, 40}, {3, 3}, {1, stride}, {1, 2}, {1, 1}, {1, 1}}, F32, layout);
+            check({2, 5, 15, 5, {12}, {4}, {stride}, {1}, {2}, {1}}, F32, layout);
+            check({1, 4, 8, 4, {4, 5, 6}, {3, 1, 2}, {1, stride, 1}, {1, 1, 3}, {1, 0, 2}, {1, 0, 2}}, F32, layout);
+            check({2, 131, 131, 131, {4, 5}, {3, 3}, {1, stride}, {1, 1}, {1, 1}, {1, 1}}, F32, layout);
+        }
+}
+
+TEST_CASE("conv: padding with another value than 0")
+{
+    for (const Layout layout : {CHANNELS_FIRST, CHANNELS_LAST})
+        for (const int64_t groups : {1, 4}) {
+            check({2, 4, 4, groups, {6, 7}, {3, 3}, {1, 2}, {1, 1}, {2, 1}, {1, 3}, 1.5}, F32, layout);
+            check({2, 4, 4, groups, {6, 7}, {3, 3}, {1, 1}, {1, 1}, {2, 1}, {1, 3}, 5}, {Dtype::u8, Dtype::i8, Dtype::i32}, layout);
+            check({2, 4, 4, groups, {6, 7}, {3, 3}, {1, 1}, {1, 1}, {2, 1}, {1, 3}, -1.75}, {Dtype::f16, Dtype::f32, Dtype::f32}, layout);
+            check({2, 4, 4, groups, {6, 7}, {3, 3}, {1, 1}, {1, 1}, {2, 1}, {1, 3}, 1.5}, {Dtype::e5m2, Dtype::e4m3, Dtype::f32}, layout);
+        }
+}
+
+TEST_CASE("conv: every mix of types that has an accumulator")
+{
+    const Types all[] = {{Dtype::f64, Dtype::f64, Dtype::f64}, {Dtype::f32, Dtype::f64, Dtype::f64}, {Dtype::bf16, Dtype::f16, Dtype::f32},
+                         {Dtype::e4m3, Dtype::f32, Dtype::f32}, {Dtype::i8, Dtype::u8, Dtype::i32}, {Dtype::u8, Dtype::u8, Dtype::i32},
+                         {Dtype::i16, Dtype::i16, Dtype::i16}, {Dtype::i32, Dtype::i32, Dtype::i32}, {Dtype::i64, Dtype::i64, Dtype::i64}};
+    for (const Types& types : all)
+        for (const Layout layout : {CHANNELS_FIRST, CHANNELS_LAST, IMAGES_LAST})
+            for (const int64_t groups : {1, 6}) {
+                check({2, 6, 6, groups, {8, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}, types, layout);
+                check({2, 6, 12, groups, {8, 9}, {2, 3}, {2, 2}, {1, 2}, {1, 2}, {1, 0}}, types, layout);
+            }
+}
+
+TEST_CASE("conv: nothing to sum gives zeros, nothing to write writes nothing")
+{
+    check({2, 0, 3, 1, {5, 5}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}, F32, CHANNELS_FIRST);
+    check({0, 2, 3, 1, {5, 5}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}, F32, CHANNELS_FIRST);
+    check({2, 2, 0, 1, {5, 5}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}, F32, CHANNELS_FIRST);
+    check({2, 2, 2, 1, {2, 5}, {3, 3}, {1, 1}, {1, 1}, {0, 0}, {0, 0}}, F32, CHANNELS_FIRST);
+    check({2, 3, 3, 3, {0, 5}, {1, 3}, {1, 1}, {1, 1}, {1, 1}, {0, 1}}, F32, CHANNELS_LAST);
+    check({1, 1, 1, 1, {1}, {1}, {1}, {1}, {0}, {0}}, F32, CHANNELS_FIRST);
+    check({1, 1, 1, 1, {1}, {1}, {7}, {1}, {3}, {3}}, F32, CHANNELS_FIRST);
+}
+
+TEST_CASE("conv: blocks and strips, with three workers")
+{
+    for (const Layout layout : {CHANNELS_FIRST, CHANNELS_LAST, IMAGES_LAST}) {
+        check({4, 33, 70, 1, {19, 23}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}, F32, layout, 3);
+        check({4, 40, 40, 40, {19, 23}, {3, 3}, {1, 2}, {1, 1}, {1, 1}, {1, 1}}, F32, layout, 3);
+    }
+}
+
+TEST_CASE("conv: the number of workers changes no bit")
+{
+    for (const int64_t groups : {1, 32}) {
+        Tensor x(Dtype::f32, {4, 32, 20, 21}), w(Dtype::f32, {64, 32 / groups, 3, 3}), y(Dtype::f32, {4, 64, 20, 21}), dx(Dtype::f32, x.dims), dw(Dtype::f32, w.dims);
+        x.fill_normal(1), w.fill_normal(2);
+        Tensor dy = y;
+        dy.fill_normal(3);
+        std::vector<char> first[3];
+        for (const uint32_t workers : {1u, 2u, 5u}) {
+            const ConvWindow    window = {2, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, groups, 0};
+            const ProductTable& table = *product_table(nullptr);
+            Threads             threads{workers};
+            Workspace           s(conv_workspace(table, x.operand(), w.operand(), y.operand(), window, workers));
+            const Workplace     place = {table, s.data(), threads.parallel()};
+            conv(x.operand(), w.operand(), y.operand(), window, nullptr, place);
+            conv_dx(w.operand(), dy.operand(), dx.operand(), window, place);
+            conv_dw(x.operand(), dy.operand(), dw.operand(), window, place);
+            const Tensor* results[] = {&y, &dx, &dw};
+            for (int i = 0; i < 3; i++) {
+                if (workers == 1) first[i] = results[i]->memory;
+                CHECK(first[i] == results[i]->memory);
+            }
+        }
+    }
+}
+
+TEST_CASE("conv: the epilogue's boxes cover the result once, finished")
+{
+    struct Seen {
+        Tensor*          y;
+        std::vector<int> times;
+        std::mutex       lock;
+    };
+    for (const Layout layout : {CHANNELS_FIRST, CHANNELS_LAST, IMAGES_LAST})
+        for (const int64_t groups : {1, 2, 6}) {
+            const Problem p = {5, 6, 12, groups, {9, 17}, {3, 3}, {1, 2}, {1, 1}, {1, 1}, {1, 1}};
+            Tensor        x(Dtype::f32, p.dims_x(), lie_of(layout, 4)), w(Dtype::f32, p.dims_w()), y(Dtype::f32, p.dims_y(), lie_of(layout, 4));
+            x.fill(1), w.fill(2);
+            Seen     seen{&y, std::vector<int>(size_t(y.count())), {}};
+            Epilogue epilogue = {[](void* self, const int64_t* first, const int64_t* count, uint32_t) {
+                Seen&                       s = *static_cast<Seen*>(self);
+                std::lock_guard<std::mutex> hold(s.lock);
+                const Tensor                box(Dtype::i8, {count, count + 4});
+                box.each([&](Index i) {
+                    int64_t flat = 0;
+                    for (size_t a = 0; a < 4; a++) i[a] += first[a], flat = flat * s.y->dims[a] + i[a];
+                    s.times[size_t(flat)] += std::isnan(s.y->get(i)) ? 100 : 1;
+                });
+            }, &seen};
+            const ProductTable& table = *product_table(nullptr);
+            Threads             threads{3};
+            Workspace           s(conv_workspace(table, x.operand(), w.operand(), y.operand(), p.window(), 3));
+            conv(x.operand(), w.operand(), y.operand(), p.window(), &epilogue, {table, s.data(), threads.parallel()});
+            CHECK(std::all_of(seen.times.begin(), seen.times.end(), [](int n) { return n == 1; }));
+        }
+}

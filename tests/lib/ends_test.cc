@@ -1,0 +1,227 @@
+// The ends of loans and contexts: by the last release, by close, by fork; done once, hooks never from a release.
+#include "tests/lib/world.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+
+namespace {
+
+void count_done(void* user) { ++*static_cast<std::atomic<int>*>(user); }
+
+}  // namespace
+
+TEST_CASE("done: once, not before the last use, never from a release; NG_CTX_POLL keeps it for poll, sync and close")
+{
+    for (const uint32_t flags : {0u, uint32_t(NG_CTX_POLL)}) {
+        std::atomic<int> done{0};
+        ng_ctx* c = open_ctx(flags);
+        ng_tensor* t = lent(c, done);
+        ng_tensor_retain(t);
+        ng_tensor_release(t);
+        CHECK(ng_ctx_poll(c, 0, &error) == NG_OK);
+        CHECK(done == 0);
+        ng_tensor_release(t);
+        CHECK(done == 0);
+        CHECK(stats(c).tensors == 0);
+        CHECK(done == (flags ? 0 : 1));
+        CHECK(ng_ctx_sync(c, nullptr, 0, &error) == NG_OK);
+        CHECK(done == 1);
+        t = lent(c, done);
+        ng_tensor* u = lent(c, done);
+        CHECK(ng_tensor_close(t, &error) == NG_OK);
+        CHECK(done == 2);
+        CHECK(ng_ctx_close(c, 0, &error) == NG_OK);
+        CHECK(done == 3);
+        ng_tensor_release(t);
+        ng_tensor_release(u);
+        ng_ctx_release(c);
+        CHECK(done == 3);
+    }
+}
+
+TEST_CASE("done: may call anything but close")
+{
+    static ng_ctx* c;
+    static int done;
+    done = 0;
+    c = open_ctx(NG_CTX_POLL);
+    static ng_tensor* other;
+    other = tensor(c, 4);
+    const ng_shape d = vec(64);
+    float memory[64];
+    ng_tensor* t = nullptr;
+    const auto reenter = [](void*) {
+        done++;
+        ng_tensor_release(other);
+        CHECK(ng_ctx_poll(c, 0, nullptr) == NG_OK);
+        CHECK(ng_ctx_sync(c, nullptr, 0, nullptr) == NG_OK);
+        CHECK(stats(c).tensors == 0);
+    };
+    REQUIRE(ng_tensor_wrap(c, &d, memory, sizeof memory, reenter, nullptr, &t, &error) == NG_OK);
+    ng_tensor_release(t);
+    CHECK(ng_ctx_poll(c, 0, &error) == NG_OK);
+    CHECK(done == 1);
+    shut(c);
+}
+
+TEST_CASE("close: what uses the context is lost, release still works")
+{
+    std::atomic<int> done{0};
+    ng_ctx* c = open_ctx();
+    ng_tensor *t = tensor(c, 4), *l = lent(c, done), *o = nullptr;
+    ng_scope* s = ng_scope_create(c, 0);
+    CHECK(s);
+    CHECK(ng_ctx_close(c, UINT64_MAX, &error) == NG_OK);
+    CHECK(done == 1);
+    ng_stats st{};
+    st.size = sizeof st;
+    ng_shape d = vec(4);
+    float f[4];
+    void* data;
+    uint64_t mark;
+    CHECK(ng_ctx_close(c, 0, &error) == NG_E_LOST);
+    CHECK(ng_ctx_stats(c, &st) == NG_E_LOST);
+    CHECK(ng_ctx_poll(c, 0, &error) == NG_E_LOST);
+    CHECK(ng_ctx_sync(c, nullptr, 0, &error) == NG_E_LOST);
+    CHECK(ng_mark(c, nullptr, &mark, &error) == NG_E_LOST);
+    CHECK(ng_tensor_create(c, &d, &o, &error) == NG_E_LOST);
+    CHECK(ng_tensor_shape(t, &d) == NG_E_LOST);
+    CHECK(ng_tensor_get(t, f, 16, &error) == NG_E_LOST);
+    CHECK(ng_tensor_put(l, f, 16, &error) == NG_E_LOST);
+    CHECK(ng_tensor_fill(t, nullptr, 0, &error) == NG_E_LOST);
+    CHECK(ng_tensor_copy(t, l, nullptr, &error) == NG_E_LOST);
+    CHECK(ng_tensor_use(t, nullptr, NG_USE_READ, &data, &error) == NG_E_LOST);
+    CHECK(ng_tensor_close(t, &error) == NG_E_LOST);
+    CHECK(ng_scope_create(c, 0) == nullptr);
+    ng_tensor_release(t);
+    ng_tensor_release(l);
+    ng_scope_release(s);
+    ng_ctx_release(c);
+    CHECK(ng_ctx_stats(c, &st) == NG_E_INVALID);
+    CHECK(done == 1);
+}
+
+TEST_CASE("close: waits for the calls inside, and says NG_NOT_READY when the time is up")
+{
+    static std::atomic<bool> entered, go;
+    entered = go = false;
+    ng_hooks hooks{};
+    hooks.size = sizeof hooks;
+    hooks.pressure = [](void*, uint64_t) -> int32_t {
+        entered = true;
+        while (!go) std::this_thread::yield();
+        return 0;
+    };
+    ng_ctx_desc d = description();
+    d.hooks = &hooks, d.dev_limit = 100;
+    ng_ctx* c = open_ctx(d);
+    std::thread inside([&] {
+        const ng_shape big = vec(1000);
+        ng_tensor* t = nullptr;
+        CHECK(ng_tensor_create(c, &big, &t, nullptr) == NG_E_DEVMEM);
+    });
+    while (!entered) std::this_thread::yield();
+    CHECK(ng_ctx_close(c, 0, &error) == NG_NOT_READY);
+    CHECK(ng_ctx_close(c, 2000000, &error) == NG_NOT_READY);
+    CHECK(ng_ctx_poll(c, 0, &error) == NG_E_LOST);     // its end has begun
+    go = true;
+    CHECK(ng_ctx_close(c, UINT64_MAX, &error) == NG_OK);
+    inside.join();
+    ng_ctx_release(c);
+}
+
+TEST_CASE("close: many threads at once, one closes")
+{
+    for (int round = 0; round < 20; round++) {
+        std::atomic<int> done{0}, closed{0}, odd{0};
+        float memory[4][16];
+        ng_ctx* c = open_ctx();
+        std::vector<std::thread> threads;
+        for (int t = 0; t < 4; t++)
+            threads.emplace_back([&, t] {
+                for (int i = 0; i < 200; i++) {
+                    const ng_shape d = vec(16);
+                    ng_tensor* x = nullptr;
+                    const ng_status s = i % 3 ? ng_tensor_create(c, &d, &x, nullptr)
+                                              : ng_tensor_wrap(c, &d, memory[t], sizeof memory[t], count_done, &done, &x, nullptr);
+                    if (s != NG_OK && s != NG_E_LOST) odd++;
+                    const ng_status f = x ? ng_tensor_fill(x, nullptr, 1, nullptr) : NG_OK;
+                    if (f != NG_OK && f != NG_E_LOST && f != NG_E_INVALID) odd++;
+                    ng_tensor_release(x);
+                    if (i == 150 - 20 * t) {
+                        const ng_status e = ng_ctx_close(c, UINT64_MAX, nullptr);
+                        if (e == NG_OK) closed++;
+                        else if (e != NG_E_LOST) odd++;
+                    }
+                }
+            });
+        for (std::thread& t : threads) t.join();
+        CHECK(closed == 1);
+        CHECK(odd == 0);
+        ng_ctx_release(c);
+    }
+}
+
+TEST_CASE("release: a context that was never closed gives all back in another's poll")
+{
+    const ng_allocator heap = allocator();
+    ng_ctx_desc d = description(NG_CTX_POLL);
+    d.dev = &heap;
+    allocator_calls = 0, outstanding = 0;
+    std::atomic<int> done{0};
+    ng_ctx* c = open_ctx(d);
+    ng_tensor *t = tensor(c, 100), *l = lent(c, done);
+    ng_ctx_release(c);
+    ng_tensor_retain(t);
+    CHECK(ng_tensor_ctx(t) == c);      // the tensor keeps it, and has a handle of it to lend
+    CHECK(stats(c).tensors == 2);
+    ng_tensor_release(t);
+    ng_tensor_release(t);
+    ng_tensor_release(l);
+    CHECK(done == 0);
+    ng_ctx* other = open_ctx();
+    CHECK(done == 0);                  // NG_CTX_POLL: not in a create
+    CHECK(ng_ctx_poll(other, 0, &error) == NG_OK);
+    CHECK(done == 1);
+    CHECK(outstanding == 0);
+    shut(other);
+}
+
+#if !defined __SANITIZE_THREAD__
+TEST_CASE("fork: in the child the parent's things are lost, new contexts work")
+{
+    ng_ctx* c = open_ctx();
+    ng_tensor* t = tensor(c, 1 << 20);
+    REQUIRE(ng_tensor_fill(t, nullptr, 1, &error) == NG_OK);
+    ng_scope* s = ng_scope_create(nullptr, 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(10);
+        ng_shape d = vec(4);
+        float f[4];
+        ng_tensor* o = nullptr;
+        bool good = ng_ctx_poll(c, 0, nullptr) == NG_E_LOST && ng_ctx_close(c, 0, nullptr) == NG_E_LOST;
+        good = good && ng_tensor_shape(t, &d) == NG_E_LOST && ng_tensor_get(t, f, 16, nullptr) == NG_E_LOST;
+        good = good && ng_tensor_create(c, &d, &o, nullptr) == NG_E_LOST;
+        ng_tensor_release(t);
+        ng_scope_release(s);
+        ng_ctx_release(c);
+        ng_ctx* mine = nullptr;
+        good = good && ng_ctx_create(nullptr, &mine, nullptr) == NG_OK;
+        d = vec(4);
+        good = good && ng_tensor_create(mine, &d, &o, nullptr) == NG_OK && ng_tensor_fill(o, nullptr, 3, nullptr) == NG_OK;
+        good = good && ng_tensor_get(o, f, 16, nullptr) == NG_OK && f[3] == 3;
+        ng_tensor_release(o);
+        good = good && ng_ctx_close(mine, UINT64_MAX, nullptr) == NG_OK;
+        _exit(good ? 0 : 1);
+    }
+    int status = -1;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+    ng_tensor_release(t);
+    ng_scope_release(s);
+    shut(c);
+}
+#endif
