@@ -13,7 +13,7 @@ static const char HELP[] =
     "  digits                  train on four fifths of the images, test on the rest, save the network\n"
     "  digits --load FILE      read the test images with a saved network and show some of them\n"
     "\n"
-    "  --epochs N              how often to go through the training images (12)\n"
+    "  --epochs N              how often to go through the training images (16)\n"
     "  --seed N                of the first weights and the order of the images (1)\n"
     "  --save FILE             where the trained network goes (./digits.ng)\n"
     "  --data FILE             the images (digits.txt, found by itself)\n"
@@ -63,9 +63,16 @@ static double number_option(const char *option, const char *text, double least, 
     return value;
 }
 
+static bool takes(const char *option, const char *name, const char *value)
+{
+    if (strcmp(option, name) != 0) return false;
+    if (!value) stop("%s wants a value; digits --help tells which", name);
+    return true;
+}
+
 static struct options parse_options(int argc, char **argv)
 {
-    struct options options = { .save = "digits.ng", .epochs = 12, .seed = 1 };
+    struct options options = { .save = "digits.ng", .epochs = 16, .seed = 1 };
     for (int i = 1; i < argc; i++) {
         const char *option = argv[i];
         if (!strcmp(option, "--help") || !strcmp(option, "-h")) {
@@ -73,15 +80,13 @@ static struct options parse_options(int argc, char **argv)
             exit(0);
         }
         const char *value = i + 1 < argc ? argv[++i] : NULL;
-        if (strncmp(option, "--", 2) != 0) stop("what is \"%s\"? digits --help tells what can be said", option);
-        if (!value) stop("%s wants a value; or digits --help tells what can be said", option);
-        if (!strcmp(option, "--load")) options.load = value;
-        else if (!strcmp(option, "--save")) options.save = value;
-        else if (!strcmp(option, "--data")) options.data = value;
-        else if (!strcmp(option, "--backend")) options.backend = value;
-        else if (!strcmp(option, "--epochs")) options.epochs = (long)number_option(option, value, 1, 1000);
-        else if (!strcmp(option, "--seed")) options.seed = (uint64_t)number_option(option, value, 0, 1e15);
-        else if (!strcmp(option, "--at-least")) options.at_least = number_option(option, value, 0, 100);
+        if (takes(option, "--load", value)) options.load = value;
+        else if (takes(option, "--save", value)) options.save = value;
+        else if (takes(option, "--data", value)) options.data = value;
+        else if (takes(option, "--backend", value)) options.backend = value;
+        else if (takes(option, "--epochs", value)) options.epochs = (long)number_option(option, value, 1, 1000);
+        else if (takes(option, "--seed", value)) options.seed = (uint64_t)number_option(option, value, 0, 1e15);
+        else if (takes(option, "--at-least", value)) options.at_least = number_option(option, value, 0, 100);
         else stop("there is no option %s; digits --help tells what can be said", option);
     }
     return options;
@@ -180,6 +185,14 @@ static double report(struct model *model, const struct images *test, bool show)
     return 100.0 * hits / test->count;
 }
 
+// Before the work that would be lost, not after it.
+static void check_writable(const char *path)
+{
+    FILE *file = fopen(path, "ab");
+    if (!file) stop("cannot write %s; say where with --save FILE", path);
+    fclose(file);
+}
+
 int main(int argc, char **argv)
 {
     const struct options options = parse_options(argc, argv);
@@ -193,6 +206,7 @@ int main(int argc, char **argv)
     TRY(ng_ctx_info(context, &device));
     printf("%d images to learn from, %d to test with, on %s\n\n", training.count, test.count, device.name);
 
+    if (!options.load) check_writable(options.save);
     struct model model = options.load ? model_load(context, options.load) : model_create(context, options.seed);
     if (!options.load) train(&model, &training, &test, &options);
     const double accuracy = report(&model, &test, options.load != NULL);

@@ -171,8 +171,9 @@ void Bench::emit(const std::string& section, const std::string& name, double us,
     if (strcmp(unit, "k/s") == 0) rate = 1e3 / us;
     if (work == 0 && strcmp(unit, "k/s") != 0) rate = 0;
     rows_.push_back({ section, name, us, rate, unit });
-    const int digits = rate != 0 && rate < 10 ? 3 : 1;
-    printf("%-6s %-44s %-18s %10.2f us %10.*f %s\n", section.c_str(), name.c_str(), "ng", us, digits, rate, unit);
+    printf("%-6s %-52s %-6s %12.2f us", section.c_str(), name.c_str(), "ng", us);
+    if (rate > 0) printf(" %10.*f %s", rate < 10 ? 3 : 1, rate, unit);
+    putchar('\n');
     fflush(stdout);
 }
 

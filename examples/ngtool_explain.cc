@@ -133,7 +133,7 @@ std::string ids_text(const std::vector<Json>& ids)
 {
     std::string result;
     for (const Json& id : ids) result += (result.empty() ? "b" : " b") + id.text();
-    return result;
+    return result.empty() ? "nothing" : result;
 }
 
 // Every member of node that is not one of the usual ones, as name=value.
@@ -145,6 +145,24 @@ std::string details_of(const Json& node)
         if (std::find(std::begin(usual), std::end(usual), node.names[i]) == std::end(usual))
             result += " " + node.names[i] + "=" + node.items[i].text();
     return result;
+}
+
+// "matmul", "fused: add relu".
+std::string step_title(const Json& step, const std::vector<Json>& nodes)
+{
+    const std::string kind = step.text_of("kind"), operations = operations_of(step, nodes);
+    return operations.empty() || operations == kind ? kind : kind + ": " + operations;
+}
+
+void print_step(const Json& step, size_t number, const std::vector<Json>& nodes)
+{
+    const Json *moved = step.find("moved_bytes"), *flops = step.find("flops");
+    printf("  step %zu  %s\n", number, step_title(step, nodes).c_str());
+    printf("    reads %s, writes %s", ids_text(step.list("reads")).c_str(), ids_text(step.list("writes")).c_str());
+    if (moved && flops) printf("; %s moved, %.4g operations", bytes_text(moved->number).c_str(), flops->number);
+    putchar('\n');
+    if (step.find("why")) printf("    %s\n", step.text_of("why").c_str());
+    for (const Json& line : step.list("tape")) printf("      %s\n", line.text().c_str());
 }
 
 std::string quoted(const std::string& plain)
@@ -176,32 +194,27 @@ int run_explain(const Arguments& arguments)
     const auto &nodes = root.list("nodes"), &steps = root.list("steps"), &buffers = root.list("buffers");
     print_ports(compiled.program.get());
 
-    for (size_t i = 0; i < root.names.size(); i++) {
-        const Json::Kind kind = root.items[i].kind;
-        if (kind != Json::Kind::Array && kind != Json::Kind::Object) printf("  %s: %s\n", root.names[i].c_str(), root.items[i].text().c_str());
-    }
-    Table graph, schedule, memory;
+    Table graph, memory;
     graph.row({ "node", "operation", "type", "of", "name" });
     for (const Json& node : nodes) {
         std::string of;
         for (const Json& id : node.list("args")) of += (of.empty() ? "%" : " %") + id.text();
         graph.row({ "%" + node.text_of("id"), node.text_of("op") + details_of(node), node_type(node), of, node.text_of("name") });
     }
-    schedule.row({ "step", "kind", "name", "reads", "writes", "computes" });
-    for (size_t i = 0; i < steps.size(); i++)
-        schedule.row({ std::to_string(i), steps[i].text_of("kind"), steps[i].text_of("name"), ids_text(steps[i].list("reads")),
-                       ids_text(steps[i].list("writes")), operations_of(steps[i], nodes) });
-    memory.row({ "buffer", "kind", "type", "size" });
+    memory.row({ "buffer", "kind", "type", "size", "name" });
     for (const Json& buffer : buffers) {
         const Json* bytes = buffer.find("bytes");
-        memory.row({ "b" + buffer.text_of("id"), buffer.text_of("kind"), buffer.text_of("dtype"), bytes_text(bytes ? bytes->number : 0) });
+        memory.row({ "b" + buffer.text_of("id"), buffer.text_of("kind"), buffer.text_of("dtype"), bytes_text(bytes ? bytes->number : 0),
+                     buffer.text_of("name") });
     }
-    puts("\nThe graph");
+    puts("The graph");
     graph.print();
     puts("\nThe schedule");
-    schedule.print();
+    for (size_t i = 0; i < steps.size(); i++) print_step(steps[i], i, nodes);
     puts("\nMemory");
     memory.print();
+    const Json* truncated = root.find("truncated");
+    if (truncated && truncated->number != 0) puts("\n  (There is more: the library wrote the beginning alone.)");
     return 0;
 }
 
@@ -217,7 +230,7 @@ int run_dot(const Arguments& arguments)
     std::vector<double> drawn;
     const auto is_drawn = [&](double id) { return std::find(drawn.begin(), drawn.end(), id) != drawn.end(); };
     for (size_t i = 0; i < steps.size(); i++) {
-        const std::string label = text("step %zu: ", i) + steps[i].text_of("kind") + " " + steps[i].text_of("name");
+        const std::string label = text("step %zu: ", i) + step_title(steps[i], nodes);
         printf("  subgraph cluster_%zu {\n    label=%s; style=rounded;\n", i, quoted(label).c_str());
         for (const Json& id : steps[i].list("nodes")) {
             const Json* node = find_id(nodes, id.number);

@@ -57,6 +57,7 @@ NodeRef strong(Graph& g, NodeRef x);                         // a weak constant 
 NodeRef reshape(Graph& g, NodeRef x, const Extents& dims);   // as many elements, or an error
 NodeRef reshape_rest(Graph& g, NodeRef x, std::span<const int64_t> dims);   // ng_reshape's: one may be NG_REST
 NodeRef broadcast(Graph& g, NodeRef x, const Extents& dims);
+NodeRef broadcast(Graph& g, NodeRef x, const ShapeRef& shape);     // of a shape that is there already
 NodeRef permute(Graph& g, NodeRef x, std::span<const int32_t> axes);
 // Python's rules; NG_END is what leaving it out means there: x[::-1] is slice(x, axis, NG_END, NG_END, -1).
 NodeRef slice(Graph& g, NodeRef x, int32_t axis, int64_t start, int64_t stop, int64_t step);

@@ -49,7 +49,12 @@ NodeRef put(Graph& g, NodeRef x, NodeRef indices, NodeRef y, int32_t axis, uint3
     const bool literal = y->op == Op::constant && y->weak;
     if (y->dtype != x->dtype && !literal && (is_float(x->dtype) != is_float(y->dtype) || promote(x->dtype, y->dtype, "ng_put") != x->dtype))
         throw Error(NG_E_DTYPE, text("ng_put: y is ", describe(*y), " and x ", describe(*x), "; only ng_cast narrows: cast y to ", name_of(x->dtype)));
-    y = broadcast(g, cast(g, y, x->dtype), taken(*x, *indices, axis, "ng_put"));
+    const Extents places = taken(*x, *indices, axis, "ng_put");
+    try {
+        y = broadcast(g, cast(g, y, x->dtype), places);
+    } catch (const Error&) {
+        throw Error(NG_E_SHAPE, text("ng_put: y is ", describe(*y), ", should broadcast to the places ", text_of(places), " in ", describe(*x)));
+    }
     Ref<Node> n = raw(Op::put, x->dtype, x->shape, std::initializer_list<NodeRef>{x, indices, y}, axis);
     n->more().ints = {int64_t(how)};
     return g.intern(n);

@@ -166,7 +166,7 @@ NodeRef folded(Graph& g, Op op, Dtype t, std::span<const NodeRef> x, const Shape
     const std::optional<Number> r = fold_map(op, t, numbers);
     if (!r) return {};
     const Dtype out = info(op).result == Result::Bool ? Dtype::bool_ : t;
-    return broadcast(g, make(g, Op::constant, out, shape_ref({}), {}, r->bits(out)), shape->dims);
+    return broadcast(g, make(g, Op::constant, out, shape_ref({}), {}, r->bits(out)), shape);
 }
 
 }  // namespace
@@ -199,7 +199,7 @@ NodeRef map(Graph& g, Op op, std::span<const NodeRef> operands)
     }
     const ShapeRef shape = common_shape(op, all);
     for (size_t i = 0; i < count; i++)
-        if (!same(x[i]->shape, shape)) x[i] = broadcast(g, x[i], shape->dims);
+        if (!same(x[i]->shape, shape)) x[i] = broadcast(g, x[i], shape);
     if (NodeRef n = simplified(g, op, all)) return n;
     if (NodeRef n = folded(g, op, t, all, shape)) return n;
     return g.intern(raw(op, info(op).result == Result::Bool ? Dtype::bool_ : t, shape, all));

@@ -88,10 +88,15 @@ NodeRef reshape_rest(Graph& g, NodeRef x, std::span<const int64_t> given)
 
 NodeRef broadcast(Graph& g, NodeRef x, const Extents& dims)
 {
-    if (x->dims() == dims) return x;
-    if (x->op == Op::broadcast) return broadcast(g, x->arg(0), dims);
+    return x->dims() == dims ? x : broadcast(g, x, shape_ref(dims));
+}
+
+NodeRef broadcast(Graph& g, NodeRef x, const ShapeRef& shape)
+{
+    if (same(x->shape, shape)) return x;
+    if (x->op == Op::broadcast) return broadcast(g, x->arg(0), shape);
     x = strong(g, x);
-    const Extents& have = x->dims();
+    const Extents &have = x->dims(), &dims = shape->dims;
     bool fits = have.size() <= dims.size();
     for (size_t i = 0; fits && i < have.size(); i++) {
         const Extent &a = have[have.size() - 1 - i], &b = dims[dims.size() - 1 - i];
@@ -99,7 +104,7 @@ NodeRef broadcast(Graph& g, NodeRef x, const Extents& dims)
     }
     if (!fits) throw Error(NG_E_SHAPE, text("ng_broadcast: ", describe(*x), " does not broadcast to ", text_of(dims)));
     if (dims.size() > NG_MAX_NDIM) throw Error(NG_E_LIMIT, text("ng_broadcast: rank ", dims.size(), " exceeds ", int(NG_MAX_NDIM)));
-    return make(g, Op::broadcast, x->dtype, shape_ref(dims), {x});
+    return make(g, Op::broadcast, x->dtype, shape, {x});
 }
 
 NodeRef permute(Graph& g, NodeRef x, std::span<const int32_t> axes)
@@ -187,7 +192,8 @@ NodeRef window(Graph& g, NodeRef x, int32_t axis, NodeRef start, int64_t count)
 {
     x = strong(g, x), start = strong(g, start);
     axis = axis_of(axis, x->rank(), "ng_window");
-    if (start->rank() || !is_integer(start->dtype)) throw Error(NG_E_INVALID, text("ng_window: start is ", describe(*start), ", should be an integer scalar"));
+    if (start->rank() || !is_integer(start->dtype))
+        throw Error(start->rank() ? NG_E_SHAPE : NG_E_DTYPE, text("ng_window: start is ", describe(*start), ", should be an integer scalar"));
     const Extent size = extents_of(&count, 1, "ng_window")[0], room = x->dims()[size_t(axis)] - size;
     if (room.is_constant() && room.constant() < 0)
         throw Error(NG_E_SHAPE, text("ng_window: a window of ", count, " is longer than axis ", axis, " of ", describe(*x)));

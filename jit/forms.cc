@@ -194,9 +194,13 @@ std::optional<Forms> laid_over(const Extents& dims, const std::vector<KernelAxis
         while (!(covered == dims[d])) {
             if (at == which.size()) return std::nullopt;
             const Extent& size = axes[size_t(which[at])].extent;
+            if (covered.is(1) && size == dims[d]) {                // also of no elements
+                mine.push_back(which[at++]);
+                break;
+            }
             const auto rest = dims[d].divided_by(covered);
             if (!rest) return std::nullopt;
-            if (!rest->divided_by(size)) {                     // the axis is longer than what is missing: its outer part would do
+            if (!(*rest == size) && !rest->divided_by(size)) { // equal: 0 divides nothing; else the axis is longer than what is missing: its outer part would do
                 if (const auto inner = size.divided_by(*rest); inner && !inner->is(1)) split = {which[at], *inner};
                 return std::nullopt;
             }

@@ -1,9 +1,10 @@
 // Nodes' birth, identity and end.
 #include "jit/graph.h"
 
+#include "jit/flat_map.h"
+
 #include <algorithm>
 #include <atomic>
-#include <unordered_map>
 
 namespace ng {
 namespace {
@@ -77,23 +78,24 @@ NodeRef Graph::intern(Ref<Node> node)
     if (2 * (nodes_.size() + 1) > index_.size()) grow();
     const size_t mask = index_.size() - 1;
     size_t at = node->hash & mask;
-    for (; index_[at]; at = (at + 1) & mask)
-        if (equal(*nodes_[index_[at] - 1], *node)) return nodes_[index_[at] - 1];
+    const auto tag = uint32_t(node->hash >> 32);
+    for (; index_[at].place; at = (at + 1) & mask)
+        if (index_[at].hash == tag && equal(*nodes_[index_[at].place - 1], *node)) return nodes_[index_[at].place - 1];
     if (nodes_.size() >= max_nodes_)
         throw Error(NG_E_LIMIT, text("the scope is full: it was made for ", max_nodes_, " nodes (ng_scope_create's max_nodes)"));
     nodes_.push_back(NodeRef(node.get()));
-    index_[at] = uint32_t(nodes_.size());
+    index_[at] = {uint32_t(nodes_.size()), tag};
     return nodes_.back();
 }
 
 void Graph::grow()
 {
-    index_.assign(std::max<size_t>(16, index_.size() * 2), 0);
+    index_.assign(std::max<size_t>(16, index_.size() * 2), {});
     const size_t mask = index_.size() - 1;
     for (size_t i = 0; i < nodes_.size(); i++) {
         size_t at = nodes_[i]->hash & mask;
-        while (index_[at]) at = (at + 1) & mask;
-        index_[at] = uint32_t(i + 1);
+        while (index_[at].place) at = (at + 1) & mask;
+        index_[at] = {uint32_t(i + 1), uint32_t(nodes_[i]->hash >> 32)};
     }
 }
 
@@ -130,10 +132,10 @@ std::string describe(const Node& n)
 std::vector<const Node*> topological(std::span<const NodeRef> roots)
 {
     std::vector<const Node*> order;
-    std::unordered_map<const Node*, bool> done;
+    FlatMap seen;
     std::vector<std::pair<const Node*, size_t>> stack;
     for (const NodeRef& root : roots) {
-        if (!done.contains(root.get())) stack.emplace_back(root.get(), 0), done.emplace(root.get(), false);
+        if (seen.try_emplace(key_of(root.get()), 0).second) stack.emplace_back(root.get(), 0);
         while (!stack.empty()) {
             auto& [n, next] = stack.back();
             if (next == n->args().size()) {
@@ -142,7 +144,7 @@ std::vector<const Node*> topological(std::span<const NodeRef> roots)
                 continue;
             }
             const Node* a = n->arg(next++).get();
-            if (done.emplace(a, true).second) stack.emplace_back(a, 0);
+            if (seen.try_emplace(key_of(a), 0).second) stack.emplace_back(a, 0);
         }
     }
     return order;

@@ -87,7 +87,8 @@ class Graph {
     void grow();
     size_t                max_nodes_;
     std::vector<NodeRef>  nodes_;
-    std::vector<uint32_t> index_;            // open addressing: 1 + place in nodes_, 0 empty
+    struct Slot { uint32_t place = 0, hash = 0; };
+    std::vector<Slot>     index_;            // open addressing: 1 + place in nodes_, 0 empty; and bits of the hash
 };
 
 NodeRef poison(const Error& error);          // of no graph

@@ -19,7 +19,7 @@ uint64_t hash_of(const Forms& forms)
     }
     return h;
 }
-uint64_t key_of(uint32_t node, uint32_t forms) { return uint64_t(node) << 32 | forms; }
+uint64_t key_of(uint32_t node, uint32_t forms) { return uint64_t(forms) << 32 | node; }
 
 }  // namespace
 
@@ -35,19 +35,37 @@ uint32_t KernelBuilder::intern(const Forms& forms)
 
 int32_t KernelBuilder::found(uint32_t node, uint32_t forms) const
 {
-    const auto at = memo_.find(key_of(node, forms));
-    return at == memo_.end() ? -1 : at->second;
+    const int32_t* const at = memo_.find(key_of(node, forms));
+    return at ? *at : -1;
 }
 
 void KernelBuilder::remember(uint32_t node, uint32_t forms, int32_t value)
 {
-    if (memo_.emplace(key_of(node, forms), value).second) added_.push_back(key_of(node, forms));
+    if (memo_.try_emplace(key_of(node, forms), value).second) added_.push_back(key_of(node, forms));
 }
 
 int32_t KernelBuilder::add_value(Value v)
 {
     kernel_.values.push_back(std::move(v));
     return int32_t(kernel_.values.size()) - 1;
+}
+
+// A value whose encoding counts: f32(x) of a narrow x is x itself, where only its number does.
+int32_t KernelBuilder::as_type(int32_t value, Dtype t)
+{
+    if (kernel_.values[size_t(value)].type == t) return value;
+    Value v{ValueKind::Convert};
+    v.type = t, v.args[0] = value;
+    return add_value(std::move(v));
+}
+
+// Casts between types that registers hold alike are no instruction; where the encoding counts, they become one.
+int32_t KernelBuilder::typed(int32_t value, Dtype t)
+{
+    if (kernel_.values[size_t(value)].type == t) return value;
+    Value v{ValueKind::Convert};
+    v.type = t, v.args[0] = value;
+    return add_value(std::move(v));
 }
 
 int32_t KernelBuilder::add_access(Access a)
@@ -212,8 +230,8 @@ int32_t KernelBuilder::combine(const Pending& p)
         return add_value(std::move(v));
     }
     case Op::bitcast: {
-        const int32_t x = found(graph_->arg(p.node, 0), p.below);
-        v.kind = ValueKind::Bitcast, v.args[0] = x;
+        const uint32_t arg = graph_->arg(p.node, 0);
+        v.kind = ValueKind::Bitcast, v.args[0] = as_type(found(arg, p.below), (*graph_)[arg].dtype);
         return add_value(std::move(v));
     }
     default: break;
@@ -263,7 +281,7 @@ void KernelBuilder::rollback(const Mark& m)
     kernel_.values.resize(m.values, Value{ValueKind::Map});
     kernel_.accesses.resize(m.accesses);
     loaded_.resize(m.loaded);
-    for (; added_.size() > m.added; added_.pop_back()) memo_.erase(added_.back());
+    for (; added_.size() > m.added; added_.pop_back()) memo_.erase_last(added_.back());
     kernel_.axes = m.axes, folds_ = m.folds;
 }
 
@@ -401,7 +419,7 @@ Kernel KernelBuilder::finish(std::vector<int32_t>& buffers)
     for (const Destination& d : destinations_) {
         const Task& t = tasks_[d.task];
         const int32_t access = add_access(access_of(d.view, t.forms, kernel_.axes.size()));
-        kernel_.stores.push_back({t.value, local(d.view.buffer), access, false});
+        kernel_.stores.push_back({as_type(t.value, d.view.dtype), local(d.view.buffer), access, false});
     }
     mark_rows();
     for (const Task& t : tasks_) {

@@ -1,5 +1,6 @@
 // One fused kernel in the making: element-wise nodes and folds pulled into a loop nest by index forms.
 #pragma once
+#include "jit/flat_map.h"
 #include "jit/stores.h"
 
 #include <functional>
@@ -68,6 +69,8 @@ class KernelBuilder {
     int32_t load(const View& view, uint32_t forms, uint32_t node);
     int32_t index_value(const Extents& dims, const Forms& forms);
     int32_t add_value(Value v);
+    int32_t typed(int32_t value, Dtype t);     // a narrow float's value, taken for its f32
+    int32_t as_type(int32_t value, Dtype t);
     int32_t add_access(Access a);
     uint32_t intern(const Forms& forms);
     int32_t found(uint32_t node, uint32_t forms) const;
@@ -81,7 +84,7 @@ class KernelBuilder {
     std::unordered_map<uint32_t, int32_t> owned_;
     std::vector<Destination> destinations_;
     std::vector<uint32_t> loaded_;
-    std::unordered_map<uint64_t, int32_t> memo_;       // node, forms -> value
+    FlatMap              memo_;              // node, forms -> value
     std::vector<uint64_t> added_;                      // keys of memo_, in order
     std::vector<Forms>   forms_;
     std::unordered_multimap<uint64_t, uint32_t> forms_index_;

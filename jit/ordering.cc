@@ -79,15 +79,15 @@ void Scheduler::finish_steps(Plan& plan)
                 if (!plan.steps[k].finishes) plan.steps[i].after.push_back(int32_t(k));
 }
 
-std::set<int32_t> Scheduler::alias_buffers(size_t j) const
+std::set<int32_t> Scheduler::alias_buffers(size_t j, const Plan& plan) const
 {
     std::set<int32_t> out;
     const Target& t = targets_[j];
-    for (size_t b = 0; b < plan_.buffers.size(); b++) {
-        const Buffer& buffer = plan_.buffers[b];
+    for (size_t b = 0; b < plan.buffers.size(); b++) {
+        const Buffer& buffer = plan.buffers[b];
         if (buffer.place == Place::Arg && t.alias_param == buffer.index) out.insert(int32_t(b));
         if (buffer.place != Place::Leaf) continue;
-        const void* tensor = leaf_tensor(*plan_.leaves[size_t(buffer.index)]).get();
+        const void* tensor = leaf_tensor(*plan.leaves[size_t(buffer.index)]).get();
         if (std::ranges::find(t.alias_leaves, tensor) != t.alias_leaves.end()) out.insert(int32_t(b));
     }
     return out;
@@ -96,7 +96,7 @@ std::set<int32_t> Scheduler::alias_buffers(size_t j) const
 // Whoever reads the aliased memory comes before whoever writes the output, or reads and writes point by point.
 bool Scheduler::guard_one(Plan& plan, size_t j)
 {
-    const std::set<int32_t> sources = alias_buffers(j);
+    const std::set<int32_t> sources = alias_buffers(j, plan);
     const int32_t out = outs_[j].buffer;
     std::vector<int32_t> readers, writers;
     for (size_t i = 0; i < plan.steps.size(); i++) {
@@ -155,6 +155,39 @@ bool Scheduler::order(Plan& plan, std::vector<int32_t>& sequence) const
     return sequence.size() == count;
 }
 
+// Whether step i may run on parts of the product before it while that goes on: it alone reads the product, element for
+// element, and writes nothing that the product reads.
+bool Scheduler::is_epilogue(const Plan& plan, size_t i) const
+{
+    if (i == 0) return false;
+    const Step &s = plan.steps[i], &product = plan.steps[i - 1];
+    if (!s.kernel || !product.node || (product.node->op != Op::matmul && product.node->op != Op::conv)) return false;
+    const int32_t b = product.out.buffer;
+    if (plan.buffers[size_t(b)].place != Place::Work || plan.buffers[size_t(b)].last != int32_t(i)) return false;
+    const Kernel& k = *s.kernel;
+    Access whole{product.out.offset, {}};
+    for (size_t a = 0; a < product.out.dims.size(); a++) {
+        if (product.out.dims[a].is(1)) continue;
+        const size_t at = whole.strides.size();
+        if (at >= k.axes.size() || k.axes[at].reduced || !(k.axes[at].extent == product.out.dims[a])) return false;
+        whole.strides.push_back(product.out.strides[a]);
+    }
+    if (whole.strides.size() != k.axes.size()) return false;
+    for (const Value& v : k.values) {
+        if (v.buffer < 0 || s.buffers[size_t(v.buffer)] != b) continue;
+        if (v.kind != ValueKind::Load || !(k.accesses[size_t(v.access)] == whole)) return false;
+    }
+    std::set<int32_t> read;
+    for (const View& v : product.in) read.insert(v.buffer);
+    for (const StoreTo& t : k.stores) {
+        const Buffer& out = plan.buffers[size_t(s.buffers[size_t(t.buffer)])];
+        if (out.place == Place::Out)
+            for (const int32_t alias : alias_buffers(size_t(out.index), plan))
+                if (read.contains(alias)) return false;
+    }
+    return true;
+}
+
 void Scheduler::arrange(Plan& plan)
 {
     std::vector<int32_t> sequence;
@@ -167,15 +200,23 @@ void Scheduler::arrange(Plan& plan)
         steps.push_back(std::move(s));
     }
     plan.steps = std::move(steps);
-    for (size_t i = 0; i < plan.steps.size(); i++) {
-        const auto use = [&](int32_t b) {
-            Buffer& buffer = plan.buffers[size_t(b)];
-            if (buffer.first < 0) buffer.first = int32_t(i);
-            buffer.last = int32_t(i);
-        };
-        each_read(plan.steps[i], use);
-        each_write(plan.steps[i], use);
-    }
+    const auto count_lives = [&] {
+        for (Buffer& b : plan.buffers) b.first = b.last = -1;
+        for (size_t i = 0; i < plan.steps.size(); i++) {
+            const auto use = [&](int32_t b) {
+                Buffer& buffer = plan.buffers[size_t(b)];
+                // An epilogue runs with its product: what one reads and the other writes must not share memory.
+                const auto at = int32_t(plan.steps[i].epilogue ? i - 1 : i);
+                if (buffer.first < 0) buffer.first = at;
+                buffer.last = std::max(buffer.last, int32_t(i));
+            };
+            each_read(plan.steps[i], use);
+            each_write(plan.steps[i], use);
+        }
+    };
+    count_lives();
+    for (size_t i = 0; i < plan.steps.size(); i++) plan.steps[i].epilogue = is_epilogue(plan, i);
+    count_lives();
 }
 
 Plan schedule(std::span<const NodeRef> roots, std::span<const Target> targets, int32_t lengths)

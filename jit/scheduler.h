@@ -55,10 +55,11 @@ class Scheduler {
     // ordering.cc
     void finish_steps(Plan& plan);
     bool guard_aliases(Plan& plan, std::vector<bool>& denied);
-    std::set<int32_t> alias_buffers(size_t j) const;
+    std::set<int32_t> alias_buffers(size_t j, const Plan& plan) const;
     bool guard_one(Plan& plan, size_t j);
     bool order(Plan& plan, std::vector<int32_t>& sequence) const;
     void arrange(Plan& plan);
+    bool is_epilogue(const Plan& plan, size_t i) const;
 
     Snapshot             graph_;
     std::span<const Target> targets_;

@@ -70,7 +70,7 @@ int32_t Rebuilder::axis() const
 Layout Rebuilder::layout() const
 {
     Layout l;
-    l.dtype = n_.dtype, l.dims = dims(), l.strides = dense_strides(l.dims);
+    l.dtype = n_.dtype, l.dims = dims();
     return l;
 }
 
@@ -88,6 +88,7 @@ NodeRef Rebuilder::constant()
 NodeRef Rebuilder::param()
 {
     Layout l = layout();
+    l.strides = dense_strides(l.dims);
     expect_parts(0, 1, l.dims.size());
     for (const Extent& e : l.dims) expect(e.as_dim() != NG_REST, "an extent is neither a number nor a length");
     expect(n_.ints[0] == 0 || n_.ints[0] == 1, "its mark of any strides is neither 0 nor 1");
@@ -140,6 +141,7 @@ NodeRef Rebuilder::view()
 {
     expect_parts(1, 0, dims().size() + 1);
     Layout l = layout();
+    l.strides = dense_strides(l.dims);
     const Extent& offset = n_.extents.back();
     const Extents strides(n_.extents.begin(), n_.extents.end() - 1);
     bool known = ng::product(arg(0)->dims()).is_constant(), down = offset.is_constant() && offset.constant() < 0;

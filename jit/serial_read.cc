@@ -12,7 +12,7 @@ namespace {
 using namespace serial;
 
 constexpr int64_t  MAX_EXTENT = int64_t(1) << 60;
-constexpr uint64_t MAX_TERMS = 256, MAX_DEGREE = 16, MAX_NAMES = 4096, MAX_INTS = 64;
+constexpr uint64_t MAX_TERMS = 256, MAX_DEGREE = 64, MAX_NAMES = 4096, MAX_INTS = 64;
 
 class Reader {
   public:
@@ -71,9 +71,13 @@ class Reader {
     size_t at_ = 0;
 };
 
+struct Weight {
+    uint64_t each = 0, multiplied = 0;       // one after the other; all by each other
+};
+
 class Loader {
   public:
-    explicit Loader(std::string_view bytes) : in_(bytes), work_(uint64_t(1) << 20 | 64 * uint64_t(bytes.size())) {}
+    explicit Loader(std::string_view bytes) : in_(bytes), work_((uint64_t(1) << 20) + 64 * uint64_t(bytes.size())) {}
     Saved run();
 
   private:
@@ -98,7 +102,7 @@ class Loader {
     std::vector<Op>       ops_;
     std::vector<Dtype>    dtypes_;
     std::vector<ShapeRef> shapes_;
-    std::vector<uint64_t> weights_;      // of shapes, 0: no lengths
+    std::vector<Weight>   weights_;      // of shapes
     std::vector<NodeRef>  nodes_;
     std::vector<uint32_t> node_shapes_;
 };
@@ -168,17 +172,19 @@ Extents Loader::read_dims(const char* what)
     return dims;
 }
 
-// What multiplying all extents of a shape may cost; 0 where no length occurs.
-uint64_t weight_of(const Extents& dims)
+// What handling the extents of a shape may cost; 0 where no length occurs.
+Weight weight_of(const Extents& dims)
 {
-    uint64_t product = 1, degree = 1;
+    Weight w;
+    uint64_t product = 1;
     for (const Extent& e : dims) {
         if (e.is_constant()) continue;
         const std::vector<Term> terms = e.terms();
-        for (const Term& t : terms) degree += t.variables.size();
+        for (const Term& t : terms) w.each += 1 + t.variables.size();
         product = std::min<uint64_t>(product * terms.size(), uint64_t(1) << 32);
     }
-    return degree > 1 ? product * degree : 0;
+    w.multiplied = w.each * product;
+    return w;
 }
 
 void Loader::read_tables()
@@ -230,11 +236,13 @@ void Loader::read_node(SavedNode& n)
     node_shapes_.push_back(shape);
 }
 
-// Builders multiply the extents of operands and results; concatenating adds them up one by one.
+// Builders look at the extents of operands and results; some multiply them, concatenating adds them up one by one.
 void Loader::charge_node(const SavedNode& n, uint32_t shape, std::span<const uint32_t> args)
 {
-    uint64_t sum = weights_[shape];
-    for (const uint32_t a : args) sum += weights_[node_shapes_[a]];
+    const bool multiplies = n.op == Op::reshape || n.op == Op::view || n.op == Op::param || is_fold(n.op);
+    const auto weight = [&](uint32_t s) { return multiplies ? weights_[s].multiplied : weights_[s].each; };
+    uint64_t sum = weight(shape);
+    for (const uint32_t a : args) sum += weight(node_shapes_[a]);
     charge(sum);
     if (n.op != Op::concat || !sum) return;
     Extent along = 0;

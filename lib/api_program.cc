@@ -8,6 +8,8 @@
 #include "lib/scope.h"
 #include "lib/text_out.h"
 
+#include <algorithm>
+
 using namespace ng;
 
 namespace {
@@ -147,7 +149,7 @@ ng_status ng_prog_get_info(const ng_prog* p, ng_prog_info* out, ng_error* err)
         const Cost cost = cost_of(plan, called->largest());
         ng_prog_info i = {};
         i.nargs = called->argument_count(), i.nout = uint32_t(plan.outs.size()), i.nlength = uint32_t(plan.lengths);
-        i.scalar_bytes = plan.scalar_bytes, i.kernels = uint32_t(plan.steps.size());
+        i.scalar_bytes = plan.scalar_bytes, i.kernels = uint32_t(std::ranges::count_if(plan.steps, [](const Step& s) { return !s.epilogue; }));
         i.workspace_bytes = called->workspace_bytes(), i.code_bytes = 0;
         i.moved_bytes = cost.moved_bytes, i.flops = cost.flops, i.runs = called->runs_so_far();
         const std::string& arch = called->context().arch();

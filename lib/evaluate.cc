@@ -1,4 +1,5 @@
 // ng_eval: one plan for the tensors at hand, run once.
+#include "jit/snapshot.h"
 #include "lib/leaves.h"
 #include "lib/program.h"
 
@@ -16,11 +17,13 @@ struct Piece {                       // workspace for one evaluation
     Piece(const Piece&) = delete;
 };
 
-// The leaves' tensors, checked once; a leaf may be bound anew by another thread meanwhile.
+// The leaves' tensors, checked once; a leaf may be bound anew by another thread meanwhile. What only derivatives use is
+// not looked at: the rules of softmax and its like have a param of their own.
 std::vector<Ref<Tensor>> leaves_of(Context& context, std::span<const NodeRef> roots)
 {
     std::vector<Ref<Tensor>> all;
-    for (const Node* n : topological(roots)) {
+    const Snapshot computed(roots);
+    for (const Node* n : computed.nodes) {
         if (n->op == Op::param) throw Error(NG_E_INVALID, text("ng_eval: ", describe(*n), " is ng_param ", n->value, "; only a program has arguments"));
         if (n->op == Op::scalar) throw Error(NG_E_INVALID, "ng_eval: an ng_scalar has no value outside a program's run");
         if (n->op == Op::length) throw Error(NG_E_INVALID, "ng_eval: lengths that are known when run need a program: ng_compile");

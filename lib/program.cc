@@ -39,6 +39,16 @@ Target target_of(const Node& root, size_t j, const CompileOptions& o)
     return t;
 }
 
+// A tag to name a whole program by: an output's, else the one nearest to an output.
+std::string name_of_program(std::span<const NodeRef> roots)
+{
+    for (const NodeRef& root : roots)
+        if (const std::string name = name_near(*root); !name.empty()) return name;
+    const std::vector<const Node*> all = topological(roots);
+    const auto tag = std::find_if(all.rbegin(), all.rend(), [](const Node* n) { return n->op == Op::tag; });
+    return tag == all.rend() ? "" : (*tag)->extra->text;
+}
+
 }  // namespace
 
 const Fate Program::FATE = {nullptr, Program::remove};        // its workspaces are what ends
@@ -66,7 +76,7 @@ Ref<Program> Program::compile(Context& context, std::vector<NodeRef> roots, Comp
     p->executor_ = make_cpu_executor(p->plan_, context.arch().c_str());
     p->make_frame(who);
     if (o.workspace_max && p->frame_.bytes > o.workspace_max)
-        throw Error(NG_E_DEVMEM, text(who, ": \"", name_near(*p->roots_[0]), "\" needs ", p->frame_.bytes, " bytes of workspace, workspace_max is ", o.workspace_max));
+        throw Error(NG_E_DEVMEM, text(who, ": \"", name_of_program(p->roots_), "\" needs ", p->frame_.bytes, " bytes of workspace, workspace_max is ", o.workspace_max));
     if (workspace_of) {
         p->workspaces_ = workspace_of->workspaces_;
         p->workspaces_->grow(p->frame_.bytes, who);

@@ -95,7 +95,8 @@ struct Run {
             for (const Index& at : u.places) sum += p.kind == NG_POOL_L2 ? x.get(at) * x.get(at) : x.get(at);
             if (p.kind == NG_POOL_MAX) {
                 const Index* best = most(x, u);
-                if (best) REQUIRE(std::memcmp(x.at(*best), y.at(i), size_t(ng::bytes_of(x.type))) == 0);
+                if (!best) REQUIRE((!ng::is_float(x.type) || y.get(i) <= -448));
+                else REQUIRE(std::memcmp(x.at(*best), y.at(i), size_t(ng::bytes_of(x.type))) == 0);
                 return;
             }
             const double count = double(p.flags & NG_POOL_COUNT_PAD ? u.padded : int64_t(u.places.size()));

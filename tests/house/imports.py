@@ -13,7 +13,7 @@ REFUSED = {
     "is thread-local": "__tls_get_addr",
     "reads or sets the host's environment": "getenv setenv putenv unsetenv clearenv",
     "follows or sets the host's locale": "setlocale strtod strtof strtold atof sprintf vsprintf scanf sscanf __isoc99_sscanf",
-    "changes the host's signals": "signal sigaction sigprocmask pthread_sigmask",
+    "changes the host's signals": "signal sigaction sigprocmask",
     "shares the host's random numbers": "rand srand random srandom drand48",
     "starts a program": "system popen execv execve execvp posix_spawn posix_spawnp",
 }

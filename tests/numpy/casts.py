@@ -24,12 +24,14 @@ def halfway(source, target):
     """Stored values of source that lie on and beside the middle between neighbours of target."""
     if source not in ("f32", "f64") or target not in formats.NARROW:
         return formats.edges(source)[:0]
-    codes = np.arange(0, 1 << 8 * formats.TYPES[target].bytes, 1 if formats.TYPES[target].bytes == 1 else 37)
-    values = formats.decode(target, codes.astype(formats.STORAGE[target]))
+    width = formats.TYPES[target].bytes
+    codes = np.arange(0, 1 << 8 * width, 1 if width == 1 else 37).astype(f"u{width}").view(formats.STORAGE[target])
+    values = formats.decode(target, codes)
     values = values[np.isfinite(values)].astype(formats.WIDE)
     middles = values + np.copysign(formats.unit(target, values) / 2, values)
     middles = formats.encode(source, formats.rounded(source, middles))
-    return np.concatenate([middles, np.nextafter(middles, 0), np.nextafter(middles, middles * 2)]).astype(formats.STORAGE[source])
+    away = np.nextafter(middles, np.copysign(np.array(np.inf, middles.dtype), middles))
+    return np.concatenate([middles, np.nextafter(middles, np.zeros_like(middles)), away])
 
 
 def main():

@@ -1,7 +1,11 @@
 """Element types as NumPy sees them: how each is stored, what its values are, and rounding to it from numbers that are wider."""
+import sys
+from pathlib import Path
+
 import numpy as np
 
-import api
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bindings"))
+import api  # noqa: E402
 
 TYPES = {d.name: d for d in api.read_dtypes()}
 STORAGE = {"bool": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "u8": np.uint8, "u16": np.uint16,
@@ -17,6 +21,11 @@ assert np.finfo(WIDE).nmant >= 63
 
 def bias(name):
     return (1 << (TYPES[name].exponent - 1)) - 1
+
+
+def top_exponent(name):
+    """Of the greatest finite value: e4m3 uses the exponent that others keep for infinity."""
+    return bias(name) + (name == "e4m3")
 
 
 def least_exponent(name):
@@ -59,7 +68,7 @@ def unit(name, values):
     exponent = np.frexp(finite)[1] - 1
     lowest = least_exponent(name)
     exponent = np.where(magnitude == 0, lowest, exponent)
-    return np.ldexp(WIDE(1), np.clip(exponent, lowest, bias(name)) - TYPES[name].mantissa)
+    return np.ldexp(WIDE(1), np.clip(exponent, lowest, top_exponent(name)) - TYPES[name].mantissa)
 
 
 def rounded(name, values):
@@ -87,6 +96,8 @@ def to_integer(name, values):
 def convert(target, source, stored):
     """The contract's cast of stored values, as values of target's compute type (decode of what would be stored)."""
     values = decode(source, stored)
+    if target == source:
+        return values
     if target == "bool":
         return values != 0
     if target in FLOATS:

@@ -1,14 +1,10 @@
 """libng from Python, as small as NumPy tests need it: types and prototypes are made from the records of bindings/api.py."""
 import ctypes
-import sys
-from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bindings"))
-import api  # noqa: E402
-
-import formats  # noqa: E402
+import formats
+from formats import api
 
 PLAIN = {"void": None, "char": ctypes.c_char, "uint8_t": ctypes.c_uint8, "int32_t": ctypes.c_int32, "uint32_t": ctypes.c_uint32,
          "int64_t": ctypes.c_int64, "uint64_t": ctypes.c_uint64, "size_t": ctypes.c_size_t, "double": ctypes.c_double}

@@ -81,6 +81,19 @@ class IntegerNumpy:
     ceil = trunc = rint = floor
 
 
+class BoolNumpy:
+    """NumPy where a bool is one bit: moved by one it is gone."""
+
+    def __getattr__(self, name):
+        return getattr(np, name)
+
+    @staticmethod
+    def left_shift(x, y):
+        return x & ~y
+
+    right_shift = left_shift
+
+
 def fused(x, y, z):
     """x * y + z rounded once, from exact fractions."""
     x, y, z = np.broadcast_arrays(x, y, z)
@@ -117,6 +130,8 @@ def column(word, operands, axis=None):
         return eval(compile(tree, word.name, "eval"), names)      # noqa: S307 - our own table
     if operands[-1].dtype.kind in "iu":
         names["np"] = IntegerNumpy()
+    if operands[-1].dtype == bool:
+        names["np"] = BoolNumpy()
     if word.name == "fma":
         return fused(*operands)
     return eval(text, names)                                      # noqa: S307

@@ -1,5 +1,6 @@
 // Convolution and its two derivatives as products of matrices that are never laid out: packing reads them through the window.
-#include "lib/backend/cpu/gemm.h"
+#include "lib/backend/cpu/conv.h"
+
 #include "lib/backend/cpu/number_codes.h"
 
 #include <algorithm>
@@ -94,10 +95,50 @@ Residue residue_of(int64_t residue, int64_t extent, int64_t taps, const ConvWind
     return r;
 }
 
+// Few outputs to one input channel: a product of matrices would be mostly padding.
+constexpr int64_t FEW_OUTPUTS = 4;
+bool is_depthwise(const Operand& w, const ConvWindow& window) { return w.dims[1] == 1 && w.dims[0] / window.groups <= FEW_OUTPUTS; }
+
+// Without its spatial axes.
+Depthwise depthwise_of(const Operand& in, const Operand& w, const Operand& out, const ConvWindow& window)
+{
+    Depthwise d = {in, w, out, {}, in.dims[0], window.groups, w.dims[0] / window.groups, 1, 0, out.type, window.spatial, nullptr};
+    for (SpatialAxis& axis : d.axis) axis = {1, 1, 0, 1, 1, 1, 0, 0, 0};
+    return d;
+}
+
+// y from x and w; or w, if that is what is asked for.
+Depthwise forward_depthwise(const Operand& x, const Operand& w, const Operand& y, const ConvWindow& window)
+{
+    Depthwise d = depthwise_of(x, w, y, window);
+    d.fill = fill_bits(x.type, window.pad_value);
+    for (int i = 0; i < window.spatial; i++) {
+        const int s = SPATIAL + i;
+        d.axis[WINDOW_AXES - window.spatial + i] = {y.dims[s], w.dims[s], -window.pad_lo[i], window.stride[i], window.dilate[i], x.dims[s], x.strides[s], y.strides[s], w.strides[s]};
+    }
+    return d;
+}
+
 struct Gradient {
     const Operand &   w, &dy, &dx;
     const ConvWindow& window;
 };
+
+void dx_of_channels(const Gradient& g, const Residue* residues, const Workplace& place)
+{
+    Depthwise d = depthwise_of(g.dy, g.w, g.dx, g.window);
+    std::swap(d.fan_out, d.depth);
+    int64_t w_at = 0, dx_at = 0;
+    for (int i = 0; i < g.window.spatial; i++) {
+        const int      s = SPATIAL + i;
+        const Residue& r = residues[i];
+        d.axis[WINDOW_AXES - g.window.spatial + i] = {r.positions, r.taps, r.start, 1, -r.advance, g.dy.dims[s], g.dy.strides[s], g.dx.strides[s] * g.window.stride[i], g.w.strides[s] * r.tap_step};
+        w_at += r.tap_first * g.w.strides[s], dx_at += r.residue * g.dx.strides[s];
+    }
+    d.w.data = static_cast<char*>(g.w.data) + w_at * bytes_of(g.w.type);
+    d.out.data = static_cast<char*>(g.dx.data) + dx_at * bytes_of(g.dx.type);
+    run_depthwise(d, place);
+}
 
 void dx_of_residues(const Gradient& g, const Residue* residues, const Workplace& place)
 {
@@ -143,11 +184,17 @@ uint64_t conv_workspace(const ProductTable& table, const Operand& x, const Opera
     const uint64_t forward = product_workspace(table, packed_for(x.type, w.type, y.type), k, outputs, c * taps, workers);
     const uint64_t data = product_workspace(table, packed_for(w.type, y.type, x.type), c, inputs, k * taps, workers);
     const uint64_t filter = product_workspace(table, packed_for(x.type, y.type, w.type), k, c * taps, outputs, workers);
-    return std::max({forward, data, filter});
+    const uint64_t direct = is_depthwise(w, window) ? depthwise_workspace(forward_depthwise(x, w, y, window), workers) : 0;
+    return std::max({forward, data, filter, direct});
 }
 
 void conv(const Operand& x, const Operand& w, const Operand& y, const ConvWindow& window, const Epilogue* epilogue, const Workplace& place)
 {
+    if (is_depthwise(w, window)) {
+        Depthwise d = forward_depthwise(x, w, y, window);
+        d.epilogue = epilogue;
+        return run_depthwise(d, place);
+    }
     Product p;
     p.a = matrix_of(w), p.b = matrix_of(x), p.epilogue = epilogue;
     p.c = {static_cast<char*>(y.data), y.type, SPATIAL + window.spatial, {}, {}};
@@ -181,12 +228,20 @@ void conv_dx(const Operand& w, const Operand& dy, const Operand& dx, const ConvW
             each[d] = residue_of(rest % window.stride[d], dx.dims[SPATIAL + d], w.dims[SPATIAL + d], window, d);
             rest /= window.stride[d];
         }
-        dx_of_residues(gradient, each, place);
+        bool reads = true;
+        for (int d = 0; d < window.spatial; d++) reads &= each[d].taps > 0;
+        if (reads && is_depthwise(w, window)) dx_of_channels(gradient, each, place);
+        else dx_of_residues(gradient, each, place);
     }
 }
 
 void conv_dw(const Operand& x, const Operand& dy, const Operand& dw, const ConvWindow& window, const Workplace& place)
 {
+    if (is_depthwise(dw, window)) {
+        Depthwise d = forward_depthwise(x, dw, dy, window);
+        d.sum_type = dw.type;
+        return run_depthwise_dw(d, place);
+    }
     Product p;
     p.a = matrix_of(dy), p.b = matrix_of(x), p.epilogue = nullptr;
     p.c = {static_cast<char*>(dw.data), dw.type, SPATIAL + window.spatial, {}, {}};

@@ -17,6 +17,7 @@ class Placed {
     explicit Placed(View view) : view_(std::move(view)) {}
     int   rank() const { return int(view_.dims.size()); }
     Dtype type() const { return view_.dtype; }
+    bool  is_unit(int axis) const { return view_.dims[size_t(axis)].is(1); }
 
     struct Numbers {
         int64_t dims[NG_MAX_NDIM], strides[NG_MAX_NDIM];
@@ -69,6 +70,7 @@ struct Work {
     std::vector<int32_t>         buffers;      // of the fused kernel
     std::vector<int32_t>         stored;       // places in `buffers` that it writes
     std::unique_ptr<Call>        call;
+    bool                         epilogue = false;   // runs with the product before it
 };
 
 class CpuExecutor final : public Executor {
@@ -80,8 +82,9 @@ class CpuExecutor final : public Executor {
   private:
     uint64_t call_scratch(const Call& c, std::span<const int64_t> variables, uint32_t workers) const;
     void     run_fused(const Work& w, const ExecutorRun& run, char** local, const Parallel& parallel) const noexcept;
-    void     run_call(const Call& c, const ExecutorRun& run, const Parallel& parallel) const;
-    void     run_product(const Call& c, const Operand* x, const Operand& y, const Workplace& place) const;
+    bool     bind(const Work& w, const ExecutorRun& run, char** local) const noexcept;
+    void     run_call(const Call& c, const Work* tail, const ExecutorRun& run, const Parallel& parallel) const;
+    void     run_product(const Call& c, const Operand* x, const Operand& y, const Epilogue* epilogue, const Workplace& place) const;
 
     const IsaTable&     isa_;
     const ProductTable& products_;
@@ -94,6 +97,7 @@ CpuExecutor::CpuExecutor(const Plan& plan, const char* level) : isa_(*isa_table(
 {
     for (const Step& s : plan.steps) {
         Work w;
+        w.epilogue = s.epilogue;
         if (s.kernel) {
             w.fused = std::make_unique<FusedKernel>(*s.kernel, isa_);
             w.buffers = s.buffers;
@@ -144,22 +148,47 @@ uint64_t CpuExecutor::call_scratch(const Call& c, std::span<const int64_t> varia
 void CpuExecutor::run(const ExecutorRun& run, const Parallel& parallel) const noexcept
 {
     auto** const local = static_cast<char**>(run.scratch);
-    for (const Work& w : works_) {
-        if (w.fused) run_fused(w, run, local, parallel);
-        else run_call(*w.call, run, parallel);
+    for (size_t i = 0; i < works_.size(); i++) {
+        const Work& w = works_[i];
+        if (w.fused && !w.epilogue) run_fused(w, run, local, parallel);
+        else if (!w.fused) run_call(*w.call, i + 1 < works_.size() && works_[i + 1].epilogue ? &works_[i + 1] : nullptr, run, parallel);
     }
+}
+
+// Whether anything that it writes is wanted; then its buffers are in `local`.
+bool CpuExecutor::bind(const Work& w, const ExecutorRun& run, char** local) const noexcept
+{
+    for (size_t i = 0; i < w.buffers.size(); i++) local[i] = run.buffers[w.buffers[i]];
+    return std::ranges::any_of(w.stored, [&](int32_t b) { return local[b] != nullptr; });
 }
 
 void CpuExecutor::run_fused(const Work& w, const ExecutorRun& run, char** local, const Parallel& parallel) const noexcept
 {
-    for (size_t i = 0; i < w.buffers.size(); i++) local[i] = run.buffers[w.buffers[i]];
-    const bool wanted = std::ranges::any_of(w.stored, [&](int32_t b) { return local[b] != nullptr; });
-    if (!wanted) return;
+    if (!bind(w, run, local)) return;
     w.fused->run({run.variables, local, run.scalars, static_cast<char*>(run.scratch) + table_bytes(most_buffers_)}, parallel);
 }
 
-void CpuExecutor::run_call(const Call& c, const ExecutorRun& run, const Parallel& parallel) const
+// The fused kernel on a part of a product, in the axes of more than one element.
+struct Tail {
+    const FusedKernel& kernel;
+    FusedRun           run;
+    const Placed&      product;
+
+    static void box(void* self, const int64_t* first, const int64_t* count, uint32_t)
+    {
+        const Tail& t = *static_cast<const Tail*>(self);
+        int64_t from[NG_MAX_NDIM], size[NG_MAX_NDIM];
+        int axes = 0;
+        for (int a = 0; a < t.product.rank(); a++)
+            if (!t.product.is_unit(a)) from[axes] = first[a], size[axes++] = count[a];
+        t.kernel.run_box(t.run, from, size);
+    }
+};
+
+void CpuExecutor::run_call(const Call& c, const Work* tail, const ExecutorRun& run, const Parallel& parallel) const
 {
+    auto** const local = static_cast<char**>(run.scratch);
+    if (tail && !bind(*tail, run, local)) return;
     Placed::Numbers n[MAX_OPERANDS], to;
     Operand x[MAX_OPERANDS];
     for (size_t i = 0; i < c.in.size(); i++) x[i] = c.in[i].at(run, variables_, n[i]);
@@ -177,17 +206,21 @@ void CpuExecutor::run_call(const Call& c, const ExecutorRun& run, const Parallel
     case Op::scan: return scan(x[0], y, rank, axis, Folding(c.node->int_at(0)), uint32_t(c.node->int_at(1)), place);
     case Op::segment: return segment(x[0], x[1], y, rank, Folding(c.node->int_at(0)), place);
     case Op::argsort: return argsort(x[0], y, rank, axis, uint32_t(c.node->int_at(0)), place);
-    default: return run_product(c, x, y, {products_, scratch, parallel});
+    default: break;
     }
+    if (!tail) return run_product(c, x, y, nullptr, {products_, scratch, parallel});
+    Tail t{*tail->fused, {run.variables, local, run.scalars, nullptr}, c.out};
+    const Epilogue epilogue{Tail::box, &t};
+    run_product(c, x, y, &epilogue, {products_, scratch, parallel});
 }
 
-void CpuExecutor::run_product(const Call& c, const Operand* x, const Operand& y, const Workplace& place) const
+void CpuExecutor::run_product(const Call& c, const Operand* x, const Operand& y, const Epilogue* epilogue, const Workplace& place) const
 {
     const Node& n = *c.node;
     const int rank = c.out.rank(), spatial = rank - 2;
     switch (n.op) {
-    case Op::matmul: return matmul(x[0], x[1], y, rank, nullptr, place);
-    case Op::conv: return conv(x[0], x[1], y, window_of(conv_shape(n), spatial), nullptr, place);
+    case Op::matmul: return matmul(x[0], x[1], y, rank, epilogue, place);
+    case Op::conv: return conv(x[0], x[1], y, window_of(conv_shape(n), spatial), epilogue, place);
     case Op::conv_dx: return conv_dx(x[0], x[1], y, window_of(conv_shape(n), spatial), place);
     case Op::conv_dw: return conv_dw(x[0], x[1], y, window_of(conv_shape(n), spatial), place);
     case Op::pool:

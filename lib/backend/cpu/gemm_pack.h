@@ -116,13 +116,19 @@ struct Packer {
 
     static int64_t place(const PanelSource& s, int64_t p, int64_t j) { return (p / UNIT * s.width + j) * UNIT + p % UNIT; }
 
+    // For each element, in moves of consecutive memory: starting a run costs about 16 of them.
+    static double effort(const Strand& t)
+    {
+        const int64_t distance = t.step < 0 ? -t.step : t.step;
+        return 16.0 / double(t.extent) + (t.extent == 1 || distance > 16 ? 4 : distance > 1 ? 2 : 1);
+    }
+
     static void run(void* panel, const PanelSource& s)
     {
         Raw* out = static_cast<Raw*>(panel);
         if (s.lines.count < s.width || s.depth.count % UNIT != 0)
             __builtin_memset(out, 0, sizeof(Raw) * size_t((s.depth.count + UNIT - 1) / UNIT * UNIT * s.width));
-        const auto distance = [](const Strand& t) { return t.extent == 1 ? INT64_MAX : t.step < 0 ? -t.step : t.step; };
-        if (distance(s.lines) <= distance(s.depth)) along_lines(out, s);
+        if (effort(s.lines) <= effort(s.depth)) along_lines(out, s);
         else along_depth(out, s);
     }
 

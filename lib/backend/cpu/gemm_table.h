@@ -63,8 +63,9 @@ struct TileKind {
 struct DirectLoops {
     // sum[j] += factors[l] * lines[l][j] for all l
     void (*combine)(void* sum, const void* const* lines, const void* factors, int64_t line_count, int64_t count);
-    void (*multiply)(void* sum, const void* x, const void* y, int64_t count);   // sum[j] += x[j] * y[j]
-    void (*dot)(void* sum, const void* x, const void* y, int64_t count);        // *sum += x . y
+    // sum[j] += x[l][j] * y[l][j] for all l
+    void (*multiply)(void* sum, const void* const* x, const void* const* y, int64_t line_count, int64_t count);
+    void (*dot)(void* sum, const void* x, const void* y, int64_t count);   // *sum += x . y
 };
 
 struct ProductTable {

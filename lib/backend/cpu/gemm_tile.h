@@ -2,6 +2,8 @@
 #pragma once
 #include "lib/backend/cpu/gemm_table.h"
 
+#include <type_traits>
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -109,20 +111,28 @@ void store_tile(const void* tile, int64_t tile_columns, const TileTarget& target
     }
 }
 
-// sum[j] += factors[l] * lines[l][j]: as many sums as fit in registers go down all lines.
+// Sums of several lines: as many as fit in registers go down all lines; what is left goes by short vectors, then singly.
 template <class T>
 struct Direct {
     using Vector = typename Lanes<T>::Vector;
-    static constexpr int N = Lanes<T>::COUNT;
+    typedef T Short __attribute__((vector_size(16), aligned(sizeof(T)), may_alias));
+    static constexpr int N = Lanes<T>::COUNT, FEW = 16 / int(sizeof(T));
 
-    template <int VECTORS>
-    static void columns(T* sum, const T* const* lines, const T* factors, int64_t line_count, int64_t j)
+    template <class V>
+    static V& at(T* p) { return *reinterpret_cast<V*>(p); }
+    template <class V>
+    static const V& at(const T* p) { return *reinterpret_cast<const V*>(p); }
+
+    // term(s, l, i) adds to s what line l has for elements i on
+    template <class V, int VECTORS, class Term>
+    static void columns(T* sum, int64_t line_count, const Term& term)
     {
-        Vector s[VECTORS];
-        for (int v = 0; v < VECTORS; v++) s[v] = *reinterpret_cast<const Vector*>(sum + j + v * N);
+        constexpr int WIDTH = int(sizeof(V) / sizeof(T));
+        V             s[VECTORS];
+        for (int v = 0; v < VECTORS; v++) s[v] = at<V>(sum + v * WIDTH);
         for (int64_t l = 0; l < line_count; l++)
-            for (int v = 0; v < VECTORS; v++) s[v] += factors[l] * *reinterpret_cast<const Vector*>(lines[l] + j + v * N);
-        for (int v = 0; v < VECTORS; v++) *reinterpret_cast<Vector*>(sum + j + v * N) = s[v];
+            for (int v = 0; v < VECTORS; v++) term(s[v], l, v * WIDTH);
+        for (int v = 0; v < VECTORS; v++) at<V>(sum + v * WIDTH) = s[v];
     }
     static void combine(void* sums, const void* const* line_starts, const void* factor, int64_t line_count, int64_t count)
     {
@@ -130,19 +140,26 @@ struct Direct {
         const T*        factors = static_cast<const T*>(factor);
         const T* const* lines = reinterpret_cast<const T* const*>(line_starts);
         int64_t         j = 0;
-        for (; j + 4 * N <= count; j += 4 * N) columns<4>(sum, lines, factors, line_count, j);
-        for (; j + N <= count; j += N) columns<1>(sum, lines, factors, line_count, j);
-        for (; j < count; j++) {
-            T s = sum[j];
-            for (int64_t l = 0; l < line_count; l++) s += factors[l] * lines[l][j];
-            sum[j] = s;
-        }
+        const auto      term = [&](auto& s, int64_t l, int64_t i) { s += factors[l] * at<std::remove_reference_t<decltype(s)>>(lines[l] + j + i); };
+        for (; j + 4 * N <= count; j += 4 * N) columns<Vector, 4>(sum + j, line_count, term);
+        for (; j + N <= count; j += N) columns<Vector, 1>(sum + j, line_count, term);
+        for (; j + FEW <= count; j += FEW) columns<Short, 1>(sum + j, line_count, term);
+        for (; j < count; j++) columns<T, 1>(sum + j, line_count, term);
     }
-    static void multiply(void* sums, const void* xs, const void* ys, int64_t count)
+    static void multiply(void* sums, const void* const* x_starts, const void* const* y_starts, int64_t line_count, int64_t count)
     {
-        T*       sum = static_cast<T*>(sums);
-        const T *x = static_cast<const T*>(xs), *y = static_cast<const T*>(ys);
-        for (int64_t j = 0; j < count; j++) sum[j] += x[j] * y[j];
+        T*              sum = static_cast<T*>(sums);
+        const T* const* xs = reinterpret_cast<const T* const*>(x_starts);
+        const T* const* ys = reinterpret_cast<const T* const*>(y_starts);
+        int64_t         j = 0;
+        const auto      term = [&](auto& s, int64_t l, int64_t i) {
+            using V = std::remove_reference_t<decltype(s)>;
+            s += at<V>(xs[l] + j + i) * at<V>(ys[l] + j + i);
+        };
+        for (; j + 4 * N <= count; j += 4 * N) columns<Vector, 4>(sum + j, line_count, term);
+        for (; j + N <= count; j += N) columns<Vector, 1>(sum + j, line_count, term);
+        for (; j + FEW <= count; j += FEW) columns<Short, 1>(sum + j, line_count, term);
+        for (; j < count; j++) columns<T, 1>(sum + j, line_count, term);
     }
     static void dot(void* sums, const void* xs, const void* ys, int64_t count)
     {

@@ -24,12 +24,6 @@ int32_t Lengths::add(const Extent& extent)
     return at;
 }
 
-bool Lengths::is_constant(int32_t at) const
-{
-    const auto found = std::lower_bound(variable_.begin(), variable_.end(), at, [](const Sum& s, int32_t i) { return s.at < i; });
-    return found == variable_.end() || found->at != at;
-}
-
 // Wraps where it overflows: who runs a kernel has checked the lengths.
 void Lengths::evaluate(const int64_t* variables, int64_t* values) const noexcept
 {

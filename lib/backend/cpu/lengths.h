@@ -12,7 +12,6 @@ class Lengths {
     int32_t add(const Extent& extent);                 // its place among the values
     int32_t count() const { return int32_t(values_.size()); }
     bool    is_constant() const { return variable_.empty(); }
-    bool    is_constant(int32_t at) const;
     const int64_t* constants() const { return values_.data(); }
     void evaluate(const int64_t* variables, int64_t* values) const noexcept;
 

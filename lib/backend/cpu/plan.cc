@@ -11,7 +11,7 @@ constexpr double CALL_NS = 8, ROW_NS = 30;             // an instruction's dispa
 constexpr double ALONG_NS = 20;                        // bringing the lanes of a block's fold together
 constexpr double CHUNK_NS = 20e3, PARALLEL_NS = 50e3, PIECE_NS = 40e3, SPLIT_NS = 100e3;
 constexpr double STREAM_BYTES = 64e6, FAR_BYTES = 1 << 20, NEAR_BYTES = 512 << 10;
-constexpr int64_t MAX_CHUNKS = 64, L1_BYTES = 24 << 10, LINE = 64, LINES_BLOCK = 256, MAX_BANKS = 64;
+constexpr int64_t MAX_CHUNKS = 64, L1_BYTES = 24 << 10, LINE = 64, LINES_BLOCK = 256, PAGE = 4096, PAGES_BLOCK = 64, MAX_BANKS = 64;
 
 struct Axis {
     int64_t  extent;
@@ -45,6 +45,7 @@ class Planner {
     int  merged(Axis* axes, int count) const;
     bool has_nearer(const Choice& c, int32_t access) const;
     bool is_scattered(const Choice& c) const;
+    bool has_page_strides(const Choice& c) const;
     int64_t fitting(const Choice& c) const;
     bool can_repeat(int axis, int reduced) const;
     int64_t block_of(const Choice& c) const;
@@ -142,12 +143,23 @@ bool Planner::is_scattered(const Choice& c) const
     });
 }
 
+// Whether the lines of a block fall into a few sets of the caches.
+bool Planner::has_page_strides(const Choice& c) const
+{
+    return std::any_of(c.tape->touches.begin(), c.tape->touches.end(), [&](const Tape::Touch& t) {
+        const int64_t stride = axis_of(c).strides[t.access];
+        return stride != 0 && stride * t.bytes % PAGE == 0;
+    });
+}
+
 int64_t Planner::block_of(const Choice& c) const
 {
     const int64_t extent = std::max<int64_t>(extent_of(c), 1);
     const int64_t bytes = p_.full_bytes * (c.tape->full_slots + 1) + (c.is_columns ? p_.row_bytes * c.tape->row_slots : 0);
-    int64_t most = std::min(fitting(c), std::clamp<int64_t>(L1_BYTES / bytes, 256, MAX_BLOCK));
-    if (is_scattered(c)) most = std::min(most, LINES_BLOCK);
+    // Of 65536 f32 on Zen 4, x + y takes 0.141 ns an element in blocks of 1024, 0.124 in blocks of 2048.
+    const int64_t longest = p_.has_reduced ? MAX_BLOCK : 2 * MAX_BLOCK;
+    int64_t most = std::min(fitting(c), std::clamp<int64_t>(L1_BYTES / bytes, 256, longest));
+    if (is_scattered(c)) most = std::min(most, has_page_strides(c) ? PAGES_BLOCK : LINES_BLOCK);
     const int64_t unit = most >= 256 ? 64 : MIN_BLOCK;
     most = most / unit * unit;
     const int64_t blocks = (extent + most - 1) / most;
@@ -238,8 +250,9 @@ Planner::Choice Planner::chosen() const
     for (int axis = reduced_count_; axis-- > 0;)       // positions of argmin and argmax ascend along the last only
         if (p_.position < 0 || axis + 1 == reduced_count_) consider_rows(best, axis);
     if (best.tape) return best;
-    best.tape = &p_.streamed;
-    consider(best, best);
+    Choice point;                                      // no axes are left
+    point.tape = &p_.streamed;
+    consider(best, point);
     return best;
 }
 
@@ -349,13 +362,9 @@ Plan make_plan(const Program& program, const int64_t* values, const Box* box, in
 
 uint64_t most_piece_bytes(const Program& p)
 {
-    int64_t rows = 1;                                  // where they are few and known, a block is no longer
-    for (int32_t axis = 0; axis < p.axes; axis++) {
-        if (p.reduced[size_t(axis)]) continue;
-        const int64_t extent = p.lengths.is_constant(axis) ? p.lengths.constants()[axis] : MAX_BLOCK;
-        rows = std::min(MAX_BLOCK, rows * std::min(extent, MAX_BLOCK));
-    }
-    const int64_t slot = rounded_up(std::max<int64_t>(rows, 1), LINE) * p.row_bytes + SLOT_PAD;
+    bool is_one_row = true;
+    for (int32_t axis = 0; axis < p.axes; axis++) is_one_row &= p.reduced[size_t(axis)];
+    const int64_t slot = is_one_row ? SLOT_PAD : MAX_BLOCK * p.row_bytes + SLOT_PAD;
     return uint64_t(MAX_CHUNKS) * uint64_t(p.fold_slots) * uint64_t(slot);
 }
 

@@ -18,7 +18,7 @@ void sums_of_line(const PoolReading& r, const PoolLine& line, const PoolWindow& 
     std::fill_n(sum, line.count, T(0));
     r.walk.each_tap(line, [&](int64_t tap, int64_t first, int64_t last) {
         const void* x = r.line(line, tap, first, last, buffer);
-        if (is_root) loops.multiply(sum + first, x, x, last - first);
+        if (is_root) loops.multiply(sum + first, &x, &x, 1, last - first);
         else loops.combine(sum + first, &x, &one, 1, last - first);
     });
     if (!is_root) r.walk.count_elements(line, window.flags & NG_POOL_COUNT_PAD, counts);

@@ -78,7 +78,7 @@ class Spread {
         std::fill_n(root, line.count, T(0));
         x_.walk.each_tap(line, [&](int64_t tap, int64_t first, int64_t last) {
             const void* x = x_.line(line, tap, first, last, buffer);
-            x_.table.direct[x_.packed].multiply(root + first, x, x, last - first);
+            x_.table.direct[x_.packed].multiply(root + first, &x, &x, 1, last - first);
         });
         for (int64_t j = 0; j < line.count; j++) root[j] = std::sqrt(root[j]);
         x_.walk.each_tap(line, [&](int64_t tap, int64_t first, int64_t last) {

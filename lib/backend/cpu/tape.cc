@@ -177,6 +177,7 @@ void Writer::mark_direct(List list)
 Tape Writer::tape(bool is_resident)
 {
     tape_ = Tape();
+    tape_.code.reserve(size_t(values_) + m_.kernel.stores.size() + 2 * m_.program.folds.size());
     written_.assign(size_t(values_), false);
     stored_.assign(m_.kernel.stores.size(), false);
     touched_.assign(size_t(m_.program.accesses), -1);

@@ -1,0 +1,116 @@
+// What emitting consists of: passes over the space, helper functions of rows, the text of single values.
+#pragma once
+#include "jit/emit.h"
+
+#include <map>
+#include <set>
+#include <string_view>
+
+namespace ng::emitting {
+
+// How often a value changes: once a launch, once a row, with every point.
+enum class Level : uint8_t { Uniform, Row, Full };
+
+// Pass p reads the whole space and folds what needs only folds of passes before it.
+struct Passes {
+    std::vector<Level>    level;     // by value
+    std::vector<int32_t>  need;      // by value: the first pass that may compute it; a row's value is there before it
+    std::vector<uint32_t> wanted;    // by value: bits of the passes that read it; of row and uniform values, not 0
+    struct Placed { int32_t pass; bool row; };
+    std::vector<Placed>   stores;    // by store
+    int32_t count = 0;
+    bool    has_rows = false;
+};
+Passes passes_of(const Kernel& kernel);
+
+inline std::string held_name(Dtype t) { return name_of(compute_of(t)); }             // of registers: "f32" for f16
+inline std::string memory_name(Dtype t) { return is_bool(t) ? "u8" : name_of(t); }
+inline std::string number(int64_t n) { return std::to_string(n); }
+// A float as a literal of the type, by the fewest digits that give it again.
+std::string literal(double value, Dtype t);
+
+// An expression of ops.def with T, K(v), F(f), LOWEST and HIGHEST said in the compute type.
+std::string resolved(std::string_view expression, Dtype t);
+
+// How one fold accumulates.
+struct FoldWords {
+    std::string accumulator;         // its type
+    std::string start;
+    std::string combine;             // the function of two accumulators
+    std::string block;               // the function that folds a block's accumulators
+    std::string lift(const std::string& value, const std::string& position) const;
+    std::string finish(const std::string& accumulated) const;
+    enum class Kind : uint8_t { Plain, Pair, Best } kind;
+    Dtype type;
+};
+FoldWords fold_words(Op op, Dtype operand);
+
+// The helper functions that a kernel calls, each printed once, in the order in which they were asked for.
+class Helpers {
+  public:
+    explicit Helpers(const Dialect& dialect) : dialect_(dialect) {}
+    std::string map(Op op, Dtype t);                 // gives the function's name
+    FoldWords   fold(Op op, Dtype operand);
+    const std::string& printed() const { return text_; }
+
+  private:
+    void print(const std::string& signature, const std::string& result);
+    void combine(const FoldWords& w, Op op);
+    void best(const FoldWords& w, Op op);
+    void block(const FoldWords& w);
+
+    const Dialect& dialect_;
+    std::string    text_;
+    std::set<std::string> names_;
+};
+
+// The struct of numbers in the making: names and what fills them.
+class Numbers {
+  public:
+    std::string add(const std::string& name, NumberField field);       // gives "n.name"; a name that is there stays what it is
+    std::string length(const std::string& name, const Extent& extent) { return add(name, {NumberKind::Length, Dtype::i64, 0, extent, 0}); }
+    void end_line() { if (!lines_.empty()) lines_.back().is_open = false; }
+    // Orders the fields, widest first, and gives them their offsets.
+    std::string finish(KernelSource& source);
+
+  private:
+    struct Line { Dtype type; std::vector<std::string> names; std::vector<NumberField> fields; bool is_open = true; };
+    std::vector<Line> lines_;
+    std::set<std::string> names_;
+};
+
+// Texts of values and stores, and what they ask of helpers and numbers.
+class Words {
+  public:
+    Words(const Kernel& kernel, const Dialect& dialect, Helpers& helpers, Numbers& numbers);
+    bool is_inline(int32_t v) const;                 // has no variable: a number of the launch
+    std::string name(int32_t v);                     // by which users call it
+    std::string expression(int32_t v);
+    std::string store(size_t s);                     // a statement
+    std::string parameters(bool may_restrict) const; // the pointers
+
+  private:
+    const Value& value(int32_t v) const { return kernel_.values[size_t(v)]; }
+    std::string inline_number(int32_t v);
+    std::string place(const std::string& of, const Access& access);
+    std::string element(int32_t buffer, Dtype t, const std::string& at, bool is_written) const;
+    std::string gathered(int32_t v);
+    std::string random(const Value& v);
+    std::string stochastic(int32_t v);
+
+    const Kernel&  kernel_;
+    const Dialect& dialect_;
+    Helpers&       helpers_;
+    Numbers&       numbers_;
+    std::map<int32_t, std::string> inlined_;
+    struct Buffer { Dtype type = Dtype::u8; bool is_used = false, is_written = false; };
+    std::vector<Buffer> buffers_;
+};
+
+// x, which lies in registers for `from`, as `to`: rounded, saturated or wrapped (contract N2).
+std::string converted(const std::string& x, Dtype from, Dtype to);
+// The number that lies in memory as `code`, and the other way.
+std::string decoded(const std::string& code, Dtype t);
+std::string encoded(const std::string& x, Dtype t);
+
+}  // namespace ng::emitting

@@ -1,0 +1,81 @@
+// Finds out for emitting which values a kernel computes how often, and in which walk over its space.
+#include "jit/emit_parts.h"
+
+#include "jit/error.h"
+
+#include <algorithm>
+
+namespace ng::emitting {
+namespace {
+
+constexpr int32_t MAX_PASSES = 32;       // bits of Passes::wanted
+
+Level level_of(const Kernel& kernel, const Access& access, bool has_rows)
+{
+    Level level = Level::Uniform;
+    for (size_t a = 0; a < kernel.axes.size(); a++)
+        if (!access.strides[a].is(0)) level = std::max(level, has_rows && !kernel.axes[a].reduced ? Level::Row : Level::Full);
+    return level;
+}
+
+void find_levels(const Kernel& kernel, Passes& p)
+{
+    for (size_t v = 0; v < kernel.values.size(); v++) {
+        const Value& value = kernel.values[v];
+        Level level = Level::Uniform;
+        int32_t need = 0;
+        if (value.access >= 0) level = level_of(kernel, kernel.accesses[size_t(value.access)], p.has_rows);
+        for (const int32_t arg : value.args)
+            if (arg >= 0) level = std::max(level, p.level[size_t(arg)]), need = std::max(need, p.need[size_t(arg)]);
+        if (value.kind == ValueKind::Fold) {
+            level = Level::Row;
+            p.count = std::max(p.count, ++need);
+        }
+        p.level[v] = level, p.need[v] = need;
+    }
+}
+
+void place_stores(const Kernel& kernel, Passes& p)
+{
+    for (const StoreTo& s : kernel.stores) {
+        const size_t v = size_t(s.value);
+        const bool row = p.has_rows && p.level[v] <= Level::Row && level_of(kernel, kernel.accesses[size_t(s.access)], true) <= Level::Row;
+        if (!row) p.count = std::max(p.count, p.need[v] + 1);
+        p.stores.push_back({p.need[v], row});
+    }
+    for (size_t s = 0; s < kernel.stores.size(); s++)
+        if (kernel.stores[s].late) p.stores[s].pass = p.count - 1;
+}
+
+void find_demand(const Kernel& kernel, Passes& p)
+{
+    for (size_t s = 0; s < kernel.stores.size(); s++) {
+        const size_t v = size_t(kernel.stores[s].value);
+        p.wanted[v] |= p.level[v] == Level::Full ? 1u << p.stores[s].pass : 1u;
+    }
+    for (size_t v = kernel.values.size(); v-- > 0;) {
+        if (!p.wanted[v]) continue;
+        const uint32_t passes = kernel.values[v].kind == ValueKind::Fold ? 1u << (p.need[v] - 1) : p.wanted[v];
+        for (const int32_t arg : kernel.values[v].args)
+            if (arg >= 0) p.wanted[size_t(arg)] |= p.level[size_t(arg)] == Level::Full ? passes : 1u;
+    }
+}
+
+}  // namespace
+
+Passes passes_of(const Kernel& kernel)
+{
+    const size_t count = kernel.values.size();
+    Passes p;
+    p.level.resize(count), p.need.resize(count), p.wanted.resize(count);
+    for (const KernelAxis& axis : kernel.axes) p.has_rows |= axis.reduced;
+    for (const Value& value : kernel.values) p.has_rows |= value.kind == ValueKind::Fold;
+    find_levels(kernel, p);
+    place_stores(kernel, p);
+    if (p.count > MAX_PASSES)
+        throw Error(NG_E_LIMIT, text(kernel.name, ": a fused kernel reads its space ", p.count, " times; ", MAX_PASSES, " is the most"));
+    find_demand(kernel, p);
+    return p;
+}
+
+}  // namespace ng::emitting

@@ -1,0 +1,301 @@
+// What generated kernels compute: their CUDA text run on the CPU, against the naive evaluation of the graph.
+#include "tests/jit/emit_cases.h"
+
+#include <doctest/doctest.h>
+
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+using namespace ng;
+using namespace ng::emitted;
+
+REGISTER_EXCEPTION_TRANSLATOR(const Error& error) { return error.text.c_str(); }
+
+namespace {
+
+using Launch = void (*)(unsigned blocks, unsigned threads, char** buffers, const void* numbers);
+
+// Texts compiled together as C++ and loaded; empty where there is no compiler.
+class Emulation {
+  public:
+    size_t add(const std::string& kernel)
+    {
+        const size_t k = count_++;
+        text_ += text("namespace kernel_", k, " {\n#define fused fused_", k, "\n", kernel, "#undef fused\n}\nLAUNCHED(", k, ")\n");
+        return k;
+    }
+    void add_code(const std::string& code) { text_ += code; }
+    bool load()
+    {
+        const char* named = std::getenv("CXX");
+        const std::string compiler = named && *named ? named : "c++";
+        if (!succeeds(compiler + " --version")) return std::printf("skipped %zu kernels: no C++ compiler to run them with\n", count_), false;
+        const std::string base = std::filesystem::temp_directory_path() / text("ng_emulated_", std::random_device()());
+        std::ofstream(base + ".cc") << "#include \"" << source_root() << "/tests/jit/cuda_emulation.h\"\n" << cuda_dialect().prelude << text_;
+        const bool well = succeeds(text(compiler, " -std=c++20 -w -O1 -ffp-contract=off -fno-strict-aliasing -fPIC -shared ", base, ".cc -o ", base, ".so"));
+        if (well) library_ = dlopen((base + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
+        std::remove((base + ".cc").c_str());
+        std::remove((base + ".so").c_str());
+        REQUIRE(library_);
+        return true;
+    }
+    void* find(const std::string& name) const
+    {
+        void* at = dlsym(library_, name.c_str());
+        REQUIRE(at);
+        return at;
+    }
+    Launch kernel(size_t k) const { return reinterpret_cast<Launch>(find(text("launch_", k))); }
+
+  private:
+    std::string text_;
+    size_t      count_ = 0;
+    void*       library_ = nullptr;
+};
+
+// How a launch is cut.
+struct Cut { unsigned blocks, threads; int32_t per_block; };
+constexpr Cut CUTS[] = {{1, 1, 1}, {3, 64, 1}, {2, 64, 8}, {1, 128, 128}};
+
+int64_t reach(const std::vector<int64_t>& dims, const std::vector<int64_t>& strides)
+{
+    int64_t last = 0;
+    for (size_t a = 0; a < dims.size(); a++) {
+        if (dims[a] == 0) return 0;
+        last += (dims[a] - 1) * strides[a];
+    }
+    return last + 1;
+}
+std::vector<int64_t> values(const Extents& e, const std::vector<int64_t>& lengths)
+{
+    std::vector<int64_t> out;
+    for (const Extent& x : e) out.push_back(x.value(lengths));
+    return out;
+}
+int64_t place(const naive::Index& i, const std::vector<int64_t>& strides)
+{
+    int64_t at = 0;
+    for (size_t a = 0; a < i.size(); a++) at += i[a] * strides[a];
+    return at;
+}
+
+// One run of a case: memory of its own, every step launched, every output read.
+class Run {
+  public:
+    Run(Case& c) : c_(c), variables_(c.in.lengths)
+    {
+        for (const Port& p : c.plan.args)
+            if (p.hidden)
+                for (const int64_t s : values(c.layouts[size_t(p.index)].strides, c.in.lengths)) variables_.push_back(s);
+        for (size_t j = 0; j < c.plan.outs.size(); j++)
+            if (c.plan.outs[j].hidden)
+                for (const int64_t s : values(c.targets[j].layout.strides, c.in.lengths)) variables_.push_back(s);
+        for (size_t k = 0; k < c.layouts.size(); k++) params_.push_back(filled(c.layouts[k], c.in.params.at(int64_t(k))));
+        for (size_t j = 0; j < c.roots.size(); j++) outs_.push_back(blank(c.targets[j].layout));
+        for (const Buffer& b : c.plan.buffers) {
+            Memory m{b.dtype, {}};
+            if (b.place == Place::Work) m.bytes.assign(size_t(b.count.value(variables_) * bytes_of(b.dtype)), char(0xa5));
+            work_.push_back(std::move(m));
+        }
+    }
+    Memory& output(size_t j)
+    {
+        const int32_t alias = c_.targets[j].alias_param;
+        return alias >= 0 && c_.plan.direct[j] ? params_[size_t(alias)] : outs_[j];
+    }
+    void launch(const Emulation& code, const std::vector<size_t>& kernels, const Cut& cut)
+    {
+        for (size_t k = 0; k < c_.plan.steps.size(); k++) {
+            const Step& s = c_.plan.steps[k];
+            const KernelSource source = emit(*s.kernel, cuda_dialect());
+            if (source.rows.value(variables_) == 0) continue;
+            std::vector<char*> pointers;
+            for (const int32_t b : s.buffers) pointers.push_back(memory(b).bytes.data());
+            std::vector<char> numbers(source.number_bytes);
+            fill_numbers(source, variables_, c_.scalars.data(), cut.per_block, numbers.data());
+            code.kernel(kernels[k])(cut.blocks, cut.threads, pointers.data(), numbers.data());
+        }
+    }
+
+  private:
+    Memory& memory(int32_t b)
+    {
+        const Buffer& buffer = c_.plan.buffers[size_t(b)];
+        return buffer.place == Place::Arg ? params_[size_t(buffer.index)] : buffer.place == Place::Out ? output(size_t(buffer.index)) : work_[size_t(b)];
+    }
+    Memory blank(const Layout& l)
+    {
+        const int64_t count = reach(values(l.dims, c_.in.lengths), values(l.strides, c_.in.lengths));
+        return {l.dtype, std::vector<char>(size_t(count * bytes_of(l.dtype)), char(0xa5))};
+    }
+    Memory filled(const Layout& l, const naive::Value& v)
+    {
+        Memory m = blank(l);
+        const std::vector<int64_t> strides = values(l.strides, c_.in.lengths);
+        naive::each(v.dims, [&](const naive::Index& i, int64_t k) { m.set(place(i, strides), v.v[size_t(k)]); });
+        return m;
+    }
+
+    Case&                c_;
+    std::vector<int64_t> variables_;
+    std::vector<Memory>  params_, outs_, work_;
+};
+
+bool is_near(double got, double want, double tolerance)
+{
+    if (std::isnan(want) || std::isinf(want)) return std::isnan(want) ? std::isnan(got) : got == want;
+    return std::abs(got - want) <= tolerance * (1 + std::abs(want));
+}
+
+void check(Case& c, const Emulation& code, const std::vector<size_t>& kernels)
+{
+    naive::Evaluation meaning(c.in);
+    std::vector<std::vector<char>> first;
+    for (const Cut& cut : CUTS) {
+        Run run(c);
+        run.launch(code, kernels, cut);
+        for (size_t j = 0; j < c.roots.size(); j++) {
+            const naive::Value& want = meaning.of(c.meant[j]);
+            const Memory& got = run.output(j);
+            const std::vector<int64_t> strides = values(c.targets[j].layout.strides, c.in.lengths);
+            // Integers are exact.
+            const double tolerance = is_float(got.type) ? c.tolerance : 0;
+            naive::each(want.dims, [&](const naive::Index& i, int64_t k) {
+                const double g = got.get(place(i, strides)), w = want.v[size_t(k)];
+                INFO(c.name << ", output " << j << ", element " << k << ", " << cut.blocks << " blocks of " << cut.threads << ", " << cut.per_block << " rows each: " << g << ", not " << w);
+                CHECK(is_near(g, w, tolerance));
+            });
+            if (&cut == CUTS) first.push_back(got.bytes);
+            else if (c.plan.steps.size() == 1 && !emit(*c.plan.steps[0].kernel, cuda_dialect()).has_rows) CHECK(first[j] == got.bytes);
+        }
+    }
+}
+
+}  // namespace
+
+TEST_CASE("cases: every kernel gives what its graph means, however its launch is cut")
+{
+    Cases all = golden_cases();
+    for (auto& c : other_cases()) all.push_back(std::move(c));
+    Emulation code;
+    std::vector<std::vector<size_t>> kernels;
+    for (const auto& c : all) {
+        kernels.emplace_back();
+        for (const Step& s : c->plan.steps) {
+            REQUIRE(s.kernel);
+            kernels.back().push_back(code.add(emit(*s.kernel, cuda_dialect()).text));
+        }
+    }
+    if (!code.load()) return;
+    for (size_t k = 0; k < all.size(); k++) check(*all[k], code, kernels[k]);
+}
+
+TEST_CASE("maps: every row gives what it means in f32, f64 and i32")
+{
+    Cases all;
+    Emulation code;
+    std::vector<std::vector<size_t>> kernels;
+    for (const Dtype t : {Dtype::f32, Dtype::f64, Dtype::i32})
+        for (int o = 0; o < OPS; o++) {
+            const Op op = Op(o);
+            if (!is_map(op) || (info(op).domain == Domain::Bits && is_float(t))) continue;
+            auto c = std::make_unique<Case>(name_of(op), "");
+            const bool is_int = is_integer(t);
+            c->input("x", op == Op::where ? Dtype::bool_ : t, {29}, op == Op::where ? 0 : is_int ? 1 : op == Op::acosh ? 1.1 : op == Op::atanh || op == Op::asin || op == Op::acos ? -0.9 : -3, op == Op::where ? 2 : is_int ? 9 : op == Op::atanh || op == Op::asin || op == Op::acos ? 0.9 : 4);
+            c->input("y", t, {29}, is_int ? 1 : -3, is_int ? 9 : 4);
+            c->input("z", t, {29}, is_int ? 1 : -1, is_int ? 9 : 2);
+            const std::array<NodeRef, 3> given = {c->real[0], c->real[1], c->real[2]};
+            const NodeRef y = build::map(*c->g, op, std::span(given.data(), info(op).arity));
+            c->add_out(y, y);
+            // The row's bound and a few roundings of its expression, which the naive evaluation does in f64.
+            c->tolerance = (2 * std::min(info(op).ulp, 100.f) + 8) * (y->dtype == Dtype::f32 ? 0x1p-24 : 0x1p-53) * (op == Op::pow || op == Op::logaddexp ? 8 : 2);
+            c->compile();
+            kernels.push_back({code.add(emit(*c->plan.steps[0].kernel, cuda_dialect()).text)});
+            all.push_back(std::move(c));
+        }
+    if (!code.load()) return;
+    for (size_t k = 0; k < all.size(); k++) check(*all[k], code, kernels[k]);
+}
+
+TEST_CASE("prelude: conversions round to the nearest number of a format, ties to even")
+{
+    Emulation code;
+    for (const Dtype t : {Dtype::f16, Dtype::bf16, Dtype::e4m3, Dtype::e5m2}) {
+        const std::string n = name_of(t);
+        code.add_code(text("extern \"C\" float number_", n, "(unsigned code) { return f32_of_", n, "(code); }\n"));
+        code.add_code(text("extern \"C\" unsigned code_", n, "(float x) { return ", n, "_of_f32(round_", n, "(x)); }\n"));
+        code.add_code(text("extern \"C\" unsigned wide_", n, "(double x) { return ", n, "_of_f32(round_", n, "(odd_of_f64(x))); }\n"));
+        code.add_code(text("extern \"C\" unsigned whole_", n, "(long long x) { return ", n, "_of_f32(round_", n, "(odd_of_i64(x))); }\n"));
+    }
+    if (!code.load()) return;
+    for (const Dtype t : {Dtype::f16, Dtype::bf16, Dtype::e4m3, Dtype::e5m2}) {
+        const std::string n = name_of(t);
+        const auto number = reinterpret_cast<float (*)(unsigned)>(code.find("number_" + n));
+        const auto narrow = reinterpret_cast<unsigned (*)(float)>(code.find("code_" + n));
+        const auto wide = reinterpret_cast<unsigned (*)(double)>(code.find("wide_" + n));
+        const auto whole = reinterpret_cast<unsigned (*)(long long)>(code.find("whole_" + n));
+        const unsigned half = 1u << (8 * bytes_of(t) - 1);
+        int wrong = 0;
+        for (unsigned c = 0; c < 2 * half; c++) {
+            const double x = number_of(t, c);
+            if (std::isnan(x)) {
+                wrong += !std::isnan(number(c)) || !std::isnan(number_of(t, narrow(float(x))));
+                continue;
+            }
+            wrong += number(c) != x || std::signbit(number(c)) != std::signbit(x) || (std::isfinite(x) && narrow(float(x)) != c);
+            // The next number away from zero, and what lies between.
+            const double next = number_of(t, c + 1);
+            if ((c & (half - 1)) == half - 1 || !std::isfinite(next) || !std::isfinite(x)) continue;
+            const double middle = (x + next) / 2, low = std::nextafter(middle, x), high = std::nextafter(middle, next);
+            const unsigned even = c & 1 ? c + 1 : c;
+            wrong += narrow(float(middle)) != even || wide(middle) != even || wide(low) != c || wide(high) != c + 1;
+            if (std::abs(middle) < 0x1p62 && std::abs(x) > 0x1p20) wrong += whole(int64_t(middle)) != even || whole(int64_t(middle) + (x > 0 ? 1 : -1)) != c + 1;
+        }
+        INFO(n);
+        CHECK(wrong == 0);
+        const bool saturates = t == Dtype::e4m3 || t == Dtype::e5m2;
+        CHECK(number(narrow(INFINITY)) == (t == Dtype::e4m3 ? 448 : t == Dtype::e5m2 ? 57344 : INFINITY));
+        CHECK((wide(1e300) == narrow(INFINITY)) == true);
+        CHECK(std::isinf(number(narrow(-3e38f * 2))) == !saturates);
+    }
+}
+
+TEST_CASE("prelude: random numbers are Philox's, roundings by chance lie beside what was rounded")
+{
+    Emulation code;
+    code.add_code("extern \"C\" void words(long long i, unsigned long long key, unsigned long long step, unsigned* w)\n"
+                  "{ const Words r = philox(i, key, step); w[0] = r.w0, w[1] = r.w1, w[2] = r.w2, w[3] = r.w3; }\n"
+                  "extern \"C\" double uniform(long long i) { return uniform_f64(i, 3, 4); }\n"
+                  "extern \"C\" double normal(long long i) { return normal_f64(i, 3, 4); }\n"
+                  "extern \"C\" float chance(float x, unsigned word, int bits) { return stochastic_f32(x, word, bits, -6, 448.0f, true); }\n"
+                  "extern \"C\" double chance64(double x, unsigned word, int bits) { return stochastic_bits_f64(x, word, bits); }\n");
+    if (!code.load()) return;
+    const auto words = reinterpret_cast<void (*)(int64_t, uint64_t, uint64_t, uint32_t*)>(code.find("words"));
+    const auto uniform = reinterpret_cast<double (*)(int64_t)>(code.find("uniform"));
+    const auto normal = reinterpret_cast<double (*)(int64_t)>(code.find("normal"));
+    const auto chance = reinterpret_cast<float (*)(float, uint32_t, int32_t)>(code.find("chance"));
+    const auto chance64 = reinterpret_cast<double (*)(double, uint32_t, int32_t)>(code.find("chance64"));
+    for (int64_t i = 0; i < 200; i++) {
+        const int64_t index = i < 100 ? i : i << 40;
+        std::array<uint32_t, 4> w;
+        words(index, 0x123456789abcdef, 77, w.data());
+        CHECK(w == philox(uint64_t(index), 0x123456789abcdef, 77));
+        CHECK(uniform(index) == drawn(NG_UNIFORM, Dtype::f64, philox(uint64_t(index), 3, 4)));
+        CHECK(normal(index) == doctest::Approx(drawn(NG_NORMAL, Dtype::f64, philox(uint64_t(index), 3, 4))).epsilon(1e-14));
+    }
+    // 1 + 3/32 lies 3/4 of the way from 1 to 1 + 1/8, the next of three bits.
+    CHECK(chance(1 + 3.f / 32, 0xc0000000, 3) == 1);
+    CHECK(chance(1 + 3.f / 32, 0xbfffffff, 3) == 1.125f);
+    CHECK(chance(-(1 + 3.f / 32), 0, 3) == -1.125f);
+    CHECK(chance(1, 0, 3) == 1);
+    CHECK(chance(0x1p-10f, 0x7fffffff, 3) == 0x1p-9f);       // half of the least
+    CHECK(chance(0x1p-10f, 0x80000000, 3) == 0);
+    CHECK(chance(1000, 0, 3) == 448);
+    CHECK(std::isnan(chance(NAN, 0, 3)));
+    CHECK(chance64(1 + 0x1p-51 + 0x1p-52, 0xbfffffff, 50) == 1 + 0x1p-50);
+    CHECK(chance64(1 + 0x1p-51 + 0x1p-52, 0xc0000000, 50) == 1);
+}

@@ -1,0 +1,27 @@
+// Golden for cuda: rows by index, zero where there is no such row.
+// Every point of 2 axes.
+typedef struct {
+    i64 points;
+    i64 extent1;
+    i64 offset_v1, stride_v1_0;
+    i64 offset_v3, stride_v3_1, extent_v3, step_v3;
+    i64 offset_s0, stride_s0_0, stride_s0_1;
+    f32 scalar_v0;
+} Numbers;
+
+static __device__ __forceinline__ f32 op_mul_f32(f32 x, f32 y) { return x * y; }
+
+extern "C" __global__ void __launch_bounds__(256) fused(const i32* __restrict__ b0, const f32* __restrict__ b1, f32* __restrict__ b2, const Numbers n)
+{
+    for (i64 point = (i64)blockIdx.x * (i32)blockDim.x + (i32)threadIdx.x; point < n.points; point += (i64)gridDim.x * (i32)blockDim.x) {
+        i64 rest = point;
+        const i64 i1 = rest % n.extent1;
+        rest /= n.extent1;
+        const i64 i0 = rest;
+        const i32 v1 = b0[n.offset_v1 + i0 * n.stride_v1_0];
+        const i64 v2 = (i64)v1;
+        const f32 v3 = (u64)v2 < (u64)n.extent_v3 ? b1[n.offset_v3 + i1 * n.stride_v3_1 + v2 * n.step_v3] : 0.0f;
+        const f32 v4 = op_mul_f32(v3, n.scalar_v0);
+        b2[n.offset_s0 + i0 * n.stride_s0_0 + i1 * n.stride_s0_1] = v4;
+    }
+}
