@@ -38,9 +38,8 @@ Dtype dtype_of(ng_dtype code, const char* who)
 {
     for (int i = 0; i < DTYPES; i++)
         if (TABLE[i].code == code) return Dtype(i);
-    std::ostringstream hex;
-    hex << std::hex << code;
-    throw Error(NG_E_DTYPE, text(who, ": 0x", hex.str(), " is no element type; NG_F32 is 0x12002"));
+    const void* const hexadecimal = reinterpret_cast<const void*>(uintptr_t(code));
+    throw Error(NG_E_DTYPE, text(who, ": ", hexadecimal, " is no element type; NG_F32 is 0x12002"));
 }
 
 bool find_dtype(const std::string& name, Dtype& out)

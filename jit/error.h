@@ -2,9 +2,11 @@
 #pragma once
 #include <ng.h>
 
+#include <concepts>
 #include <cstdint>
-#include <sstream>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 
 namespace ng {
 
@@ -18,13 +20,37 @@ struct Error {
         : status(status_), text(std::move(text_)), at(at_), native(native_) {}
 };
 
+// One argument of text(): what is written is decided once, in error.cc, not in every caller.
+class TextPart {
+  public:
+    TextPart(std::string_view s) : kind_(Kind::String), string_(s) {}
+    TextPart(const std::string& s) : TextPart(std::string_view(s)) {}
+    TextPart(const char* s) : TextPart(std::string_view(s ? s : "NULL")) {}
+    TextPart(char c) : kind_(Kind::Character), integer_(c) {}
+    TextPart(bool b) : TextPart(int(b)) {}
+    TextPart(double v) : kind_(Kind::Real), real_(v) {}
+    TextPart(const void* p) : kind_(Kind::Pointer), pointer_(p) {}
+    template <std::integral T>
+    TextPart(T v) : kind_(std::signed_integral<T> ? Kind::Signed : Kind::Unsigned), integer_(int64_t(v)) {}
+
+    void append_to(std::string& out) const;
+
+  private:
+    enum class Kind : uint8_t { String, Character, Signed, Unsigned, Real, Pointer } kind_;
+    std::string_view string_;
+    union {
+        int64_t     integer_ = 0;
+        double      real_;
+        const void* pointer_;
+    };
+};
+std::string joined(std::initializer_list<TextPart> parts);
+
 // text("axis ", 1, " is ", 128): its arguments as one string.
 template <class... T>
 std::string text(const T&... parts)
 {
-    std::ostringstream out;
-    (out << ... << parts);
-    return out.str();
+    return joined({TextPart(parts)...});
 }
 
 }  // namespace ng

@@ -37,11 +37,10 @@ void text_fault(uint32_t at, const std::string& sentence, ng_status status)
     throw Error(status, "ng_parse: " + sentence, int32_t(at));
 }
 
-std::ostream& operator<<(std::ostream& out, Found f)
+std::string found(const Token& t)
 {
-    const Token& t = f.token;
-    if (t.kind == Tok::End) return out << "the end of the text";
-    return out << '"' << t.text.substr(0, 32) << (t.text.size() > 32 ? "..\"" : "\"");
+    if (t.kind == Tok::End) return "the end of the text";
+    return text('"', t.text.substr(0, 32), t.text.size() > 32 ? "..\"" : "\"");
 }
 
 bool is_identifier(std::string_view s)

@@ -64,16 +64,12 @@ inline constexpr Operator PREFIX[] = {                       // unary + is read,
 
 // Throws Error with the column: one sentence.
 [[noreturn]] void text_fault(uint32_t at, const std::string& sentence, ng_status status = NG_E_INVALID);
-// The same of parts. Never inlined: a stream in each frame of a recursion is what would overflow a stack.
+// The same of parts. Never inlined: strings in each frame of a recursion are what would overflow a stack.
 template <class... T>
 [[noreturn, gnu::noinline, gnu::cold]] void fault(uint32_t at, const T&... parts) { text_fault(at, text(parts...)); }
 
 // "\"sum\"", or "the end of the text": for sentences.
-struct Found {
-    const Token& token;
-};
-inline Found found(const Token& t) { return {t}; }
-std::ostream& operator<<(std::ostream& out, Found f);
+std::string found(const Token& t);
 
 // A letter or _ first, then digits too.
 bool is_identifier(std::string_view s);

@@ -91,8 +91,8 @@ DEVICE bool popcount_bool(bool x) { return x; }
 
 // ---- floats: what no language has --------------------------------------------------------------------------------------
 
-// floor_div: where the quotient has more digits than T, what is left of it is divided once more.
-#define FLOAT(T, U, SIGN, WHOLE)                                                                \
+// floor_div: where the quotient nears the digits of T, what is left of it is divided once more.
+#define FLOAT(T, U, SIGN)                                                                       \
     DEVICE bool signbit_##T(T x) { return (bits_##T(x) >> SIGN) != 0; }                         \
     DEVICE T sigmoid_##T(T x)                                                                   \
     {                                                                                           \
@@ -107,7 +107,7 @@ DEVICE bool popcount_bool(bool x) { return x; }
     DEVICE T floor_div_##T(T x, T y)                                                            \
     {                                                                                           \
         const T r = fmod_##T(x, y), first = (x - r) / y;                                        \
-        const bool is_long = abs_##T(first) >= WHOLE && abs_##T(first) < HIGHEST_##T;           \
+        const bool is_long = abs_##T(first) >= 1024 && abs_##T(first) < HIGHEST_##T;            \
         const T whole = is_long ? first + (fma_##T(-first, y, x) - r) / y : first;              \
         const T q = whole - (r != 0 && (r < 0) != (y < 0) ? 1 : 0), f = floor_##T(q);           \
         return y == 0 ? x / y : q == 0 ? copysign_##T(0, x / y) : q - f > (T)0.5f ? f + 1 : f;  \
@@ -139,9 +139,9 @@ DEVICE bool popcount_bool(bool x) { return x; }
         return r;                                                                               \
     }                                                                                           \
     DEVICE T total_##T(pair_##T a) { return a.lo - a.lo == 0 ? a.hi + a.lo : a.hi; }
-FLOAT(f32, u32, 31, 8388608.0f)
+FLOAT(f32, u32, 31)
 #ifdef HAS_F64
-FLOAT(f64, u64, 63, 4503599627370496.0)
+FLOAT(f64, u64, 63)
 #endif
 #undef FLOAT
 

@@ -215,7 +215,7 @@ void Scheduler::emit_put(uint32_t node)
         before = stores_.producers(bottom);
         in_place = true;                                           // x was written where this goes
     } else {
-        const Buffer& b = plan_.buffers[size_t(to.buffer)];
+        const Buffer b = plan_.buffers[size_t(to.buffer)];         // a copy: what follows may add buffers
         if (b.place == Place::Out && direct_[size_t(b.index)] && (graph_[x].op == Op::param || graph_[x].op == Op::leaf)) {
             const View from = stores_.source(x);
             const Target& t = targets_[size_t(b.index)];

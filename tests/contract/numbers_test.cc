@@ -1,8 +1,6 @@
-// The rules of numbers: what each dtype computes in, how it rounds, what reductions give, the same random numbers everywhere.
+// The rules of numbers in element-wise work: what each dtype computes in, how casts round, what two operands become.
 #include "tests/contract/face.h"
 
-#include <cfenv>
-#include <map>
 #include <random>
 
 namespace {
@@ -33,19 +31,6 @@ Values some(size_t n, double scale, uint32_t seed)
     Values v(n);
     for (double& x : v) x = float(scale * (double(random()) / 2147483648. - 1));
     return v;
-}
-
-// Philox4x32-10: Salmon, Moraes, Dror & Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3".
-struct Words { uint32_t w[4]; };
-Words philox(uint64_t key, uint64_t index, uint64_t step)
-{
-    Words c{{uint32_t(index), uint32_t(index >> 32), uint32_t(step), uint32_t(step >> 32)}};
-    uint32_t k0 = uint32_t(key), k1 = uint32_t(key >> 32);
-    for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
-        const uint64_t p = uint64_t(0xD2511F53u) * c.w[0], q = uint64_t(0xCD9E8D57u) * c.w[2];
-        c = {{uint32_t(q >> 32) ^ c.w[1] ^ k0, uint32_t(q), uint32_t(p >> 32) ^ c.w[3] ^ k1, uint32_t(p)}};
-    }
-    return c;
 }
 }
 
@@ -190,7 +175,7 @@ TEST_CASE("N4: two operands: bool below integers below floats, the wider of a ki
     Numbers f;
     const auto of = [&](ng_dtype a, ng_dtype b) { return f.type_of(ng_add(f.typed(a, {1}), f.typed(b, {1}))); };
     const auto is = [&](ng_dtype a, ng_dtype b, ng_dtype want) {
-        INFO(std::hex, a, " and ", b);
+        INFO(a, " and ", b);
         CHECK(of(a, b) == want);
         CHECK(of(b, a) == want);
     };

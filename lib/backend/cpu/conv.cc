@@ -114,7 +114,8 @@ Depthwise forward_depthwise(const Operand& x, const Operand& w, const Operand& y
     d.fill = fill_bits(x.type, window.pad_value);
     for (int i = 0; i < window.spatial; i++) {
         const int s = SPATIAL + i;
-        d.axis[WINDOW_AXES - window.spatial + i] = {y.dims[s], w.dims[s], -window.pad_lo[i], window.stride[i], window.dilate[i], x.dims[s], x.strides[s], y.strides[s], w.strides[s]};
+        d.axis[WINDOW_AXES - window.spatial + i] = {y.dims[s], w.dims[s], -window.pad_lo[i], window.stride[i], window.dilate[i],
+                                                    x.dims[s], x.strides[s], y.strides[s], w.strides[s]};
     }
     return d;
 }
@@ -132,7 +133,8 @@ void dx_of_channels(const Gradient& g, const Residue* residues, const Workplace&
     for (int i = 0; i < g.window.spatial; i++) {
         const int      s = SPATIAL + i;
         const Residue& r = residues[i];
-        d.axis[WINDOW_AXES - g.window.spatial + i] = {r.positions, r.taps, r.start, 1, -r.advance, g.dy.dims[s], g.dy.strides[s], g.dx.strides[s] * g.window.stride[i], g.w.strides[s] * r.tap_step};
+        d.axis[WINDOW_AXES - g.window.spatial + i] = {r.positions, r.taps, r.start, 1, -r.advance, g.dy.dims[s], g.dy.strides[s],
+                                                      g.dx.strides[s] * g.window.stride[i], g.w.strides[s] * r.tap_step};
         w_at += r.tap_first * g.w.strides[s], dx_at += r.residue * g.dx.strides[s];
     }
     d.w.data = static_cast<char*>(g.w.data) + w_at * bytes_of(g.w.type);

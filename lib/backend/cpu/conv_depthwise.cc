@@ -31,7 +31,8 @@ Along along(const Depthwise& d)
 class Worker {
   public:
     Worker(const Depthwise& d, const ProductTable& table, char* scratch, uint32_t worker)
-        : worker_(worker), d_(d), table_(table), packed_(packed(d)), loops_(table.direct[packed_]), bytes_(table.tile[packed_].accumulator_bytes), taps_(taps_of(d))
+        : worker_(worker), d_(d), table_(table), packed_(packed(d)), loops_(table.direct[packed_]),
+          bytes_(table.tile[packed_].accumulator_bytes), taps_(taps_of(d))
     {
         const auto take = [&](int64_t numbers) { return scratch += numbers * NUMBER, scratch - numbers * NUMBER; };
         sums_ = take(ROWS * COLUMNS), line_ = take(COLUMNS), blank_ = take(LANES);
@@ -61,7 +62,8 @@ class Worker {
     void        repeat(void* out, int64_t first, int64_t last) const;
     void        fill_rows(const Patch& p);
     void        fill_row(const char* in, bool inside, const Patch& p, char* out);
-    const void* row_of_tap(const Patch& p, int64_t h, const int64_t* tap) const;
+    void        point_at_rows(const Patch& p);
+    void        next_row(const Patch& p);
     void        point_at_lanes(Along lane, int64_t other, int64_t first, int64_t count, const int64_t* position);
     void        load_factors(int64_t channel, int64_t depth, int64_t lanes, char* out);
     char*       out_at(int64_t image, int64_t channel, const int64_t* position) const;
@@ -122,7 +124,8 @@ void Worker::fill_row(const char* in, bool inside, const Patch& p, char* out)
     const int64_t      low = a.start + p.columns_first * a.step + least_tap(a);
     for (int64_t phase = 0; phase < a.step; phase++, out += length * bytes_) {
         const int64_t at = low + phase;
-        int64_t       first = at < 0 ? std::min(used, (a.step - 1 - at) / a.step) : 0, last = at < a.limit ? std::min(used, (a.limit - 1 - at) / a.step + 1) : 0;
+        int64_t       first = at < 0 ? std::min(used, (a.step - 1 - at) / a.step) : 0;
+        int64_t       last = at < a.limit ? std::min(used, (a.limit - 1 - at) / a.step + 1) : 0;
         if (!inside || last < first) first = last = 0;
         repeat(out, 0, first), repeat(out, last, used);
         std::memset(out + used * bytes_, 0, size_t((length - used) * bytes_));
@@ -150,12 +153,22 @@ void Worker::fill_rows(const Patch& p)
         }
 }
 
-const void* Worker::row_of_tap(const Patch& p, int64_t h, const int64_t* tap) const
+// starts_: what each tap of a block's first row reads.
+void Worker::point_at_rows(const Patch& p)
 {
     const SpatialAxis &b = d_.axis[1], &c = d_.axis[2];
-    const int64_t      row = tap[0] * rows_read(b.step, reach(b)) + h * b.step + tap[1] * b.advance - least_tap(b);
-    const int64_t      length = phase_length(p.columns, c.step, reach(c)), column = tap[2] * c.advance - least_tap(c);
-    return rows_ + (row * c.step * length + column % c.step * length + column / c.step) * bytes_;
+    const int64_t      length = phase_length(p.columns, c.step, reach(c)), count = rows_read(b.step, reach(b));
+    each_tap([&](int64_t flat, const int64_t* tap) {
+        const int64_t row = tap[0] * count + tap[1] * b.advance - least_tap(b), column = tap[2] * c.advance - least_tap(c);
+        starts_[flat] = rows_ + ((row * c.step + column % c.step) * length + column / c.step) * bytes_;
+    });
+}
+
+void Worker::next_row(const Patch& p)
+{
+    const SpatialAxis &b = d_.axis[1], &c = d_.axis[2];
+    const int64_t      bytes = b.step * c.step * phase_length(p.columns, c.step, reach(c)) * bytes_;
+    for (int64_t tap = 0; tap < taps_; tap++) starts_[tap] = static_cast<const char*>(starts_[tap]) + bytes;
 }
 
 char* Worker::out_at(int64_t image, int64_t channel, const int64_t* position) const
@@ -184,7 +197,8 @@ void Worker::load_factors(int64_t channel, int64_t depth, int64_t lanes, char* o
         int64_t at = (channel * d_.depth + depth) * d_.w.strides[0];
         for (int i = 0; i < 3; i++) at += tap[i] * d_.axis[i].w_stride;
         char*       to = out + flat * lanes * bytes_;
-        const void* wide = line_of(table_, packed_, d_.w.type, static_cast<const char*>(d_.w.data) + at * bytes_of(d_.w.type), d_.w.strides[0], lanes, to);
+        const char* from = static_cast<const char*>(d_.w.data) + at * bytes_of(d_.w.type);
+        const void* wide = line_of(table_, packed_, d_.w.type, from, d_.w.strides[0], lanes, to);
         if (wide != to) std::memcpy(to, wide, size_t(lanes * bytes_));
         factor_starts_[flat] = to;
     });
@@ -197,10 +211,9 @@ void Worker::plane(int64_t image, int64_t channel)
         for (p.depth = 0; p.depth < d_.depth; p.depth++) {
             load_factors(channel, p.depth, 1, taken_);
             fill_rows(p);
-            for (int64_t h = 0; h < rows; h++) {
-                each_tap([&](int64_t flat, const int64_t* tap) { starts_[flat] = row_of_tap(p, h, tap); });
+            point_at_rows(p);
+            for (int64_t h = 0; h < rows; h++, next_row(p))
                 loops_.combine(sums_ + h * COLUMNS * bytes_, starts_, taken_, taps_, rounded(p.columns));
-            }
         }
         for (int64_t h = 0; h < rows; h++) {
             const int64_t position[3] = {p.outer, p.row + h, p.columns_first};
@@ -242,14 +255,11 @@ void Worker::plane_dw(int64_t channel)
     std::memset(tap_sums_, 0, size_t(taps_ * LANES * bytes_));
     for (int64_t image = 0; image < d_.images; image++)
         each_patch({image, channel, 0, 0, 0, 0, 0}, LANES, [&](const Patch& p, int64_t rows) {
-            fill_rows(p);
-            for (int64_t h = 0; h < rows; h++) {
+            fill_rows(p), point_at_rows(p);
+            for (int64_t h = 0; h < rows; h++, next_row(p)) {
                 const int64_t position[3] = {p.outer, p.row + h, p.columns_first};
                 const void*   wide = line_of(table_, packed_, d_.out.type, out_at(image, channel, position), d_.axis[2].out_stride, p.columns, line_);
-                each_tap([&](int64_t flat, const int64_t* tap) {
-                    const void* const row = row_of_tap(p, h, tap);
-                    loops_.multiply(tap_sums_ + flat * LANES * bytes_, &row, &wide, 1, p.columns);
-                });
+                for (int64_t tap = 0; tap < taps_; tap++) loops_.multiply(tap_sums_ + tap * LANES * bytes_, starts_ + tap, &wide, 1, p.columns);
             }
         });
     reduce(channel, LANES);

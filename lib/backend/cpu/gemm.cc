@@ -87,7 +87,8 @@ struct Where {
 class Rectangle {
   public:
     Rectangle(const Plan& plan, const Layout& layout, void* workspace, const Where& where)
-        : plan_(plan), t_(plan.tile()), at_(layout), scratch_(static_cast<char*>(workspace) + where.worker * layout.bytes), where_(where), part_(where.part)
+        : plan_(plan), t_(plan.tile()), at_(layout), scratch_(static_cast<char*>(workspace) + where.worker * layout.bytes),
+          where_(where), part_(where.part)
     {
         const BatchOffsets offsets = batch_offsets(plan.product, where.batch);
         a_ = plan.a, b_ = plan.b;
@@ -258,12 +259,12 @@ bool is_better_transposed(const TileKind& t, const Product& p)
 void run_packed(const Product& product, Packed packed, const Workplace& place)
 {
     const TileKind& t = place.table.tile[packed];
-    Plan plan = {product, place.table, packed, simplified(product.a), simplified(product.b), {}, bytes_of(product.c.type), false};
+    const int       bytes = bytes_of(product.c.type);
+    Plan   plan = {product, place.table, packed, simplified(product.a), simplified(product.b), {}, bytes, bytes == t.accumulator_bytes};
     Shape& s = plan.shape;
     s = {product.c.rows.count(), product.c.columns.count(), product.a.depth.count(), 0};
     const int64_t blocks = std::max<int64_t>(1, (s.k + t.depth - 1) / t.depth);
     s.depth = rounded((s.k + blocks - 1) / blocks, t.unit);
-    plan.is_direct = plan.result_bytes == t.accumulator_bytes;
     const int64_t batches = product.batches();
     const Layout  layout = layout_of(t, s.m, s.n, s.k);
     const Grid    grid = grid_of(t, s, batches, place.parallel.workers());

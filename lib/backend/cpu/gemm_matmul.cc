@@ -50,7 +50,8 @@ uint64_t matmul_workspace(const ProductTable& table, const MatmulExtents& larges
     const Packed         packed = packed_for(e.a, e.b, e.c);
     const int64_t        batch = std::max<int64_t>(e.batch, 1);
     // Batches may be folded into either side.
-    return std::max(product_workspace(table, packed, e.m * batch, e.n, e.k, workers), product_workspace(table, packed, e.m, e.n * batch, e.k, workers));
+    return std::max(product_workspace(table, packed, e.m * batch, e.n, e.k, workers),
+                    product_workspace(table, packed, e.m, e.n * batch, e.k, workers));
 }
 
 void matmul(const Operand& a, const Operand& b, const Operand& c, int rank, const Epilogue* epilogue, const Workplace& place)
