@@ -77,6 +77,8 @@ NodeRef argsort(Graph& g, NodeRef x, int32_t axis, uint32_t flags);
 // Reductions over the axes whose bits are set; NG_KEEP leaves them as 1. Folds and composed ones.
 NodeRef reduce(Graph& g, Op op, NodeRef x, ng_axes axes, uint32_t flags);
 NodeRef norm(Graph& g, Op op, NodeRef x, ng_axes axes);
+// The maximum with NG_KEEP of floats, where nothing has one too: -inf.
+NodeRef greatest(Graph& g, const NodeRef& x, ng_axes axes);
 
 // Products, with windows as the descriptions of ng.h say; null: the defaults.
 NodeRef matmul(Graph& g, NodeRef a, NodeRef b, uint32_t flags);

@@ -1,6 +1,8 @@
 // Building reductions: the folds that kernels know, and statistics and normalisations composed of them.
 #include "jit/build.h"
 
+#include <limits>
+
 namespace ng::build {
 namespace {
 
@@ -50,6 +52,16 @@ NodeRef folded(Graph& g, Op op, const NodeRef& x, const Reduced& r)
     return make(g, op, position ? Dtype::i64 : operand->dtype, shape_ref(r.dims), {operand}, int64_t(r.axes));
 }
 
+NodeRef greatest_of(Graph& g, const NodeRef& x, const Reduced& r)
+{
+    if (r.count.is(0)) return broadcast(g, constant(g, x->dtype, -std::numeric_limits<double>::infinity()), r.dims);
+    const NodeRef top = folded(g, Op::max, x, r);
+    if (r.count.is_constant()) return top;
+    Ref<Node> n = raw(Op::max, top->dtype, top->shape, {&top->arg(0), 1}, top->value);
+    n->more().ints = {1};
+    return g.intern(n);
+}
+
 NodeRef mean(Graph& g, const NodeRef& x, const Reduced& r)
 {
     const Dtype t = real_of(x->dtype);
@@ -66,7 +78,7 @@ NodeRef variance(Graph& g, const NodeRef& x, const Reduced& r)
 // The greatest element as a number without derivative, for shifting exponents; 0 where it is no number to shift by.
 NodeRef shift(Graph& g, const NodeRef& x, const Reduced& r)
 {
-    const NodeRef top = surrogate(g, folded(g, Op::max, x, r), {});
+    const NodeRef top = surrogate(g, greatest_of(g, x, r), {});
     return map(g, Op::where, {map(g, Op::isfinite, {top}), top, constant(g, x->dtype, 0)});
 }
 
@@ -111,6 +123,8 @@ NodeRef reduce(Graph& g, Op op, NodeRef x, ng_axes axes, uint32_t flags)
     const NodeRef y = is_fold(op) ? folded(g, op, x, r) : statistic(g, op, x, r);
     return flags & NG_KEEP ? y : reshape(g, y, r.dropped);
 }
+
+NodeRef greatest(Graph& g, const NodeRef& x, ng_axes axes) { return greatest_of(g, x, reduced(*x, axes, "ng_max")); }
 
 NodeRef norm(Graph& g, Op op, NodeRef given, ng_axes axes)
 {

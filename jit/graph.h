@@ -44,7 +44,7 @@ struct NodeExtra {
 //   argsort       value axis; ints {flags}
 //   matmul        value flags; args a, b: equal rank >= 2
 //   conv ..       ints as ConvShape; args x w | w dy | x dy        pool ..  ints as PoolShape; args x | x dy
-//   folds         value axes as bits
+//   folds         value axes as bits; max's ints {1}: of nothing it is -inf, no error
 //   custom_grad   ints {n}; args y, dy, x .., dx ..                surrogate  args value [, path]
 struct Node : RefCounted {
     Op       op = Op::poison;

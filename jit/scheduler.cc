@@ -95,7 +95,7 @@ void Scheduler::collect_checks()
             plan_.checks.push_back({0, reach, product(n.arg(0)->dims()) - Extent(1), text("ng_view of ", describe(*n.arg(0)), ": elements outside are seen")});
         } else if (n.op == Op::min || n.op == Op::max || n.op == Op::argmin || n.op == Op::argmax) {
             for (int a = 0; a < n.rank(); a++)
-                if (n.value >> a & 1 && !n.arg(0)->dims()[size_t(a)].is_constant())
+                if (n.value >> a & 1 && !n.extra && !n.arg(0)->dims()[size_t(a)].is_constant())
                     plan_.checks.push_back({1, n.arg(0)->dims()[size_t(a)], INT64_MAX, text("ng_", name_of(n.op), ": ", describe(*n.arg(0)), " has no element to choose from")});
         }
     }

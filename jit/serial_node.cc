@@ -273,6 +273,7 @@ NodeRef Rebuilder::run()
 {
     if (is_map(n_.op)) return expect_parts(info(n_.op).arity, 0, 0), build::map(g_, n_.op, n_.args);
     if (is_fold(n_.op)) {
+        if (n_.op == Op::max && n_.ints == std::vector<int64_t>{1}) return expect_parts(1, 1, 0), build::greatest(g_, arg(0), ng_axes(n_.value));
         expect_parts(1, 0, 0);
         return build::reduce(g_, n_.op, arg(0), ng_axes(n_.value), NG_KEEP);
     }

@@ -121,14 +121,19 @@ Slot* add(uint64_t handle, HandleKind kind, uint64_t one, uint64_t all) noexcept
 
 uint32_t fork_epoch() noexcept { return epoch.load(std::memory_order_relaxed); }
 
-namespace table {
-
-uint64_t make(HandleKind kind, void* object, uint64_t owner)
+void watch_forks()
 {
     if (!watches_forks.exchange(true, std::memory_order_relaxed) && pthread_atfork(nullptr, nullptr, on_fork) != 0) {
         watches_forks.store(false, std::memory_order_relaxed);
         throw std::bad_alloc();
     }
+}
+
+namespace table {
+
+uint64_t make(HandleKind kind, void* object, uint64_t owner)
+{
+    watch_forks();
     const uint32_t index = claim();
     Slot& slot = *slot_at(index);
     const uint64_t generation = slot.word.load(std::memory_order_relaxed) >> NAME_SHIFT & LAST_GENERATION;

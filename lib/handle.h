@@ -16,6 +16,8 @@ template <class T> inline constexpr HandleKind KIND_OF = HandleKind::None;
 
 // Goes up in the child of every fork: what was made under another epoch is lost there. 0 in the first process.
 uint32_t fork_epoch() noexcept;
+// From here on forks are seen; called by whatever outlives one badly. NG_E_MEMORY when the system has no room to remember it.
+void watch_forks();
 
 // The table: slots live in chunks that are never freed, so that any number may be looked up. Nothing here locks.
 namespace table {

@@ -50,7 +50,7 @@ class SignalsBlocked {
 
 }  // namespace
 
-Workers::Workers(uint32_t count) : count_(std::clamp(count, 1u, MAX_TASKS)), epoch_(fork_epoch()) {}
+Workers::Workers(uint32_t count) : count_(std::clamp(count, 1u, MAX_TASKS)), epoch_(fork_epoch()) { watch_forks(); }
 
 void Workers::start() noexcept
 {
