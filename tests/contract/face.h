@@ -124,18 +124,18 @@ inline ng_ctx_desc description(uint32_t flags = 0, uint32_t threads = 0)
 }
 
 struct Plan {
-    std::vector<int32_t> alias;
-    std::vector<const ng_shape*> out;
-    Dims length_max;
+    std::vector<int32_t> alias = {};
+    std::vector<const ng_shape*> out = {};
+    Dims length_max = {};
     uint32_t runs = 0;
     uint64_t workspace_max = 0;
     ng_prog* workspace_of = nullptr;
 };
 struct Call {
-    Tensors args, out;
+    Tensors args = {}, out = {};
     const void* scalars = nullptr;
     uint32_t scalar_bytes = 0;
-    Dims lengths;
+    Dims lengths = {};
     uint32_t flags = 0;
     ng_tensor* workspace = nullptr;
 };
