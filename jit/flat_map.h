@@ -1,5 +1,5 @@
-// A hash table of 64-bit keys to small numbers: open addressing, and keys that follow each other lie beside each other,
-// since look-ups are most of a big graph's cost and come in the order of the keys.
+// A hash table to small numbers in which keys that follow each other lie beside each other, since look-ups are most of a
+// big graph's cost and come in the order of the keys.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,56 +8,68 @@
 
 namespace ng {
 
+// The slots where a key may stand: one after the other for the first `near`, from there by leaps of the key's own.
+struct Probe {
+    std::size_t at, mask, leap;
+    int         near;
+    Probe(uint64_t order, int near_, uint64_t hash, std::size_t mask_) : at(order & mask_), mask(mask_), leap((hash * 0x9E3779B97F4A7C15u >> 32) | 1), near(near_) {}
+    void next() { at = (at + (--near > 0 ? 1 : leap)) & mask; }
+};
+
+// Open addressing. Order::of(key): 32 bits, near each other for keys that are asked for one after the other. NONE: no key.
+template <class Key, class Order, Key NONE>
 class FlatMap {
   public:
-    FlatMap() : slots_(64, Slot{NONE, 0}) {}
+    FlatMap() : slots_(64, Slot{NONE, 0, 0}) {}
 
-    // The key's number, or null. No key is ~0.
-    int32_t* find(uint64_t key)
+    // The key's number, or null.
+    int32_t* find(Key key)
     {
-        Slot& s = slots_[place(key)];
+        Slot& s = slots_[place(key, Order::of(key))];
         return s.key == key ? &s.value : nullptr;
     }
-    const int32_t* find(uint64_t key) const { return const_cast<FlatMap*>(this)->find(key); }
+    const int32_t* find(Key key) const { return const_cast<FlatMap*>(this)->find(key); }
     // The key's number; `fresh`, and true, where it had none.
-    std::pair<int32_t*, bool> try_emplace(uint64_t key, int32_t fresh)
+    std::pair<int32_t*, bool> try_emplace(Key key, int32_t fresh)
     {
         if (2 * (count_ + 1) > slots_.size()) grow();
-        Slot& s = slots_[place(key)];
+        Slot& s = slots_[place(key, Order::of(key))];
         if (s.key == key) return {&s.value, false};
-        s = {key, fresh};
+        s = {key, fresh, Order::of(key)};
         count_++;
         return {&s.value, true};
     }
     // Only of the key that was added last, of those that are there: probing needs no tombstones then.
-    void erase_last(uint64_t key)
+    void erase_last(Key key)
     {
-        Slot& s = slots_[place(key)];
+        Slot& s = slots_[place(key, Order::of(key))];
         if (s.key == key) s.key = NONE, count_--;
     }
 
   private:
-    struct Slot { uint64_t key; int32_t value; };
-    static constexpr uint64_t NONE = ~uint64_t(0);
+    struct Slot {
+        Key      key;
+        int32_t  value;
+        uint32_t order;
+    };
 
-    std::size_t place(uint64_t key) const
+    static uint64_t hash_of(uint64_t key) { return key; }
+    static uint64_t hash_of(const void* key) { return reinterpret_cast<uintptr_t>(key); }
+    std::size_t place(Key key, uint32_t order) const
     {
-        const std::size_t mask = slots_.size() - 1;
-        std::size_t at = (key + (key >> 32) * 0x9E3779B1u) & mask;
-        while (slots_[at].key != key && slots_[at].key != NONE) at = (at + 1) & mask;
-        return at;
+        Probe probe(order, 1, hash_of(key), slots_.size() - 1);
+        while (slots_[probe.at].key != key && slots_[probe.at].key != NONE) probe.next();
+        return probe.at;
     }
     void grow()
     {
-        std::vector<Slot> old(slots_.size() * 2, Slot{NONE, 0});
+        std::vector<Slot> old(slots_.size() * 2, Slot{NONE, 0, 0});
         old.swap(slots_);
         for (const Slot& s : old)
-            if (s.key != NONE) slots_[place(s.key)] = s;
+            if (s.key != NONE) slots_[place(s.key, s.order)] = s;
     }
     std::vector<Slot> slots_;
-    std::size_t            count_ = 0;
+    std::size_t       count_ = 0;
 };
-
-inline uint64_t key_of(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) >> 4; }
 
 }  // namespace ng

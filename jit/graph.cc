@@ -1,8 +1,6 @@
 // Nodes' birth, identity and end.
 #include "jit/graph.h"
 
-#include "jit/flat_map.h"
-
 #include <algorithm>
 #include <atomic>
 
@@ -72,30 +70,38 @@ void destroy(const Node* node) noexcept
     }
 }
 
+// First beside those of its newest operand, so that what is built one after the other lies close in the index.
+Probe Graph::probe(const Node& n) const
+{
+    const std::span<const NodeRef> args = n.args();
+    uint32_t newest = 0;
+    for (const NodeRef& a : args) newest = std::max(newest, a->place());
+    return args.empty() ? Probe(n.hash, 1, n.hash, index_.size() - 1) : Probe(newest, 4, n.hash, index_.size() - 1);
+}
+
 NodeRef Graph::intern(Ref<Node> node)
 {
     node->hash = hash_of(*node);
     if (2 * (nodes_.size() + 1) > index_.size()) grow();
-    const size_t mask = index_.size() - 1;
-    size_t at = node->hash & mask;
+    Probe      p = probe(*node);
     const auto tag = uint32_t(node->hash >> 32);
-    for (; index_[at].place; at = (at + 1) & mask)
-        if (index_[at].hash == tag && equal(*nodes_[index_[at].place - 1], *node)) return nodes_[index_[at].place - 1];
+    for (; index_[p.at].place; p.next())
+        if (index_[p.at].hash == tag && equal(*nodes_[index_[p.at].place - 1], *node)) return nodes_[index_[p.at].place - 1];
     if (nodes_.size() >= max_nodes_)
         throw Error(NG_E_LIMIT, text("the scope is full: it was made for ", max_nodes_, " nodes (ng_scope_create's max_nodes)"));
+    node->place_ = uint32_t(mixed(reinterpret_cast<uintptr_t>(this), 0) + nodes_.size());
     nodes_.push_back(NodeRef(node.get()));
-    index_[at] = {uint32_t(nodes_.size()), tag};
+    index_[p.at] = {uint32_t(nodes_.size()), tag};
     return nodes_.back();
 }
 
 void Graph::grow()
 {
     index_.assign(std::max<size_t>(16, index_.size() * 2), {});
-    const size_t mask = index_.size() - 1;
     for (size_t i = 0; i < nodes_.size(); i++) {
-        size_t at = nodes_[i]->hash & mask;
-        while (index_[at].place) at = (at + 1) & mask;
-        index_[at] = {uint32_t(i + 1), uint32_t(nodes_[i]->hash >> 32)};
+        Probe p = probe(*nodes_[i]);
+        while (index_[p.at].place) p.next();
+        index_[p.at] = {uint32_t(i + 1), uint32_t(nodes_[i]->hash >> 32)};
     }
 }
 
@@ -132,10 +138,10 @@ std::string describe(const Node& n)
 std::vector<const Node*> topological(std::span<const NodeRef> roots)
 {
     std::vector<const Node*> order;
-    FlatMap seen;
+    NodeMap seen;
     std::vector<std::pair<const Node*, size_t>> stack;
     for (const NodeRef& root : roots) {
-        if (seen.try_emplace(key_of(root.get()), 0).second) stack.emplace_back(root.get(), 0);
+        if (seen.try_emplace(root.get(), 0).second) stack.emplace_back(root.get(), 0);
         while (!stack.empty()) {
             auto& [n, next] = stack.back();
             if (next == n->args().size()) {
@@ -144,7 +150,7 @@ std::vector<const Node*> topological(std::span<const NodeRef> roots)
                 continue;
             }
             const Node* a = n->arg(next++).get();
-            if (seen.try_emplace(key_of(a), 0).second) stack.emplace_back(a, 0);
+            if (seen.try_emplace(a, 0).second) stack.emplace_back(a, 0);
         }
     }
     return order;

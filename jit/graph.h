@@ -2,6 +2,7 @@
 #pragma once
 #include "jit/error.h"
 #include "jit/extent.h"
+#include "jit/flat_map.h"
 #include "jit/ops.h"
 #include "jit/ref.h"
 
@@ -68,12 +69,19 @@ struct Node : RefCounted {
     int            rank() const { return int(shape->dims.size()); }
     int64_t        int_at(size_t i) const { return extra->ints[i]; }
     bool           is_poison() const { return op == Op::poison; }
+    uint32_t       place() const { return place_; }         // near the places of those born before and after it; not its name
 
   private:
     friend void destroy(const Node*) noexcept;
-    uint32_t count_ = 0;
+    friend class Graph;
+    uint32_t count_ = 0, place_ = 0;
     std::array<NodeRef, 3> few_;
 };
+
+struct NodeOrder {
+    static uint32_t of(const Node* n) { return n->place(); }
+};
+using NodeMap = FlatMap<const Node*, NodeOrder, nullptr>;
 
 // Where nodes are born: equal nodes of one graph are one node. Not thread-safe: its scope locks.
 class Graph {
@@ -84,7 +92,8 @@ class Graph {
     size_t  size() const { return nodes_.size(); }
 
   private:
-    void grow();
+    Probe probe(const Node& n) const;
+    void  grow();
     size_t                max_nodes_;
     std::vector<NodeRef>  nodes_;
     struct Slot { uint32_t place = 0, hash = 0; };

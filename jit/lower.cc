@@ -8,6 +8,7 @@ namespace {
 
 constexpr size_t MAX_ACCESSES = 96;      // of one kernel: their strides are parameters, 4 KB of them on a GPU
 constexpr size_t MAX_TASKS = 64;
+constexpr size_t MAX_VALUES = 2048;      // before another task joins: compilers take more than linear time
 
 uint64_t mixed(uint64_t h, uint64_t v) { return (h ^ v) * 0xff51afd7ed558ccdu ^ (h >> 31); }
 uint64_t hash_of(const Forms& forms)
@@ -107,7 +108,8 @@ bool KernelBuilder::expand_movement(Pending& p, std::vector<Pending>& stack, Ref
 {
     const Node& n = (*graph_)[p.node];
     const uint32_t bottom = stores_->bottom(p.node), operand = graph_->arg(p.node, 0);
-    const bool own = owns(bottom);
+    // Built anew, a task has an owner by now, this kernel: it is computed again, not read from where it has yet to go.
+    const bool own = owns(bottom) || (p.node == placing_ && bottom == p.node);
     if (!own)
         if (const View* v = stores_->viewed(p.node)) return remember(p.node, p.forms, load(*v, p.forms, p.node)), true;
     if (n.op == Op::reshape) {
@@ -338,7 +340,8 @@ bool KernelBuilder::place(Task& task, Refusal& why)
 
 int32_t KernelBuilder::add(uint32_t node, bool copy, Refusal& why, const Allowed& allowed)
 {
-    if (tasks_.size() >= MAX_TASKS || (tasks_.size() && kernel_.accesses.size() > MAX_ACCESSES / 2)) return -1;
+    const bool full = kernel_.accesses.size() > MAX_ACCESSES / 2 || kernel_.values.size() > MAX_VALUES;
+    if (tasks_.size() >= MAX_TASKS || (tasks_.size() && full)) return -1;
     for (int tries = 0; tries < 8; tries++) {
         Task task{node, {}, {}, -1, copy};
         const Mark before = mark();

@@ -84,7 +84,8 @@ class KernelBuilder {
     std::unordered_map<uint32_t, int32_t> owned_;
     std::vector<Destination> destinations_;
     std::vector<uint32_t> loaded_;
-    FlatMap              memo_;              // node, forms -> value
+    struct KeyOrder { static uint32_t of(uint64_t key) { return uint32_t(key) + uint32_t(key >> 32) * 0x9E3779B1u; } };
+    FlatMap<uint64_t, KeyOrder, ~uint64_t(0)> memo_;    // node, forms -> value
     std::vector<uint64_t> added_;                      // keys of memo_, in order
     std::vector<Forms>   forms_;
     std::unordered_multimap<uint64_t, uint32_t> forms_index_;

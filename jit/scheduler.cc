@@ -92,7 +92,7 @@ void Scheduler::collect_checks()
             }
             if (known) continue;
             if (down) throw Error(NG_E_UNSUPPORTED, text("ng_view: negative strides over ", describe(*n.arg(0)), ", whose length is known when run only"));
-            plan_.checks.push_back({0, reach, product(n.arg(0)->dims()) - Extent(1), text("ng_view of ", describe(*n.arg(0)), ": elements outside are seen")});
+            plan_.checks.push_back({INT64_MIN, reach, product(n.arg(0)->dims()) - Extent(1), text("ng_view of ", describe(*n.arg(0)), ": elements outside are seen")});
         } else if (n.op == Op::min || n.op == Op::max || n.op == Op::argmin || n.op == Op::argmax) {
             for (int a = 0; a < n.rank(); a++)
                 if (n.value >> a & 1 && !n.extra && !n.arg(0)->dims()[size_t(a)].is_constant())
@@ -102,11 +102,11 @@ void Scheduler::collect_checks()
 }
 
 // A node used more than once that costs something to compute again is a task: computed in one kernel, stored if another
-// asks. Costs are in cheap operations.
+// asks. So is what ends a thousand operations without one: kernels stay small. Costs are in cheap operations.
 void Scheduler::mark_tasks()
 {
-    constexpr uint32_t AGAIN = 4, MATH = 4, DRAW = 20, TAKE = 3;
-    std::vector<uint32_t> cost(graph_.size(), 0);
+    constexpr uint32_t AGAIN = 4, MATH = 4, DRAW = 20, TAKE = 3, LONG = 1024;
+    std::vector<uint32_t> cost(graph_.size(), 0), length(graph_.size(), 0);
     for (uint32_t i = 0; i < graph_.size(); i++) {
         const Node& n = graph_[i];
         if (is_fold(n.op)) {
@@ -115,10 +115,13 @@ void Scheduler::mark_tasks()
         }
         if (is_call(n.op) || n.op == Op::concat) continue;
         uint64_t c = is_map(n.op) ? (info(n.op).ulp > 0 ? MATH : 1) : n.op == Op::random || n.op == Op::cast_stochastic ? DRAW : n.op == Op::take ? TAKE : 0;
-        for (const uint32_t a : graph_.args(i)) c += cost[a];
+        uint64_t operations = is_map(n.op);
+        for (const uint32_t a : graph_.args(i)) c += cost[a], operations += length[a];
+        length[i] = uint32_t(std::min<uint64_t>(operations, 1 << 20));
         cost[i] = uint32_t(std::min<uint64_t>(c, 1 << 20));
         const bool computes = is_map(n.op) || n.op == Op::cast || n.op == Op::cast_stochastic || n.op == Op::random || n.op == Op::take;
-        if ((computes && graph_.uses[i] > 1 && c >= AGAIN) || (n.op == Op::keep && c > 0)) is_task_[i] = true, cost[i] = 0;
+        if ((computes && graph_.uses[i] > 1 && c >= AGAIN) || (is_map(n.op) && operations >= LONG) || (n.op == Op::keep && c > 0))
+            is_task_[i] = true, cost[i] = length[i] = 0;
     }
 }
 

@@ -1,8 +1,6 @@
 // Walks a graph once and numbers it, iteratively.
 #include "jit/snapshot.h"
 
-#include "jit/flat_map.h"
-
 namespace ng {
 size_t computed_args(const Node& n) { return n.op == Op::custom_grad || n.op == Op::surrogate ? 1 : n.args().size(); }
 
@@ -25,23 +23,23 @@ bool is_call(Op op)
 Snapshot::Snapshot(std::span<const NodeRef> tops)
 {
     constexpr int32_t OPEN = -1;             // on the way: its operands are being numbered
-    FlatMap numbers;
+    NodeMap numbers;
     struct Frame { const Node* node; size_t next; };
     std::vector<Frame> stack;
     first.push_back(0);
     const auto close = [&](const Node* n) {
         for (size_t k = 0; k < computed_args(*n); k++) {
-            const auto a = uint32_t(*numbers.find(key_of(n->arg(k).get())));
+            const auto a = uint32_t(*numbers.find(n->arg(k).get()));
             operands.push_back(a);
             uses[a]++;
         }
-        *numbers.find(key_of(n)) = int32_t(size());
+        *numbers.find(n) = int32_t(size());
         nodes.push_back(n);
         uses.push_back(0);
         first.push_back(uint32_t(operands.size()));
     };
     for (const NodeRef& top : tops) {
-        if (numbers.try_emplace(key_of(top.get()), OPEN).second) stack.push_back({top.get(), 0});
+        if (numbers.try_emplace(top.get(), OPEN).second) stack.push_back({top.get(), 0});
         while (!stack.empty()) {
             Frame& f = stack.back();
             if (f.next == computed_args(*f.node)) {
@@ -51,9 +49,9 @@ Snapshot::Snapshot(std::span<const NodeRef> tops)
                 continue;
             }
             const Node* a = f.node->arg(f.next++).get();
-            if (numbers.try_emplace(key_of(a), OPEN).second) stack.push_back({a, 0});
+            if (numbers.try_emplace(a, OPEN).second) stack.push_back({a, 0});
         }
-        roots.push_back(uint32_t(*numbers.find(key_of(top.get()))));
+        roots.push_back(uint32_t(*numbers.find(top.get())));
         uses[roots.back()]++;
     }
 }
