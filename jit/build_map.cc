@@ -176,7 +176,9 @@ NodeRef strong(Graph& g, NodeRef x)
     if (!is_weak(x)) return x;
     const Number n = Number::of_bits(x->dtype, x->value);
     if (x->dtype == Dtype::f64) return constant(g, Dtype::f32, n.real());
-    return typed(g, x, Dtype::i32, Op::constant);
+    if (n.as(Dtype::i32).integer() != n.integer())
+        throw Error(NG_E_DTYPE, text("ng_const_int: ", n.integer(), " does not fit i32, the type of a literal on its own; give it NG_I64"));
+    return constant_int(g, Dtype::i32, n.integer());
 }
 
 NodeRef map(Graph& g, Op op, std::initializer_list<NodeRef> operands) { return map(g, op, std::span(operands.begin(), operands.size())); }

@@ -32,7 +32,12 @@ NodeRef cast(Graph& g, NodeRef x, Dtype t)
     if (x->dtype == t && !x->weak) return x;
     if (x->op == Op::constant) return make(g, Op::constant, t, shape_ref({}), {}, Number::of_bits(x->dtype, x->value).as(t).bits(t));
     if (x->op == Op::broadcast) return broadcast(g, cast(g, x->arg(0), t), x->dims());
-    if (x->op == Op::cast && widens(x->arg(0)->dtype, x->dtype)) return cast(g, x->arg(0), t);
+    if (x->op == Op::cast) {
+        const Dtype from = x->arg(0)->dtype;
+        // To narrower integers, integers wrap and floats saturate (N2).
+        const bool by_float = is_integer(from) && is_float(x->dtype) && is_integer(t);
+        if (widens(from, x->dtype) && (!by_float || widens(from, t))) return cast(g, x->arg(0), t);
+    }
     return make(g, Op::cast, t, x->shape, {x});
 }
 
@@ -239,6 +244,7 @@ NodeRef view(Graph& g, NodeRef x, const Layout& seen, int64_t offset)
         if (__builtin_mul_overflow(seen.dims[a].constant() - 1, seen.strides[a].constant(), &reach) || __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high))
             throw Error(NG_E_LIMIT, "ng_view: the strides leave 63 bits");
     }
+    if (!known && offset < 0) throw Error(NG_E_SHAPE, text("ng_view: element ", offset, " is seen, before the first of ", describe(*x)));
     if (known && !empty && (low < 0 || high >= count.constant()))
         throw Error(NG_E_SHAPE, text("ng_view: elements ", low, " .. ", high, " are seen, ", describe(*x), " has ", count.constant()));
     const NodeRef flat = reshape(g, x, {count});                  // its numbering, as something that can be stored

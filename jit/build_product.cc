@@ -117,7 +117,9 @@ Extents conv_dims(const Extents& x, const Extents& w, const ConvShape& s, const 
     Extents y = {x[0], w[0]};
     for (size_t a = 2; a < x.size(); a++) {
         if (!w[a].is_constant() || w[a].is(0)) throw Error(NG_E_SHAPE, text(who, ": w is ", text_of(w), ": filters have known, positive extents"));
-        const int64_t window = 1 + (w[a].constant() - 1) * s.dilate[a - 2];
+        int64_t window;
+        if (__builtin_mul_overflow(w[a].constant() - 1, int64_t(s.dilate[a - 2]), &window) || __builtin_add_overflow(window, 1, &window))
+            throw Error(NG_E_LIMIT, text(who, ": w is ", text_of(w), ": dilated by ", s.dilate[a - 2], " it exceeds 63 bits"));
         y.push_back(positions(x[a], window, s.stride[a - 2], int64_t(s.pad_lo[a - 2]) + s.pad_hi[a - 2], false, who, int(a) - 2));
     }
     return y;

@@ -22,6 +22,13 @@ int64_t multiplied(int64_t a, int64_t b)
     if (__builtin_mul_overflow(a, b, &r)) overflow();
     return r;
 }
+// The exact quotient; of the least number by -1, which the processor traps on, an error.
+std::optional<int64_t> divided(int64_t a, int64_t d)
+{
+    if (d == -1) return multiplied(a, -1);
+    if (d == 0 || a % d) return std::nullopt;
+    return a / d;
+}
 bool precedes(const Term& a, const Term& b)
 {
     if (a.variables.size() != b.variables.size()) return a.variables.size() > b.variables.size();
@@ -101,12 +108,12 @@ int64_t Extent::value(std::span<const int64_t> variables) const
 std::optional<Extent> Extent::divided_by(const Extent& divisor) const
 {
     if (divisor.is_constant()) {
-        const int64_t d = divisor.constant_;
-        if (d == 0) return std::nullopt;
+        if (divisor.is(0)) return std::nullopt;
         std::vector<Term> list = terms();
         for (Term& t : list) {
-            if (t.coefficient % d) return std::nullopt;
-            t.coefficient /= d;
+            const std::optional<int64_t> q = divided(t.coefficient, divisor.constant_);
+            if (!q) return std::nullopt;
+            t.coefficient = *q;
         }
         return of_terms(std::move(list));
     }
@@ -115,11 +122,11 @@ std::optional<Extent> Extent::divided_by(const Extent& divisor) const
     for (int guard = 0; guard < 64; guard++) {
         const std::vector<Term> list = rest.terms();
         if (list.empty()) return quotient;
-        Term t{0, {}};
-        if (list[0].coefficient % lead.coefficient) return std::nullopt;
+        const std::optional<int64_t> q = divided(list[0].coefficient, lead.coefficient);
+        if (!q) return std::nullopt;
         if (!std::includes(list[0].variables.begin(), list[0].variables.end(), lead.variables.begin(), lead.variables.end()))
             return std::nullopt;
-        t.coefficient = list[0].coefficient / lead.coefficient;
+        Term t{*q, {}};
         std::set_difference(list[0].variables.begin(), list[0].variables.end(), lead.variables.begin(), lead.variables.end(),
                             std::back_inserter(t.variables));
         const Extent part = of_terms({t});
@@ -175,11 +182,12 @@ Extent operator*(const Extent& a, const Extent& b)
     if (a.is_constant() && b.is_constant()) return multiplied(a.constant_, b.constant_);
     if (a.is(1)) return b;
     if (b.is(1)) return a;
+    const std::vector<Term> left = a.terms(), right = b.terms();
+    if (left.size() * right.size() > 4096) throw Error(NG_E_LIMIT, "a shape's polynomial of lengths has more than 4096 terms");
     std::vector<Term> list;
-    for (const Term& x : a.terms())
-        for (const Term& y : b.terms())
+    for (const Term& x : left)
+        for (const Term& y : right)
             list.push_back({multiplied(x.coefficient, y.coefficient), merged(x.variables, y.variables)});
-    if (list.size() > 4096) throw Error(NG_E_LIMIT, "a shape's polynomial of lengths has more than 4096 terms");
     return Extent::of_terms(std::move(list));
 }
 

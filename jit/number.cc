@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cmath>
+#include <compare>
 #include <limits>
 #include <span>
 
@@ -26,6 +27,16 @@ int64_t saturated(Dtype t, double v)
     if (v < low) v = low;
     if (v >= beyond) return is_int ? int64_t((uint64_t(1) << (bits - 1)) - 1) : int64_t(bits == 64 ? ~uint64_t(0) : (uint64_t(1) << bits) - 1);
     return is_int ? int64_t(v) : int64_t(uint64_t(v));
+}
+
+// An integer on its way to a float of 24 bits at most: what a double has no room for stays as one bit, so that the only
+// rounding is that to the float.
+double unrounded(Dtype from, int64_t v)
+{
+    const bool negative = info(from).kind == Kind::Int && v < 0;
+    uint64_t magnitude = negative ? 0 - uint64_t(v) : uint64_t(v);
+    if (magnitude >> 53) magnitude = (magnitude >> 11 | uint64_t((magnitude & 0x7FF) != 0)) << 11;
+    return negative ? -double(magnitude) : double(magnitude);
 }
 
 std::optional<Number> fold_float(Op op, Dtype t, double x, double y)
@@ -77,7 +88,7 @@ Number Number::as(Dtype t) const
 {
     Number n;
     n.type_ = t;
-    if (is_float(t)) n.real_ = round_to(t, real());
+    if (is_float(t)) n.real_ = round_to(t, is_float(type_) || t == Dtype::f64 ? real() : unrounded(type_, integer_));
     else if (is_bool(t)) n.integer_ = is_float(type_) ? real_ != 0 : integer_ != 0;
     else n.integer_ = is_float(type_) ? saturated(t, real_) : wrapped(t, uint64_t(integer_));
     return n;
@@ -106,11 +117,13 @@ std::optional<Number> fold_map(Op op, Dtype t, std::span<const Number> operands)
 {
     if (operands.size() > 2) return std::nullopt;
     const Number &x = operands[0], &y = operands[operands.size() - 1];
+    const auto compared = is_float(t) ? x.real() <=> y.real() : info(t).kind == Kind::Int ? std::partial_ordering(x.integer() <=> y.integer())
+                                                              : std::partial_ordering(uint64_t(x.integer()) <=> uint64_t(y.integer()));
     switch (op) {
-    case Op::less: return Number(int64_t(x.real() < y.real()));   // exact up to 2^53, and beyond that monotone
-    case Op::greater: return Number(int64_t(x.real() > y.real()));
-    case Op::equal: return Number(int64_t(x.real() == y.real()));
-    case Op::not_equal: return Number(int64_t(x.real() != y.real()));
+    case Op::less: return Number(int64_t(compared < 0));
+    case Op::greater: return Number(int64_t(compared > 0));
+    case Op::equal: return Number(int64_t(compared == 0));
+    case Op::not_equal: return Number(int64_t(compared != 0));
     default: break;
     }
     if (is_float(t)) return fold_float(op, t, x.real(), y.real());

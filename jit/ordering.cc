@@ -219,14 +219,14 @@ void Scheduler::arrange(Plan& plan)
     count_lives();
 }
 
-Plan schedule(std::span<const NodeRef> roots, std::span<const Target> targets, int32_t lengths)
+Plan schedule(std::span<const NodeRef> roots, std::span<const Target> targets, int32_t lengths, Fusion fusion)
 {
     Graph g(roots.size() * 4 + 64);
     std::vector<NodeRef> tops;
     for (size_t j = 0; j < roots.size(); j++) tops.push_back(build::broadcast(g, roots[j], targets[j].layout.dims));
     std::vector<bool> denied(roots.size(), false);
     Plan plan;
-    while (!Scheduler(tops, targets, lengths, denied).run(plan, denied)) {}
+    while (!Scheduler(tops, targets, lengths, fusion, denied).run(plan, denied)) {}
     return plan;
 }
 

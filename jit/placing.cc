@@ -44,7 +44,7 @@ bool Scheduler::may_read(int32_t draft, std::span<const uint32_t> nodes)
 
 bool Scheduler::may_join(const Draft& d, uint32_t node, bool copy) const
 {
-    if (!d.kernel) return false;
+    if (!d.kernel || fusion_ == Fusion::None) return false;
     Extent all = 1, kept = 1;
     for (const KernelAxis& a : d.kernel->axes()) {
         all = all * a.extent;

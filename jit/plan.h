@@ -78,6 +78,10 @@ struct Target {
     bool    overlaps = false;        // it shares memory with what is read in some other way: write it last
 };
 
-Plan schedule(std::span<const NodeRef> roots, std::span<const Target> targets, int32_t lengths);
+// What shared and kept values are worth: stored for those who read them again, computed again where that stores less, or
+// each operation a kernel of its own.
+enum class Fusion { Usual, Lean, None };
+
+Plan schedule(std::span<const NodeRef> roots, std::span<const Target> targets, int32_t lengths, Fusion fusion = Fusion::Usual);
 
 }  // namespace ng

@@ -6,8 +6,8 @@
 
 namespace ng {
 
-Scheduler::Scheduler(std::span<const NodeRef> roots, std::span<const Target> targets, int32_t lengths, const std::vector<bool>& denied)
-    : graph_(roots), targets_(targets), direct_(targets.size(), false), stores_(graph_, plan_), is_task_(graph_.size(), false)
+Scheduler::Scheduler(std::span<const NodeRef> roots, std::span<const Target> targets, int32_t lengths, Fusion fusion, const std::vector<bool>& denied)
+    : graph_(roots), targets_(targets), fusion_(fusion), direct_(targets.size(), false), stores_(graph_, plan_), is_task_(graph_.size(), false)
 {
     plan_.lengths = lengths;
     for (size_t j = 0; j < targets.size(); j++)
@@ -120,8 +120,9 @@ void Scheduler::mark_tasks()
         length[i] = uint32_t(std::min<uint64_t>(operations, 1 << 20));
         cost[i] = uint32_t(std::min<uint64_t>(c, 1 << 20));
         const bool computes = is_map(n.op) || n.op == Op::cast || n.op == Op::cast_stochastic || n.op == Op::random || n.op == Op::take;
-        if ((computes && graph_.uses[i] > 1 && c >= AGAIN) || (is_map(n.op) && operations >= LONG) || (n.op == Op::keep && c > 0))
-            is_task_[i] = true, cost[i] = length[i] = 0;
+        const bool shared = (computes && graph_.uses[i] > 1 && c >= AGAIN) || (n.op == Op::keep && c > 0);
+        const bool worth_it = fusion_ == Fusion::None ? computes : fusion_ == Fusion::Usual && shared;
+        if (worth_it || (is_map(n.op) && operations >= LONG)) is_task_[i] = true, cost[i] = length[i] = 0;
     }
 }
 

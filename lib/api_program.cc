@@ -109,7 +109,7 @@ ng_status ng_compile(ng_ctx* c, const ng_compile_desc* d, ng_expr* const* e, uin
         std::vector<NodeRef> roots = roots_of(e, n, "ng_compile");
         CompileOptions options = options_of(d, n, roots);
         Pin<Program> shared;
-        const bool shares = d && d->size > offsetof(ng_compile_desc, workspace_of) && d->workspace_of;
+        const bool shares = d && d->size >= offsetof(ng_compile_desc, workspace_of) + sizeof d->workspace_of && d->workspace_of;
         if (shares) shared = need<Program>(d->workspace_of, "ng_compile", "workspace_of");
         if (shares && &shared->context() != called.pin.get()) throw Error(NG_E_INVALID, "ng_compile: workspace_of is a program of another context");
         *out = to_handle<ng_prog>(make_handle(Program::compile(*called.pin, std::move(roots), std::move(options), shared.get(), "ng_compile")));

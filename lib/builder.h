@@ -1,6 +1,7 @@
 // From handles to nodes and back: what every function that builds an expression does around the build itself.
 #pragma once
 #include "jit/build.h"
+#include "lib/plain_floats.h"
 #include "lib/scope.h"
 
 #include <functional>
@@ -39,6 +40,7 @@ class Building {
     ng_expr* finish(const std::function<NodeRef(Graph&)>& body) noexcept;
     NodeRef  built(const std::function<NodeRef(Graph&)>& body);
 
+    const PlainFloats plain_;                // constants are folded on the caller's thread
     const char* who_;
     std::vector<Pin<const Node>> pins_;
     Pin<Scope>  scope_;

@@ -1,8 +1,11 @@
 // ng_eval: one plan for the tensors at hand, run once.
+#include "jit/reference.h"
 #include "jit/snapshot.h"
 #include "lib/leaves.h"
 #include "lib/program.h"
 
+#include <algorithm>
+#include <limits>
 #include <unordered_set>
 
 namespace ng {
@@ -26,7 +29,8 @@ std::vector<Ref<Tensor>> leaves_of(Context& context, std::span<const NodeRef> ro
     for (const Node* n : computed.nodes) {
         if (n->op == Op::param) throw Error(NG_E_INVALID, text("ng_eval: ", describe(*n), " is ng_param ", n->value, "; only a program has arguments"));
         if (n->op == Op::scalar) throw Error(NG_E_INVALID, "ng_eval: an ng_scalar has no value outside a program's run");
-        if (n->op == Op::length) throw Error(NG_E_INVALID, "ng_eval: lengths that are known when run need a program: ng_compile");
+        const bool is_open = std::ranges::any_of(n->dims(), [](const Extent& e) { return !e.is_constant(); });
+        if (is_open || n->op == Op::length) throw Error(NG_E_INVALID, text("ng_eval: ", describe(*n), " has a length that is known when run; that needs a program: ng_compile"));
         if (n->op != Op::leaf) continue;
         Ref<Tensor> t = tensor_of(*n);
         if (t->context().is_lost()) throw Error(NG_E_LOST, text("ng_eval: the context of ", describe(*n), " is closed"));
@@ -70,7 +74,11 @@ std::vector<Ref<Tensor>> evaluate(Context& context, std::span<const NodeRef> roo
     check_outputs(outs, context);
     std::vector<Target> targets;
     for (size_t j = 0; j < roots.size(); j++) targets.push_back(target_of(*roots[j], j, outs[j].get(), leaves));
-    const Plan plan = schedule(roots, targets, 0);
+    const bool is_reference = context.flags() & NG_CTX_REFERENCE;
+    Graph oracle(std::numeric_limits<uint32_t>::max());
+    std::vector<NodeRef> doubled;
+    if (is_reference) doubled = in_double(oracle, roots);
+    const Plan plan = is_reference ? schedule(doubled, targets, 0, Fusion::None) : schedule(roots, targets, 0);
     std::vector<Ref<Tensor>> results;
     std::vector<Use> uses;
     for (size_t j = 0; j < roots.size(); j++) {

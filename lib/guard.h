@@ -2,6 +2,7 @@
 #pragma once
 #include "jit/error.h"
 #include "lib/handle.h"
+#include "lib/plain_floats.h"
 
 #include <algorithm>
 #include <cstring>
@@ -42,6 +43,7 @@ inline ng_status refuse_caught(ng_error* error) noexcept
 template <class Body>
 ng_status guard(ng_error* error, Body&& body) noexcept
 {
+    const PlainFloats plain;
     try {
         return body();
     } catch (...) {
@@ -73,13 +75,14 @@ T& need_out(T* out, const char* who, const char* argument = "out")
 }
 
 // Structs begin with `size`. Members that an older caller does not know read as zero; what a newer one adds is not read.
+// A size that ends within a member, which no compiler makes, leaves that member out.
 template <class T>
 T read_struct(const T* given, const char* who, const char* name)
 {
     T full{};
     if (!given) throw Error(NG_E_INVALID, text(who, ": ", name, " is NULL"));
     if (given->size < 8) throw Error(NG_E_INVALID, text(who, ": ", name, ".size is ", given->size, ", should be sizeof(", name, ") = ", sizeof(T)));
-    std::memcpy(&full, given, std::min<size_t>(given->size, sizeof(T)));
+    std::memcpy(&full, given, std::min<size_t>(given->size / alignof(T) * alignof(T), sizeof(T)));
     return full;
 }
 

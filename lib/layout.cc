@@ -4,6 +4,17 @@
 #include <algorithm>
 
 namespace ng {
+namespace {
+
+constexpr uint64_t MOST_BYTES = uint64_t(1) << 47;      // no address space holds more
+
+uint64_t checked(uint64_t count, uint64_t bytes_each)
+{
+    if (count > MOST_BYTES / bytes_each) throw Error(NG_E_LIMIT, text("temporaries of ", count, " elements of ", bytes_each, " bytes are more than any memory holds"));
+    return count * bytes_each;
+}
+
+}  // namespace
 
 WorkLayout layout_work(const Plan& plan, std::span<const int64_t> variables)
 {
@@ -14,7 +25,7 @@ WorkLayout layout_work(const Plan& plan, std::span<const int64_t> variables)
     for (size_t i = 0; i < plan.buffers.size(); i++) {
         const Buffer& b = plan.buffers[i];
         if (b.place != Place::Work || b.first < 0) continue;
-        const uint64_t bytes = uint64_t(std::max<int64_t>(b.count.value(variables), 1)) * uint64_t(bytes_of(b.dtype));
+        const uint64_t bytes = checked(uint64_t(std::max<int64_t>(b.count.value(variables), 1)), uint64_t(bytes_of(b.dtype)));
         order.emplace_back((bytes + 63) / 64 * 64, i);
     }
     std::ranges::stable_sort(order, [](const auto& a, const auto& b) { return a.first > b.first; });
@@ -29,7 +40,7 @@ WorkLayout layout_work(const Plan& plan, std::span<const int64_t> variables)
             at = std::max(at, p.end);
         }
         out.offsets[i] = at;
-        out.bytes = std::max(out.bytes, at + bytes);
+        out.bytes = checked(std::max(out.bytes, at + bytes), 1);
         const Placed mine{i, at, at + bytes};
         placed.insert(std::ranges::upper_bound(placed, mine.begin, {}, &Placed::begin), mine);
     }

@@ -36,6 +36,7 @@ Ref<Tensor> view_of_leaf(const Node& e)
     }
     const Ref<Tensor> base = tensor_of(*n);
     if (base->context().is_lost()) throw Error(NG_E_LOST, "ng_tensor_view: the leaf's context is closed");
+    if (base->memory->is_closed()) throw Error(NG_E_INVALID, "ng_tensor_view: the leaf's tensor was closed");
     View view{0, n->dtype, 0, n->dims(), n->extra->extents};
     for (size_t i = path.size(); i-- > 0;) {
         const std::optional<View> next = through_view(*path[i], view);

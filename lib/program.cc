@@ -1,9 +1,11 @@
 // Programs from expressions: planned for the largest lengths, ready when made.
 #include "lib/program.h"
 
+#include "jit/reference.h"
 #include "lib/leaves.h"
 
 #include <algorithm>
+#include <limits>
 #include <unordered_set>
 
 namespace ng {
@@ -56,7 +58,16 @@ const Fate Program::FATE = {nullptr, Program::remove};        // its workspaces 
 Program::Program(Context& context, std::vector<NodeRef> roots, CompileOptions options)
     : Belonging(context, FATE), roots_(std::move(roots)), options_(std::move(options)) {}
 
-void destroy(const Program* program) noexcept { const_cast<Program*>(program)->expire(); }
+void destroy(const Program* dead) noexcept
+{
+    // What it holds would keep the context alive until a call that removes it, and none may come: it is let go now.
+    Program* program = const_cast<Program*>(dead);
+    const Ref<Workspaces> workspaces = std::move(program->workspaces_);
+    program->leaves_.clear(), program->roots_.clear(), program->plan_.leaves.clear();
+    for (Step& step : program->plan_.steps) step.node = {};
+    program->expire();
+}
+
 void Program::remove(Belonging* thing, Context&) noexcept { delete static_cast<Program*>(thing); }
 
 Ref<Program> Program::compile(Context& context, std::vector<NodeRef> roots, CompileOptions options, const Program* workspace_of, const char* who)
@@ -68,15 +79,7 @@ Ref<Program> Program::compile(Context& context, std::vector<NodeRef> roots, Comp
         throw Error(NG_E_INVALID, text(who, ": length -", o.length_max.size() + 1, " has no greatest value: length_max has ", o.length_max.size(), " entries, ", lengths, " are needed"));
     std::vector<Target> targets;
     for (size_t j = 0; j < p->roots_.size(); j++) targets.push_back(target_of(*p->roots_[j], j, o));
-    p->plan_ = schedule(p->roots_, targets, lengths);
-    for (const NodeRef& leaf : p->plan_.leaves) {
-        p->leaves_.push_back(tensor_of(*leaf));
-        if (&p->leaves_.back()->context() != &context) throw Error(NG_E_INVALID, text(who, ": ", describe(*leaf), " is a leaf of another context"));
-    }
-    p->executor_ = make_cpu_executor(p->plan_, context.arch().c_str());
-    p->make_frame(who);
-    if (o.workspace_max && p->frame_.bytes > o.workspace_max)
-        throw Error(NG_E_DEVMEM, text(who, ": \"", name_of_program(p->roots_), "\" needs ", p->frame_.bytes, " bytes of workspace, workspace_max is ", o.workspace_max));
+    p->make_plan(targets, lengths, who);
     if (workspace_of) {
         p->workspaces_ = workspace_of->workspaces_;
         p->workspaces_->grow(p->frame_.bytes, who);
@@ -84,6 +87,30 @@ Ref<Program> Program::compile(Context& context, std::vector<NodeRef> roots, Comp
         p->workspaces_ = Workspaces::create(context, p->frame_.bytes, std::max<uint32_t>(o.runs, 1), who);
     }
     return p;
+}
+
+// The usual plan; where that needs too much workspace, the one that stores less and computes more.
+void Program::make_plan(std::span<const Target> targets, int32_t lengths, const char* who)
+{
+    const bool is_reference = context().flags() & NG_CTX_REFERENCE;
+    Graph oracle(std::numeric_limits<uint32_t>::max());
+    std::vector<NodeRef> doubled;
+    if (is_reference) doubled = in_double(oracle, roots_);
+    const uint64_t most = options_.workspace_max;
+    uint64_t needed = ~uint64_t(0);
+    for (const Fusion fusion : {is_reference ? Fusion::None : Fusion::Usual, Fusion::Lean}) {
+        plan_ = schedule(is_reference ? doubled : roots_, targets, lengths, fusion);
+        leaves_.clear();
+        for (const NodeRef& leaf : plan_.leaves) {
+            leaves_.push_back(tensor_of(*leaf));
+            if (&leaves_.back()->context() != &context()) throw Error(NG_E_INVALID, text(who, ": ", describe(*leaf), " is a leaf of another context"));
+        }
+        executor_ = make_cpu_executor(plan_, context().arch().c_str());
+        make_frame(who);
+        if (!most || frame_.bytes <= most) return;
+        needed = std::min(needed, frame_.bytes);
+    }
+    throw Error(NG_E_DEVMEM, text(who, ": \"", name_of_program(roots_), "\" needs ", needed, " bytes of workspace, workspace_max is ", most));
 }
 
 void Program::make_frame(const char* who)

@@ -34,6 +34,7 @@ class Program final : public Belonging {
 
     Program(Context& context, std::vector<NodeRef> roots, CompileOptions options);
     friend void destroy(const Program*) noexcept;
+    void make_plan(std::span<const Target> targets, int32_t lengths, const char* who);
     void make_frame(const char* who);
     std::vector<uint32_t> run_in(char* memory, const ng_run& r);
     std::vector<uint32_t> outputs_apart(const Running& run) const;

@@ -271,7 +271,6 @@ ng_status Program::run_apart(const ng_run& r, const std::vector<uint32_t>& outpu
 ng_status Program::run(const ng_run& r)
 {
     if (r.flags & ~uint32_t(NG_RUN_DISTINCT)) throw Error(NG_E_INVALID, text("ng_prog_run: unknown flags ", r.flags));
-    runs_.fetch_add(1, std::memory_order_relaxed);
     std::vector<uint32_t> apart;
     if (r.workspace) {
         const Pin<Tensor> given = need<Tensor>(r.workspace, "ng_prog_run", "workspace");
@@ -290,8 +289,10 @@ ng_status Program::run(const ng_run& r)
         } release{*workspaces_, piece};
         apart = run_in(memory, r);
     }
+    if (!apart.empty()) return run_apart(r, apart);
+    runs_.fetch_add(1, std::memory_order_relaxed);
     context().counters.launches.fetch_add(plan_.steps.size(), std::memory_order_relaxed);
-    return apart.empty() ? NG_OK : run_apart(r, apart);
+    return NG_OK;
 }
 
 }  // namespace ng

@@ -1,50 +1,14 @@
 // The threads of a context: a job's tasks are claimed one by one, and nobody waits for a worker that did not come.
 #pragma once
 #include "lib/parallel.h"
+#include "lib/plain_floats.h"
 
 #include <atomic>
 #include <cstdint>
 #include <thread>
 #include <vector>
 
-#if defined __SSE2__
-#include <immintrin.h>
-#endif
-
 namespace ng {
-
-// The arithmetic that the contract speaks of, whatever the host's thread was set to: to nearest, denormals kept, nothing
-// trapped. The host's setting is back at the end (S8). Around everything that computes on a thread that is not ours.
-class PlainFloats {
-  public:
-#if defined __SSE2__
-    PlainFloats() noexcept : before_(_mm_getcsr())
-    {
-        if ((before_ & ~FLAGS) != PLAIN) _mm_setcsr(PLAIN);
-    }
-    ~PlainFloats() { _mm_setcsr(before_); }
-
-  private:
-    static constexpr unsigned PLAIN = 0x1F80, FLAGS = 0x3F;
-    unsigned before_;
-#elif defined __aarch64__
-    PlainFloats() noexcept
-    {
-        asm volatile("mrs %0, fpcr" : "=r"(before_));
-        asm volatile("msr fpcr, %0" : : "r"(uint64_t(0)));
-    }
-    ~PlainFloats() { asm volatile("msr fpcr, %0" : : "r"(before_)); }
-
-  private:
-    uint64_t before_;
-#else
-    PlainFloats() noexcept {}
-#endif
-
-  public:
-    PlainFloats(const PlainFloats&) = delete;
-    PlainFloats& operator=(const PlainFloats&) = delete;
-};
 
 class Workers {
   public:
