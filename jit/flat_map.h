@@ -26,7 +26,7 @@ class FlatMap {
     int32_t* find(Key key)
     {
         Slot& s = slots_[place(key, Order::of(key))];
-        return s.key == key ? &s.value : nullptr;
+        return s.key == key && s.value != GONE ? &s.value : nullptr;
     }
     const int32_t* find(Key key) const { return const_cast<FlatMap*>(this)->find(key); }
     // The key's number; `fresh`, and true, where it had none.
@@ -34,16 +34,15 @@ class FlatMap {
     {
         if (2 * (count_ + 1) > slots_.size()) grow();
         Slot& s = slots_[place(key, Order::of(key))];
-        if (s.key == key) return {&s.value, false};
+        if (s.key == key && s.value != GONE) return {&s.value, false};
+        count_ += s.key != key;
         s = {key, fresh, Order::of(key)};
-        count_++;
         return {&s.value, true};
     }
-    // Only of the key that was added last, of those that are there: probing needs no tombstones then.
-    void erase_last(Key key)
+    // The slot stays taken until the table grows: others may lie behind it.
+    void erase(Key key)
     {
-        Slot& s = slots_[place(key, Order::of(key))];
-        if (s.key == key) s.key = NONE, count_--;
+        if (int32_t* value = find(key)) *value = GONE;
     }
 
   private:
@@ -52,6 +51,8 @@ class FlatMap {
         int32_t  value;
         uint32_t order;
     };
+
+    static constexpr int32_t GONE = INT32_MIN;       // no number is this one
 
     static uint64_t hash_of(uint64_t key) { return key; }
     static uint64_t hash_of(const void* key) { return reinterpret_cast<uintptr_t>(key); }
@@ -65,8 +66,9 @@ class FlatMap {
     {
         std::vector<Slot> old(slots_.size() * 2, Slot{NONE, 0, 0});
         old.swap(slots_);
+        count_ = 0;
         for (const Slot& s : old)
-            if (s.key != NONE) slots_[place(s.key, s.order)] = s;
+            if (s.key != NONE && s.value != GONE) slots_[place(s.key, s.order)] = s, count_++;
     }
     std::vector<Slot> slots_;
     std::size_t       count_ = 0;

@@ -248,20 +248,6 @@ std::optional<View> reshaped(const Extents& dims, const View& view)
     return out;
 }
 
-namespace {
-
-bool is_dense(const View& v)
-{
-    Extent next = 1;
-    for (size_t i = v.dims.size(); i-- > 0;) {
-        if (!v.dims[i].is(1) && !(v.strides[i] == next)) return false;
-        next = next * v.dims[i];
-    }
-    return true;
-}
-
-}  // namespace
-
 std::optional<View> through_view(const Node& n, const View& v)
 {
     View out{v.buffer, v.dtype, v.offset, n.dims(), Extents(n.dims().size(), Extent(0))};
@@ -283,9 +269,9 @@ std::optional<View> through_view(const Node& n, const View& v)
     }
     case Op::reshape: return reshaped(n.dims(), v);
     case Op::view:
-        if (!is_dense(v)) return std::nullopt;
-        out.strides.assign(n.extra->extents.begin(), n.extra->extents.end() - 1);
-        out.offset = v.offset + n.extra->extents.back();
+        // Its operand has one axis, whatever the distance of its elements.
+        for (size_t i = 0; i < out.strides.size(); i++) out.strides[i] = n.extra->extents[i] * v.strides[0];
+        out.offset = v.offset + n.extra->extents.back() * v.strides[0];
         return out;
     case Op::bitcast: {
         View same = v;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 namespace ng {
 namespace {
@@ -51,22 +52,22 @@ void Node::set_args(std::span<const NodeRef> args)
 
 void destroy(const Node* node) noexcept
 {
-    const Node* dead = node;                 // a list of the dead, linked through the first reference that they gave up
-    std::vector<const Node*> rest;
-    while (dead) {
+    // The dead wait in a list, linked through their hash, which nobody asks for any more: a release may not allocate.
+    Node* waiting = nullptr;
+    const auto bury = [&](const Node* dead) {
         auto* n = const_cast<Node*>(dead);
-        dead = nullptr;
-        const auto drop = [&](NodeRef& r) {
-            const Node* a = r.detach();
-            if (!a || !a->release()) return;
-            if (!dead) dead = a;
-            else rest.push_back(a);
-        };
+        n->hash = reinterpret_cast<uintptr_t>(std::exchange(waiting, n));
+    };
+    const auto drop = [&](NodeRef& r) {
+        if (const Node* a = r.detach(); a && a->release()) bury(a);
+    };
+    bury(node);
+    while (Node* n = waiting) {
+        waiting = reinterpret_cast<Node*>(uintptr_t(n->hash));
         for (NodeRef& r : n->few_) drop(r);
         if (n->extra)
             for (NodeRef& r : n->extra->args) drop(r);
         delete n;
-        if (!dead && !rest.empty()) dead = rest.back(), rest.pop_back();
     }
 }
 

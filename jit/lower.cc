@@ -266,6 +266,9 @@ bool KernelBuilder::pull(uint32_t node, const Forms& forms, int32_t& value, Refu
             if (is_map((*graph_)[p.node].op) && p.node != node && loads >= biggest_loads) biggest = p.node, biggest_loads = loads;
         }
         if (kernel_.accesses.size() > MAX_ACCESSES) {
+            if (biggest_loads < MAX_ACCESSES / 4)          // a chain, of which nothing is done: it is cut in the middle
+                for (const Pending& p : stack)
+                    if (p.expanded && p.node != node && p.loads_before <= MAX_ACCESSES / 2 && is_map((*graph_)[p.node].op)) biggest = p.node;
             if (tasks_.empty() && biggest != node) why.store = int32_t(biggest);
             return false;
         }
@@ -283,7 +286,7 @@ void KernelBuilder::rollback(const Mark& m)
     kernel_.values.resize(m.values, Value{ValueKind::Map});
     kernel_.accesses.resize(m.accesses);
     loaded_.resize(m.loaded);
-    for (; added_.size() > m.added; added_.pop_back()) memo_.erase_last(added_.back());
+    for (; added_.size() > m.added; added_.pop_back()) memo_.erase(added_.back());
     kernel_.axes = m.axes, folds_ = m.folds;
 }
 

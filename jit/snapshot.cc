@@ -1,6 +1,8 @@
 // Walks a graph once and numbers it, iteratively.
 #include "jit/snapshot.h"
 
+#include <algorithm>
+
 namespace ng {
 size_t computed_args(const Node& n) { return n.op == Op::custom_grad || n.op == Op::surrogate ? 1 : n.args().size(); }
 
@@ -20,6 +22,65 @@ bool is_call(Op op)
     }
 }
 
+namespace {
+
+// Nodes of one graph are unlike each other; those of several may be equal, and are one node here.
+class Twins {
+  public:
+    explicit Twins(const Snapshot& graph) : graph_(graph), slots_(64, 0) {}
+
+    // The number of the node that is equal to n and has these operands; `fresh`, where there is none.
+    uint32_t number_of(const Node& n, std::span<const uint32_t> operands, uint32_t fresh)
+    {
+        if (2 * (size_t(fresh) + 1) > slots_.size()) grow();
+        Probe p = probe(n, operands);
+        for (; slots_[p.at]; p.next()) {
+            const uint32_t other = slots_[p.at] - 1;
+            if (std::ranges::equal(graph_.args(other), operands) && equal(graph_[other], n)) return other;
+        }
+        slots_[p.at] = fresh + 1;
+        return fresh;
+    }
+
+  private:
+    static bool equal(const Node& a, const Node& b)
+    {
+        if (a.op != b.op || a.dtype != b.dtype || a.weak != b.weak || a.value != b.value || !same(a.shape, b.shape)) return false;
+        if (!a.extra || !b.extra) return !a.extra == !b.extra;
+        if (a.op == Op::leaf && leaf_tensor(a) != leaf_tensor(b)) return false;
+        return a.extra->ints == b.extra->ints && a.extra->extents == b.extra->extents && a.extra->text == b.extra->text;
+    }
+    // First beside those of its newest operand, as in a graph's own index.
+    Probe probe(const Node& n, std::span<const uint32_t> operands) const
+    {
+        uint64_t h = n.shape->hash;
+        uint32_t newest = 0;
+        const auto mix = [&](uint64_t v) { h = (h ^ v) * 0xff51afd7ed558ccdu, h ^= h >> 32; };
+        mix(uint64_t(n.op) << 8 | uint64_t(n.dtype)), mix(uint64_t(n.value));
+        for (const uint32_t a : operands) mix(a), newest = std::max(newest, a);
+        if (n.extra) {
+            for (const int64_t i : n.extra->ints) mix(uint64_t(i));
+            for (const Extent& e : n.extra->extents) mix(e.hash());
+        }
+        if (n.op == Op::leaf) mix(reinterpret_cast<uintptr_t>(leaf_tensor(n).get()));
+        return operands.empty() ? Probe(h, 1, h, slots_.size() - 1) : Probe(newest, 4, h, slots_.size() - 1);
+    }
+    void grow()
+    {
+        slots_.assign(slots_.size() * 2, 0);
+        for (uint32_t i = 0; i < graph_.size(); i++) {
+            Probe p = probe(graph_[i], graph_.args(i));
+            while (slots_[p.at]) p.next();
+            slots_[p.at] = i + 1;
+        }
+    }
+
+    const Snapshot&       graph_;
+    std::vector<uint32_t> slots_;            // open addressing: 1 + number, 0 empty
+};
+
+}  // namespace
+
 Snapshot::Snapshot(std::span<const NodeRef> tops)
 {
     constexpr int32_t OPEN = -1;             // on the way: its operands are being numbered
@@ -27,13 +88,14 @@ Snapshot::Snapshot(std::span<const NodeRef> tops)
     struct Frame { const Node* node; size_t next; };
     std::vector<Frame> stack;
     first.push_back(0);
+    Twins twins(*this);
     const auto close = [&](const Node* n) {
-        for (size_t k = 0; k < computed_args(*n); k++) {
-            const auto a = uint32_t(*numbers.find(n->arg(k).get()));
-            operands.push_back(a);
-            uses[a]++;
-        }
-        *numbers.find(n) = int32_t(size());
+        for (size_t k = 0; k < computed_args(*n); k++) operands.push_back(uint32_t(*numbers.find(n->arg(k).get())));
+        const auto mine = std::span(operands).subspan(first.back());
+        const uint32_t number = twins.number_of(*n, mine, size());
+        *numbers.find(n) = int32_t(number);
+        if (number < size()) return operands.resize(first.back());
+        for (const uint32_t a : mine) uses[a]++;
         nodes.push_back(n);
         uses.push_back(0);
         first.push_back(uint32_t(operands.size()));

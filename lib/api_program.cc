@@ -94,8 +94,14 @@ ng_status ng_eval(ng_ctx* c, ng_stream s, ng_expr* const* e, ng_tensor** out, ui
             if (outs.back() && outs.back()->context().is_lost()) throw Error(NG_E_LOST, text("ng_eval: the context of out[", j, "] is closed"), int32_t(j));
         }
         const std::vector<Ref<Tensor>> results = evaluate(*called.pin, roots, outs);
+        struct Made {                                        // all of them or none
+            std::vector<uint64_t> handles;
+            ~Made() { for (const uint64_t h : handles) release_handle<Tensor>(h); }
+        } made;
+        made.handles.reserve(n);
+        for (uint32_t j = 0; j < n; j++) made.handles.push_back(out[j] ? 0 : make_handle(results[j]));
         for (uint32_t j = 0; j < n; j++)
-            if (!out[j]) out[j] = to_handle<ng_tensor>(make_handle(results[j]));
+            if (!out[j]) out[j] = to_handle<ng_tensor>(std::exchange(made.handles[j], 0));
         return NG_OK;
     });
 }

@@ -68,7 +68,14 @@ std::vector<ng_expr*> Building::build_all(const std::function<std::vector<NodeRe
         nodes = body(g);
     }
     std::vector<ng_expr*> handles;
-    for (const NodeRef& n : nodes) handles.push_back(to_handle<ng_expr>(scope_ ? scope_->hand_out(n) : make_handle<const Node>(n)));
+    handles.reserve(nodes.size());
+    try {
+        for (const NodeRef& n : nodes) handles.push_back(to_handle<ng_expr>(scope_ ? scope_->hand_out(n) : make_handle<const Node>(n)));
+    } catch (...) {
+        for (const ng_expr* made : handles)
+            if (!scope_) release_handle<const Node>(handle_of(made));
+        throw;
+    }
     return handles;
 }
 

@@ -86,10 +86,8 @@ Context::~Context()
 
 uint64_t Context::create(ContextPlan plan)
 {
-    std::unique_ptr<Context> made = std::make_unique<Context>(std::move(plan));
-    Context* context = made.get();
-    const uint64_t handle = make_handle(Ref<Context>(context));
-    (void)made.release();
+    const Ref<Context> context = new Context(std::move(plan));     // who fails from here on leaves it to bury()
+    const uint64_t handle = make_handle(context);
     context->handle_ = handle;
     bury(false);
     return handle;

@@ -202,9 +202,9 @@ void CpuExecutor::run_call(const Call& c, const Work* tail, const ExecutorRun& r
     switch (c.node->op) {
     case Op::put:
         if (x[0].data != y.data) copy(x[0], y, rank, parallel);
-        return put(y, x[1], x[2], {rank, axis, c.in[1].rank()}, Folding(c.node->int_at(0)), place);
-    case Op::scan: return scan(x[0], y, rank, axis, Folding(c.node->int_at(0)), uint32_t(c.node->int_at(1)), place);
-    case Op::segment: return segment(x[0], x[1], y, rank, Folding(c.node->int_at(0)), place);
+        return put(y, x[1], x[2], {rank, axis, c.in[1].rank()}, folding_of(Folding(c.node->int_at(0)), y.type), place);
+    case Op::scan: return scan(x[0], y, rank, axis, folding_of(Folding(c.node->int_at(0)), y.type), uint32_t(c.node->int_at(1)), place);
+    case Op::segment: return segment(x[0], x[1], y, rank, folding_of(Folding(c.node->int_at(0)), y.type), place);
     case Op::argsort: return argsort(x[0], y, rank, axis, uint32_t(c.node->int_at(0)), place);
     default: break;
     }

@@ -140,6 +140,7 @@ void walk_units(const Job& job, int64_t first, int64_t last) noexcept
         else walk_unit(frame, place, unit_at, at);
         place.step(0, plan.kept, unit_at);
     }
+    if (plan.is_streaming) fence_streams();
 }
 
 // One pass of one unit, cut into pieces: each folds into accumulators of its own in the workspace.
@@ -184,6 +185,7 @@ void SplitPass::walk(uint32_t piece) const noexcept
     execute(frame, plan.tape->starts[pass], unit_at_, count_);
     const int64_t first = plan.steps * piece / plan.pieces, last = plan.steps * (piece + 1) / plan.pieces;
     walk_steps(frame, place, plan.tape->full[pass], unit_at_, at, first, last);
+    if (plan.is_streaming) fence_streams();
 }
 
 void SplitPass::merge() const noexcept

@@ -8,6 +8,12 @@ namespace ng::cpu {
 // As in products.h: nothing here allocates, locks or throws, and results do not depend on the number of workers.
 
 enum class Folding : uint8_t { Last, Sum, Prod, Min, Max };   // ng_fold's order
+// Sums of bools say whether one is true, products whether all are: no byte but 0 and 1 is stored.
+inline Folding folding_of(Folding how, Dtype t)
+{
+    if (!is_bool(t)) return how;
+    return how == Folding::Sum ? Folding::Max : how == Folding::Prod ? Folding::Min : how;
+}
 
 struct IndexPlace {
     const IsaTable& isa;

@@ -5,6 +5,10 @@
 #include <cstring>
 #include <limits>
 
+#if defined __SSE2__
+#include <immintrin.h>
+#endif
+
 namespace ng::cpu {
 namespace {
 
@@ -49,6 +53,31 @@ struct Block {
     }
 };
 
+void fetch(const char* from, int64_t bytes)
+{
+    for (int64_t done = 0; done < bytes; done += 64) __builtin_prefetch(from + done);
+}
+void fetch_ahead(Frame& frame)
+{
+    for (; frame.aheads > 0; frame.aheads--) fetch(frame.ahead[frame.aheads - 1].from, frame.ahead[frame.aheads - 1].bytes);
+}
+
+// Writes past the caches while the next block is read: each waits for memory, so they take turns.
+void stream(const Block& b, StreamLoop loop, const Instruction& i, char* out, const char* in)
+{
+    constexpr int64_t TURN = 64;
+    const int64_t turns = b.count / TURN;
+    for (int64_t turn = 0; turn < turns; turn++) {
+        for (int k = 0; k < b.frame.aheads; k++) {
+            const Ahead& a = b.frame.ahead[k];
+            const int64_t from = a.bytes * turn / turns & ~int64_t(63);
+            fetch(a.from + from, (a.bytes * (turn + 1) / turns & ~int64_t(63)) - from);
+        }
+        loop(out + turn * TURN * i.memory_bytes, in + turn * TURN * bytes_of(i.operand), TURN);
+    }
+    b.frame.aheads = 0;
+}
+
 void load(const Block& b, const Instruction& i)
 {
     const int64_t step = b.plan.step[i.extra];
@@ -64,7 +93,8 @@ void load(const Block& b, const Instruction& i)
     const int64_t bytes = b.count * i.memory_bytes;
     const char* next = in + b.plan.stride(b.plan.kept + b.plan.reduced - 1)[i.extra] * i.memory_bytes;
     if (next == in) return;
-    for (int64_t done = 0; done < bytes; done += 64) __builtin_prefetch(next + done);
+    if (b.plan.is_streaming && b.frame.aheads < MAX_AHEAD) b.frame.ahead[b.frame.aheads++] = {next, bytes};
+    else fetch(next, bytes);
 }
 
 void map(const Block& b, const Instruction*& at)
@@ -108,9 +138,9 @@ void store(const Block& b, const Instruction& i)
     const int64_t step = b.plan.step[i.extra];
     const char* in = b.spread(i.args[0], i.operand, b.count, 0);
     char* out = b.memory(i, i.extra);
-    const StreamLoop stream = b.isa.stream[int(i.type)];
-    if (b.plan.is_streaming && step == 1 && stream && b.count % 64 == 0 && reinterpret_cast<uintptr_t>(out) % 64 == 0)
-        return stream(out, in, b.count);
+    const StreamLoop stream_loop = b.isa.stream[int(i.type)];
+    if (b.plan.is_streaming && step == 1 && stream_loop && b.count % 64 == 0 && reinterpret_cast<uintptr_t>(out) % 64 == 0)
+        return stream(b, stream_loop, i, out, in);
     i.store(out, step, in, b.count);
 }
 
@@ -231,6 +261,13 @@ void scalar(const Block& b, const Instruction& i)
 
 }  // namespace
 
+void fence_streams() noexcept
+{
+#if defined __SSE2__
+    _mm_sfence();
+#endif
+}
+
 void set_up(Frame& frame, const Job& job, char* scratch) noexcept
 {
     const Program& p = job.program;
@@ -285,6 +322,7 @@ void execute(Frame& frame, List list, const int64_t* at, int64_t count, int64_t 
         const bool repeats = group && (i->code == Code::Load || i->code == Code::Index || i->code == Code::Gather);
         if (repeats) repeat(b, *i, group);
     }
+    fetch_ahead(frame);
 }
 
 }  // namespace ng::cpu

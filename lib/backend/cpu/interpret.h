@@ -16,6 +16,14 @@ struct Job {
 };
 
 // A task's registers. A slot's pointer is its home in the scratch memory, or a tensor's own memory.
+inline constexpr int MAX_AHEAD = 4;
+
+// What the next block will read of one access.
+struct Ahead {
+    const char* from;
+    int64_t     bytes;
+};
+
 struct Frame {
     const Job* job;
     char*      slots[MAX_SLOTS];
@@ -23,6 +31,8 @@ struct Frame {
     uint8_t    single[MAX_SLOTS];     // whether the slot holds one number for the whole block
     char*      temps[TEMPS];
     int64_t    uniform[MAX_UNIFORM];
+    Ahead      ahead[MAX_AHEAD];      // not yet on its way
+    int        aheads = 0;
 };
 
 // Gives each slot its home in SCRATCH_BYTES, 64-byte aligned.
@@ -30,6 +40,9 @@ void set_up(Frame& frame, const Job& job, char* scratch) noexcept;
 
 // Computes a list for the block of `count` elements whose accesses begin at `at`. group: of row lists, the plan's.
 void execute(Frame& frame, List list, const int64_t* at, int64_t count, int64_t group = 0) noexcept;
+
+// What was written past the caches is seen by other cores from here on. By each thread, at the end of its task.
+void fence_streams() noexcept;
 
 // Brings together what the groups of a block have folded, and lays it in each of them.
 void join_groups(Frame& frame, int32_t pass) noexcept;

@@ -116,7 +116,7 @@ INLINE void stream_line(void* out, const void* in)
     __builtin_memcpy(out, in, 64);
 #endif
 }
-// Ends with a fence, so that other cores see the block once the caller says so.
+// Other cores see the block after fence_streams alone.
 template <class C>
 void stream(void* out_, const void* in_, int64_t count)
 {
@@ -133,9 +133,6 @@ void stream(void* out_, const void* in_, int64_t count)
         }
         for (size_t k = 0; k < sizeof line; k += 64) stream_line(out + k, static_cast<const char*>(source) + k);
     }
-#if defined(__SSE2__)
-    _mm_sfence();
-#endif
 }
 
 template <class C>

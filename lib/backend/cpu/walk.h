@@ -41,10 +41,11 @@ class Walk {
             a -= size_[k] * a_[k], b -= size_[k] * b_[k], at_[k] = 0;
         }
     }
-    // To the i-th point.
+    // To the i-th point; where there is none, nowhere.
     void seek(int64_t i)
     {
         a = b = 0;
+        if (!count) return;
         for (int k = rank_; k-- > 0;) at_[k] = i % size_[k], i /= size_[k], a += at_[k] * a_[k], b += at_[k] * b_[k];
     }
     int64_t count = 1, a = 0, b = 0;
