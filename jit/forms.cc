@@ -65,7 +65,7 @@ bool digit(const Form& flat, const Extent& base, const std::vector<KernelAxis>& 
                           (base.is_constant() && c.is_constant() && size.is_constant() && c.constant() * (size.constant() - 1) < base.constant());
         if (!fits) {
             const auto inner = base.divided_by(c);
-            if (inner && !inner->is(1) && size.divided_by(*inner)) split = {axis, *inner};
+            if (inner && !inner->is(1) && !size.is(0) && size.divided_by(*inner)) split = {axis, *inner};
             return false;
         }
         low.terms.emplace_back(axis, c);
@@ -201,7 +201,7 @@ std::optional<Forms> laid_over(const Extents& dims, const std::vector<KernelAxis
             const auto rest = dims[d].divided_by(covered);
             if (!rest) return std::nullopt;
             if (!(*rest == size) && !rest->divided_by(size)) { // equal: 0 divides nothing; else the axis is longer than what is missing: its outer part would do
-                if (const auto inner = size.divided_by(*rest); inner && !inner->is(1)) split = {which[at], *inner};
+                if (const auto inner = size.divided_by(*rest); inner && !inner->is(0) && !inner->is(1)) split = {which[at], *inner};
                 return std::nullopt;
             }
             covered = covered * size;

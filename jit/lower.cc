@@ -108,8 +108,7 @@ bool KernelBuilder::expand_movement(Pending& p, std::vector<Pending>& stack, Ref
 {
     const Node& n = (*graph_)[p.node];
     const uint32_t bottom = stores_->bottom(p.node), operand = graph_->arg(p.node, 0);
-    // Built anew, a task has an owner by now, this kernel: it is computed again, not read from where it has yet to go.
-    const bool own = owns(bottom) || (p.node == placing_ && bottom == p.node);
+    const bool own = owns(bottom) || !may_read(bottom) || (p.node == placing_ && bottom == p.node);
     if (!own)
         if (const View* v = stores_->viewed(p.node)) return remember(p.node, p.forms, load(*v, p.forms, p.node)), true;
     if (n.op == Op::reshape) {
@@ -134,7 +133,7 @@ bool KernelBuilder::expand_take(Pending& p, std::vector<Pending>& stack, Refusal
 {
     const Node& n = (*graph_)[p.node];
     const uint32_t x = graph_->arg(p.node, 0);
-    if (owns(stores_->bottom(x))) return false;
+    if (const uint32_t bottom = stores_->bottom(x); owns(bottom) || !may_read(bottom)) return false;
     if (!stores_->viewed(x)) return why.store = int32_t(x), false;
     const Forms& all = forms_[p.forms];
     const auto first = all.begin() + n.value;
@@ -149,7 +148,7 @@ bool KernelBuilder::expand(Pending& p, std::vector<Pending>& stack, Refusal& why
 {
     const Node& n = (*graph_)[p.node];
     if (owns(p.node)) return false;                              // ours, but at another index
-    if (p.node != placing_)
+    if (p.node != placing_ && may_read(p.node))
         if (const View* v = stores_->stored(p.node)) return remember(p.node, p.forms, load(*v, p.forms, p.node)), true;
     if (is_movement(n.op)) return expand_movement(p, stack, why);
     if (is_map(n.op) || n.op == Op::cast) {
@@ -377,6 +376,9 @@ bool KernelBuilder::rebuild(const AxisSplit& split, Refusal& why)
     next.kernel_.axes = kernel_.axes;
     apply(split, next.kernel_.axes);
     next.destinations_ = destinations_, next.folds_ = folds_;
+    next.loaded_ = loaded_;                  // the first of them are known to the scheduler by their number
+    const std::unordered_set<uint32_t> reads(loaded_.begin(), loaded_.end());
+    next.reads_ = &reads;
     for (Task t : tasks_) {
         apply(split, t.forms), apply(split, t.operand_forms);
         const Node& n = (*graph_)[t.node];
@@ -389,6 +391,7 @@ bool KernelBuilder::rebuild(const AxisSplit& split, Refusal& why)
         if (!t.copy) next.owned_.emplace(t.node, int32_t(next.tasks_.size()));
         next.tasks_.push_back(std::move(t));
     }
+    next.reads_ = nullptr;
     *this = std::move(next);
     return true;
 }

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace ng {
 
@@ -54,6 +55,7 @@ class KernelBuilder {
     // A node on its way: `below` are the forms of a movement's operand or of a take's indices.
     struct Pending { uint32_t node, forms, below = 0, loads_before = 0; bool expanded = false; };
 
+    bool may_read(uint32_t bottom) const { return !reads_ || reads_->contains(bottom); }
     bool place(Task& task, Refusal& why);
     bool lay(Task& task, Refusal& why);
     bool rebuild(const AxisSplit& split, Refusal& why);
@@ -84,6 +86,9 @@ class KernelBuilder {
     std::unordered_map<uint32_t, int32_t> owned_;
     std::vector<Destination> destinations_;
     std::vector<uint32_t> loaded_;
+    // While the kernel is built anew: what it read until now. All else is computed again, wherever it may lie by now: what
+    // a kernel reads decides when it runs, and its own tasks are nowhere in memory yet.
+    const std::unordered_set<uint32_t>* reads_ = nullptr;
     struct KeyOrder { static uint32_t of(uint64_t key) { return uint32_t(key) + uint32_t(key >> 32) * 0x9E3779B1u; } };
     FlatMap<uint64_t, KeyOrder, ~uint64_t(0)> memo_;    // node, forms -> value
     std::vector<uint64_t> added_;                      // keys of memo_, in order

@@ -79,7 +79,8 @@ bool Scheduler::try_place(uint32_t node, bool copy, Placed& placed, uint32_t& mi
     Refusal why;
     const int32_t task = kernel->add(node, copy, why, [](std::span<const uint32_t>) { return true; });
     if (task < 0) {
-        if (why.store < 0 || uint32_t(why.store) == node)
+        const bool again = uint32_t(why.store) == node && (copy || graph_[node].op != Op::reshape);
+        if (why.store < 0 || again)
             throw Error(NG_E_BUG, text("ng_", name_of(graph_[node].op), ": no kernel computes ", describe(graph_[node])));
         missing = uint32_t(why.store);
         return false;
@@ -97,8 +98,18 @@ Scheduler::Placed Scheduler::place(uint32_t node, bool copy)
         const int32_t d = stores_.owner(node);
         return {d, drafts_[size_t(d)].kernel->task_of(node)};
     }
+    // What only shows memory has no kernel of its own: who reads it waits for who writes there.
+    const auto shows_memory = [&] {
+        const uint32_t bottom = stores_.bottom(node);
+        const bool there = stores_.is_assigned(bottom) || graph_[bottom].op == Op::param || graph_[bottom].op == Op::leaf;
+        return node != bottom && there && stores_.viewed(node);
+    };
+    copy = copy || shows_memory();
     Placed placed;
-    for (uint32_t missing = 0; !try_place(node, copy, placed, missing);) require(missing);
+    for (uint32_t missing = 0; !try_place(node, copy, placed, missing);) {
+        require(missing);
+        copy = copy || shows_memory();
+    }
     if (!copy) stores_.own(node, placed.draft);
     return placed;
 }

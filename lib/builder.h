@@ -53,9 +53,11 @@ ng_expr* build_expr(const char* who, Body&& body) noexcept
 {
     Building b(who);
     try {
-        return body(b);
-    } catch (const Error& e) {
-        b.fault(e);
+        try {
+            return body(b);
+        } catch (const Error& e) {
+            b.fault(e);                                      // which may find no memory
+        }
     } catch (...) {
         return nullptr;
     }

@@ -12,6 +12,8 @@ constexpr double ALONG_NS = 20;                        // bringing the lanes of 
 constexpr double CHUNK_NS = 20e3, PARALLEL_NS = 50e3, PIECE_NS = 40e3, SPLIT_NS = 100e3;
 constexpr double STREAM_BYTES = 64e6, FAR_BYTES = 1 << 20, NEAR_BYTES = 512 << 10;
 constexpr int64_t MAX_CHUNKS = 64, L1_BYTES = 24 << 10, LINE = 64, LINES_BLOCK = 256, PAGE = 4096, PAGES_BLOCK = 64, MAX_BANKS = 64;
+// Where there is any element strides are nearer than this; of nothing they may be any number, with which nobody may multiply.
+constexpr int64_t FAR = int64_t(1) << 47;
 
 struct Axis {
     int64_t  extent;
@@ -106,7 +108,7 @@ void Planner::collapse(const Box* box)
         (is_reduced ? length_ : rows_) *= double(extent);
         if (extent == 1) continue;
         int64_t* strides = take(p_.accesses);
-        for (int32_t a = 0; a < p_.accesses; a++) strides[a] = values_[p_.stride_at(a, axis)];
+        for (int32_t a = 0; a < p_.accesses; a++) strides[a] = std::clamp(values_[p_.stride_at(a, axis)], -FAR, FAR);
         if (is_reduced) reduced_[reduced_count_++] = {extent, strides};
         else kept_[kept_count_++] = {extent, strides};
     }
