@@ -1,0 +1,108 @@
+// The run-time compiler of CUDA, where this machine has it: generated text in, code for a device out, its words in an Error.
+#include "jit/dialect.h"
+#include "lib/backend/cuda/nvrtc.h"
+#include "lib/backend/cuda/runtime.h"
+#include "tests/backend/stand_in.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+using namespace ng;
+using namespace ng::cuda;
+
+REGISTER_EXCEPTION_TRANSLATOR(const Error& error) { return error.text.c_str(); }
+
+namespace {
+
+const Compiler* compiler()
+{
+    const Compiler* found = Compiler::find();
+    if (!found) std::printf("skipped: no libnvrtc.so.13 or .12 here\n");
+    return found;
+}
+
+std::string golden(const char* name)
+{
+    const char* root = std::getenv("NG_SOURCE");
+    REQUIRE(root != nullptr);
+    std::ifstream file(text(root, "/tests/jit/golden/", name));
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+CompileRequest request_for(const std::string& source, const char* arch)
+{
+    return {.prelude = cuda_dialect().prelude, .text = source, .options = cuda_dialect().options, .arch = arch};
+}
+
+}  // namespace
+
+TEST_CASE("nvrtc: where there is none there is none, and a library that is not it is none")
+{
+    const char* const libraries[] = {"libng_no_such_compiler.so.13", "libm.so.6"};
+    CHECK(Compiler::load(libraries) == nullptr);
+    CHECK(Compiler::load({}) == nullptr);
+    CHECK(Compiler::find() == Compiler::find());
+}
+
+TEST_CASE("nvrtc: a generated kernel becomes a cubin, and PTX for drivers that compile")
+{
+    const Compiler* nvrtc = compiler();
+    const std::string source = golden("softmax_rows.cu");
+    REQUIRE(holds(source, "fused"));
+    if (!nvrtc) return;
+    CHECK(nvrtc->version() >= 12000);
+    CHECK(std::is_sorted(nvrtc->computes().begin(), nvrtc->computes().end()));
+    CHECK(std::find(nvrtc->computes().begin(), nvrtc->computes().end(), 90) != nvrtc->computes().end());
+    const std::string cubin = nvrtc->compile(request_for(source, "sm_90a"));
+    CHECK(cubin.starts_with("\x7f" "ELF"));
+    CHECK(holds(cubin, ".text.fused"));
+    const std::string ptx = nvrtc->compile(request_for(source, "compute_80"));
+    CHECK(holds(ptx, ".version"));
+    CHECK(holds(ptx, ".entry fused"));
+
+    // As a module both are found by the same name.
+    const Driver& driver = fresh_driver();
+    const DeviceContext home = DeviceContext::primary(driver, 0);
+    const CurrentContext now(home);
+    CHECK(Module(home, cubin, Module::Accepts::Binary).function("fused").native != nullptr);
+    CHECK(Module(home, ptx, Module::Accepts::Ptx).function("fused").native != nullptr);
+}
+
+TEST_CASE("nvrtc: what is wrong with a text is in the Error, by line")
+{
+    const Compiler* nvrtc = compiler();
+    if (!nvrtc) return;
+    try {
+        (void)nvrtc->compile({.prelude = "\n\n", .text = "__global__ void f() { nonsense; }\n", .options = "--fmad=false", .arch = "sm_90", .name = "mine.cu"});
+        FAIL("it was taken");
+    } catch (const Error& error) {
+        CHECK(error.status == NG_E_COMPILE);
+        CHECK(error.native != 0);
+        CHECK(holds(error.text, "for sm_90: mine.cu(3): error"));
+        CHECK(holds(error.text, "nonsense"));
+    }
+    for (const CompileRequest& bad : {CompileRequest{.text = "", .arch = "sm_1"}, CompileRequest{.options = "--no-such-option", .arch = "sm_90"}}) {
+        try {
+            (void)nvrtc->compile(bad);
+            FAIL("it was taken");
+        } catch (const Error& error) {
+            CHECK(error.status == NG_E_COMPILE);
+            CHECK(holds(error.text, text("for ", bad.arch, ": ")));
+        }
+    }
+}
+
+TEST_CASE("nvrtc: many threads compile at once")
+{
+    const Compiler* nvrtc = compiler();
+    if (!nvrtc) return;
+    const std::string source = golden("chain.cu"), wanted = nvrtc->compile(request_for(source, "compute_80"));
+    std::vector<std::string> results(4);
+    std::vector<std::thread> threads;
+    for (std::string& result : results) threads.emplace_back([&] { result = Compiler::find()->compile(request_for(source, "compute_80")); });
+    for (std::thread& thread : threads) thread.join();
+    for (const std::string& result : results) CHECK(result == wanted);
+}
