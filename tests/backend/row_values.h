@@ -78,18 +78,20 @@ T f_popcount(T x)
     for (int i = 0; i < int(8 * sizeof(T)); i++) n += int(uint64_t(x) >> i & 1);
     return T(n);
 }
-template <Whole T> T f_fmod(T x, T y) { return y == 0 ? T(0) : T(__int128(x) % __int128(y)); }
+// Wider than any T: what wraps around in T is exact here.
+__extension__ using Wide = __int128;
+template <Whole T> T f_fmod(T x, T y) { return y == 0 ? T(0) : T(Wide(x) % Wide(y)); }
 template <Whole T>
 T f_floor_div(T x, T y)
 {
     if (y == 0) return 0;
-    const __int128 a = x, b = y, q = a / b;
+    const Wide a = x, b = y, q = a / b;
     return T(a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q);
 }
 template <Whole T>
 T f_rem(T x, T y)
 {
-    return y == 0 ? T(0) : T(__int128(x) - __int128(f_floor_div(x, y)) * __int128(y));
+    return y == 0 ? T(0) : T(Wide(x) - Wide(f_floor_div(x, y)) * Wide(y));
 }
 // By multiplying on and on; the powers of a number wrap around with a period that divides 2^64 times a small odd one,
 // so large exponents are left to squarings of the period: x^(2^k).
