@@ -102,7 +102,7 @@ Scheduler::Placed Scheduler::place(uint32_t node, bool copy)
     const auto shows_memory = [&] {
         const uint32_t bottom = stores_.bottom(node);
         const bool there = stores_.is_assigned(bottom) || graph_[bottom].op == Op::param || graph_[bottom].op == Op::leaf;
-        return node != bottom && there && stores_.viewed(node);
+        return is_movement(graph_[node].op) && there && stores_.viewed(node);
     };
     copy = copy || shows_memory();
     Placed placed;

@@ -167,8 +167,15 @@ void Program::check_all(Running& run) const
 // E1, E2: outputs lie apart from each other and from arguments, but for what the program was told of.
 void Program::check_overlaps(Running& run, const ng_run& r) const
 {
-    if (r.flags & NG_RUN_DISTINCT) return;
     const size_t args = plan_.args.size(), outs = plan_.outs.size();
+    // The tables of this run lie in the workspace: whatever the caller vouches for, nothing else may.
+    if (const Pin<Tensor> work(r.workspace); work) {
+        const auto shares = [&](const Tensor& t) { return overlaps(*work, t); };
+        for (size_t i = 0; i < args + outs; i++)
+            if (run.pins[i] && shares(*run.pins[i])) throw Error(NG_E_INVALID, text("ng_prog_run: the workspace overlaps ", i < args ? "argument " : "output ", i < args ? size_t(plan_.args[i].index) : i - args));
+        if (std::ranges::any_of(leaves_, [&](const Ref<Tensor>& leaf) { return shares(*leaf); })) throw Error(NG_E_INVALID, "ng_prog_run: the workspace overlaps a leaf of the program");
+    }
+    if (r.flags & NG_RUN_DISTINCT) return;
     for (size_t j = 0; j < outs; j++) {
         if (!run.pins[args + j]) continue;
         const Tensor& out = *run.pins[args + j];
@@ -275,6 +282,10 @@ ng_status Program::run(const ng_run& r)
     if (r.workspace) {
         const Pin<Tensor> given = need<Tensor>(r.workspace, "ng_prog_run", "workspace");
         const Use use = use_of(*given, "ng_prog_run", "workspace");
+        TensorForm dense = *given;
+        dense.make_row_major();
+        if (given->is_readonly() || !strides_agree(*given, dense.strides.data()))
+            throw Error(NG_E_INVALID, text("ng_prog_run: the workspace is ", text_of(*given), given->is_readonly() ? ", NG_READONLY" : ", strided", "; it should be row-major memory to write into"));
         if (&given->context() != &context() || given->bytes() < frame_.bytes || reinterpret_cast<uintptr_t>(given->data) % 64)
             throw Error(NG_E_INVALID, text("ng_prog_run: the workspace has ", given->bytes(), " bytes, should be this context's, have ", frame_.bytes, " and begin at a multiple of 64"));
         apart = run_in(given->data, r);
