@@ -50,7 +50,7 @@ Cost fused(const Kernel& k, std::span<const int64_t> variables)
 uint64_t product_flops(const Step& s, std::span<const int64_t> variables)
 {
     const uint64_t out = elements(s.out, variables);
-    const auto dim = [&](const View& v, size_t axis) { return uint64_t(v.dims[axis].value(variables)); };
+    const auto dim = [&](const View& v, size_t axis) { return uint64_t(std::max<int64_t>(v.dims[axis].value(variables), 0)); };
     const auto filter = [&](const View& w) {
         uint64_t n = 1;
         for (size_t a = 1; a < w.dims.size(); a++) n *= dim(w, a);

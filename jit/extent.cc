@@ -40,6 +40,12 @@ std::vector<int32_t> merged(const std::vector<int32_t>& a, const std::vector<int
     std::merge(a.begin(), a.end(), b.begin(), b.end(), r.begin());
     return r;
 }
+int64_t value_of(const Term& t, std::span<const int64_t> variables)
+{
+    int64_t p = t.coefficient;
+    for (const int32_t v : t.variables) p = multiplied(p, variables[size_t(v)]);
+    return p;
+}
 uint64_t mixed(uint64_t h, uint64_t v) { return (h ^ v) * 0x9E3779B97F4A7C15u + (h >> 29); }
 
 }  // namespace
@@ -96,11 +102,16 @@ int64_t Extent::value(std::span<const int64_t> variables) const
 {
     if (!terms_) return constant_;
     int64_t sum = 0;
-    for (const Term& t : terms_->list) {
-        int64_t p = t.coefficient;
-        for (const int32_t v : t.variables) p = multiplied(p, variables[size_t(v)]);
-        sum = added(sum, p);
-    }
+    for (const Term& t : terms_->list) sum = added(sum, value_of(t, variables));
+    return sum;
+}
+
+int64_t Extent::most(std::span<const int64_t> largest) const
+{
+    if (!terms_) return constant_;
+    int64_t sum = 0;
+    for (const Term& t : terms_->list)
+        if (t.coefficient > 0 || t.variables.empty()) sum = added(sum, value_of(t, largest));
     return sum;
 }
 

@@ -36,6 +36,8 @@ class Extent {
     int32_t highest_variable() const;                      // -1: none; hidden ones do not count
 
     int64_t value(std::span<const int64_t> variables) const;
+    // No value is more where each variable is 0 or above, and these at most: 12 - n is largest where n is least.
+    int64_t most(std::span<const int64_t> largest) const;
     std::optional<Extent> divided_by(const Extent& divisor) const;  // the exact quotient
     uint64_t    hash() const;
     std::string text() const;                              // "128", "-1", "2*(-1)+1"

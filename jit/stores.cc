@@ -64,7 +64,7 @@ const View& Stores::source(uint32_t node)
 const View* Stores::stored(uint32_t node)
 {
     if (place_[node] >= 0) return &views_[size_t(place_[node])];
-    if (graph_[node].op == Op::param || graph_[node].op == Op::leaf) return &source(node);
+    if (graph_.ops[node] == Op::param || graph_.ops[node] == Op::leaf) return &source(node);
     if (owner_[node] < 0) return nullptr;
     unwritten_[node] = true;
     assign(node, dense(node), owner_[node]);
@@ -78,9 +78,10 @@ bool Stores::claim_store(uint32_t node)
     return was;
 }
 
+// Where viewed() finds it: what was seen through movement before a kernel came to own it is still seen that way.
 uint32_t Stores::bottom(uint32_t node) const
 {
-    while (is_movement(graph_[node].op) && place_[node] < 0 && owner_[node] < 0) node = graph_.arg(node, 0);
+    while (is_movement(graph_.ops[node]) && (seen_[node] >= 0 || (place_[node] < 0 && owner_[node] < 0))) node = graph_.arg(node, 0);
     return node;
 }
 

@@ -25,7 +25,7 @@ WorkLayout layout_work(const Plan& plan, std::span<const int64_t> variables)
     for (size_t i = 0; i < plan.buffers.size(); i++) {
         const Buffer& b = plan.buffers[i];
         if (b.place != Place::Work || b.first < 0) continue;
-        const uint64_t bytes = checked(uint64_t(std::max<int64_t>(b.count.value(variables), 1)), uint64_t(bytes_of(b.dtype)));
+        const uint64_t bytes = checked(uint64_t(std::max<int64_t>(b.count.most(variables), 1)), uint64_t(bytes_of(b.dtype)));
         order.emplace_back((bytes + 63) / 64 * 64, i);
     }
     std::ranges::stable_sort(order, [](const auto& a, const auto& b) { return a.first > b.first; });
