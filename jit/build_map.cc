@@ -77,7 +77,6 @@ NodeRef typed(Graph& g, const NodeRef& literal, Dtype t, Op op)
 
 Dtype common_type(Op op, std::span<const NodeRef> operands)
 {
-    const std::string who = who_of(op);
     bool any = false, literal_float = false, literal_int = false;
     Dtype t = Dtype::bool_;
     for (const NodeRef& x : operands) {
@@ -85,7 +84,8 @@ Dtype common_type(Op op, std::span<const NodeRef> operands)
             (x->dtype == Dtype::f64 ? literal_float : literal_int) = true;
             continue;
         }
-        t = any ? promote(t, x->dtype, who.c_str()) : compute_of(x->dtype);
+        if (!any) t = compute_of(x->dtype);
+        else if (x->dtype != t) t = promote(t, x->dtype, who_of(op).c_str());
         any = true;
     }
     if (literal_float && !is_float(t)) t = Dtype::f32;
@@ -195,16 +195,16 @@ NodeRef map(Graph& g, Op op, std::span<const NodeRef> operands)
     const std::span<const NodeRef> all(x.data(), count);
     const Dtype t = compute_type(op, all.subspan(skip));
     for (size_t i = 0; i < count; i++) {
-        if (i < skip) x[i] = cast(g, x[i], Dtype::bool_);
+        if (i < skip) x[i] = cast(g, std::move(x[i]), Dtype::bool_);
         else if (is_weak(x[i])) x[i] = typed(g, x[i], t, op);
-        else x[i] = cast(g, x[i], t);
+        else x[i] = cast(g, std::move(x[i]), t);
     }
-    const ShapeRef shape = common_shape(op, all);
+    ShapeRef shape = common_shape(op, all);
     for (size_t i = 0; i < count; i++)
         if (!same(x[i]->shape, shape)) x[i] = broadcast(g, x[i], shape);
     if (NodeRef n = simplified(g, op, all)) return n;
     if (NodeRef n = folded(g, op, t, all, shape)) return n;
-    return g.intern(raw(op, info(op).result == Result::Bool ? Dtype::bool_ : t, shape, all));
+    return g.intern(raw(op, info(op).result == Result::Bool ? Dtype::bool_ : t, std::move(shape), all));
 }
 
 }  // namespace ng::build

@@ -1,8 +1,11 @@
 // Nodes' birth, identity and end.
 #include "jit/graph.h"
 
+#include "jit/node_numbers.h"
+
 #include <algorithm>
 #include <atomic>
+#include <stack>
 #include <utility>
 
 namespace ng {
@@ -14,7 +17,7 @@ uint64_t mixed(uint64_t h, uint64_t v)
     return h ^ (h >> 32);
 }
 
-uint64_t hash_of(const Node& n)
+uint64_t hash_parts(const Node& n)
 {
     uint64_t h = mixed(uint64_t(n.op) << 16 | uint64_t(n.dtype) << 8 | uint64_t(n.weak), uint64_t(n.value));
     h = mixed(h, n.shape ? n.shape->hash : 0);
@@ -25,10 +28,11 @@ uint64_t hash_of(const Node& n)
     h = mixed(h, std::hash<std::string>()(n.extra->text));
     return mixed(h, reinterpret_cast<uintptr_t>(n.extra->tensor.get()));
 }
+uint32_t hash_of(const Node& n) { return uint32_t(hash_parts(n) >> 32); }
 
 bool equal(const Node& a, const Node& b)
 {
-    if (a.hash != b.hash || a.op != b.op || a.dtype != b.dtype || a.weak != b.weak || a.value != b.value) return false;
+    if (a.op != b.op || a.dtype != b.dtype || a.weak != b.weak || a.value != b.value) return false;
     if (!same(a.shape, b.shape) || !std::ranges::equal(a.args(), b.args())) return false;
     if (!a.extra || !b.extra) return !a.extra == !b.extra;
     return a.extra->equals(*b.extra);
@@ -43,8 +47,8 @@ bool NodeExtra::equals(const NodeExtra& o) const
 
 void Node::set_args(std::span<const NodeRef> args)
 {
-    count_ = uint32_t(args.size());
-    if (args.size() <= few_.size())
+    count_ = uint8_t(std::min<size_t>(args.size(), FEW + 1));
+    if (args.size() <= FEW)
         std::ranges::copy(args, few_.begin());
     else
         more().args.assign(args.begin(), args.end());
@@ -52,18 +56,18 @@ void Node::set_args(std::span<const NodeRef> args)
 
 void destroy(const Node* node) noexcept
 {
-    // The dead wait in a list, linked through their hash, which nobody asks for any more: a release may not allocate.
+    // The dead wait in a list, linked through their value, which nobody asks for any more: a release may not allocate.
     Node* waiting = nullptr;
     const auto bury = [&](const Node* dead) {
         auto* n = const_cast<Node*>(dead);
-        n->hash = reinterpret_cast<uintptr_t>(std::exchange(waiting, n));
+        n->value = int64_t(reinterpret_cast<uintptr_t>(std::exchange(waiting, n)));
     };
     const auto drop = [&](NodeRef& r) {
         if (const Node* a = r.detach(); a && a->release()) bury(a);
     };
     bury(node);
     while (Node* n = waiting) {
-        waiting = reinterpret_cast<Node*>(uintptr_t(n->hash));
+        waiting = reinterpret_cast<Node*>(uintptr_t(n->value));
         for (NodeRef& r : n->few_) drop(r);
         if (n->extra)
             for (NodeRef& r : n->extra->args) drop(r);
@@ -71,38 +75,54 @@ void destroy(const Node* node) noexcept
     }
 }
 
+Graph& Graph::operator=(Graph&& other) noexcept
+{
+    std::swap(max_nodes_, other.max_nodes_), std::swap(number_, other.number_);
+    std::swap(nodes_, other.nodes_), std::swap(index_, other.index_);
+    return *this;
+}
+
+Graph::~Graph()
+{
+    for (const Node* n : nodes_) NodeRef::adopt(n);
+}
+
 // First beside those of its newest operand, so that what is built one after the other lies close in the index.
-Probe Graph::probe(const Node& n) const
+Probe Graph::probe(const Node& n, uint32_t hash) const
 {
     const std::span<const NodeRef> args = n.args();
     uint32_t newest = 0;
     for (const NodeRef& a : args) newest = std::max(newest, a->place());
-    return args.empty() ? Probe(n.hash, 1, n.hash, index_.size() - 1) : Probe(newest, 4, n.hash, index_.size() - 1);
+    return args.empty() ? Probe(hash, 1, hash, index_.size() - 1) : Probe(newest, 4, hash, index_.size() - 1);
 }
 
 NodeRef Graph::intern(Ref<Node> node)
 {
-    node->hash = hash_of(*node);
     if (2 * (nodes_.size() + 1) > index_.size()) grow();
-    Probe      p = probe(*node);
-    const auto tag = uint32_t(node->hash >> 32);
-    for (; index_[p.at].place; p.next())
-        if (index_[p.at].hash == tag && equal(*nodes_[index_[p.at].place - 1], *node)) return nodes_[index_[p.at].place - 1];
+    const uint32_t hash = hash_of(*node);
+    Probe p = probe(*node, hash);
+    for (; index_[p.at].at; p.next())
+        if (index_[p.at].hash == hash && equal(*nodes_[index_[p.at].at - 1], *node)) return NodeRef(nodes_[index_[p.at].at - 1]);
+    nodes_.make_room();
     if (nodes_.size() >= max_nodes_)
         throw Error(NG_E_LIMIT, text("the scope is full: it was made for ", max_nodes_, " nodes (ng_scope_create's max_nodes)"));
     node->place_ = uint32_t(mixed(reinterpret_cast<uintptr_t>(this), 0) + nodes_.size());
-    nodes_.push_back(NodeRef(node.get()));
-    index_[p.at] = {uint32_t(nodes_.size()), tag};
-    return nodes_.back();
+    node->graph_ = number_;
+    nodes_.push_back(NodeRef(node.get()).detach());
+    index_[p.at] = {uint32_t(nodes_.size()), hash};
+    return NodeRef::adopt(node.detach());
 }
 
+// Fourfold: what is not written costs nothing, and a node's slot beside its operand's is found by reading both.
 void Graph::grow()
 {
-    index_.assign(std::max<size_t>(16, index_.size() * 2), {});
-    for (size_t i = 0; i < nodes_.size(); i++) {
-        Probe p = probe(*nodes_[i]);
-        while (index_[p.at].place) p.next();
-        index_[p.at] = {uint32_t(i + 1), uint32_t(nodes_[i]->hash >> 32)};
+    Zeroed<Slot> old(std::max<size_t>(16, index_.size() * 4));
+    std::swap(old, index_);
+    for (const Slot& slot : old) {
+        if (!slot.at) continue;
+        Probe p = probe(*nodes_[slot.at - 1], slot.hash);
+        while (index_[p.at].at) p.next();
+        index_[p.at] = slot;
     }
 }
 
@@ -139,19 +159,19 @@ std::string describe(const Node& n)
 std::vector<const Node*> topological(std::span<const NodeRef> roots)
 {
     std::vector<const Node*> order;
-    NodeMap seen;
-    std::vector<std::pair<const Node*, size_t>> stack;
+    NodeNumbers seen;
+    std::stack<std::pair<const Node*, size_t>> stack;        // as deep as the graph, so in pieces that go as it shrinks
     for (const NodeRef& root : roots) {
-        if (seen.try_emplace(root.get(), 0).second) stack.emplace_back(root.get(), 0);
+        if (seen.add(root.get(), 0)) stack.emplace(root.get(), 0);
         while (!stack.empty()) {
-            auto& [n, next] = stack.back();
+            auto& [n, next] = stack.top();
             if (next == n->args().size()) {
                 order.push_back(n);
-                stack.pop_back();
+                stack.pop();
                 continue;
             }
             const Node* a = n->arg(next++).get();
-            if (seen.try_emplace(a, 0).second) stack.emplace_back(a, 0);
+            if (seen.add(a, 0)) stack.emplace(a, 0);
         }
     }
     return order;

@@ -3,8 +3,10 @@
 #include "jit/error.h"
 #include "jit/extent.h"
 #include "jit/flat_map.h"
+#include "jit/growing.h"
 #include "jit/ops.h"
 #include "jit/ref.h"
+#include "jit/zeroed.h"
 
 #include <array>
 #include <cstdint>
@@ -51,15 +53,20 @@ struct Node : RefCounted {
     Op       op = Op::poison;
     Dtype    dtype = Dtype::f32;
     bool     weak = false;                   // a constant that takes the type of its surroundings
+
+  private:
+    static constexpr uint8_t FEW = 3;
+    uint8_t  count_ = 0;                     // of operands; more than FEW: they are in extra
+
+  public:
     int64_t  value = 0;
-    uint64_t hash = 0;
     ShapeRef shape;
     std::unique_ptr<NodeExtra> extra;
 
     Node() = default;
     std::span<const NodeRef> args() const
     {
-        return count_ <= few_.size() ? std::span(few_.data(), count_) : std::span(extra->args.data(), count_);
+        return count_ <= FEW ? std::span(few_.data(), count_) : std::span<const NodeRef>(extra->args);
     }
     const NodeRef& arg(size_t i) const { return args()[i]; }
     void set_args(std::span<const NodeRef> args);
@@ -70,13 +77,15 @@ struct Node : RefCounted {
     int64_t        int_at(size_t i) const { return extra->ints[i]; }
     bool           is_poison() const { return op == Op::poison; }
     uint32_t       place() const { return place_; }         // near the places of those born before and after it; not its name
+    uint32_t       graph() const { return graph_; }         // the number of the graph that it was born in; 0: of none that is numbered
 
   private:
     friend void destroy(const Node*) noexcept;
     friend class Graph;
-    uint32_t count_ = 0, place_ = 0;
-    std::array<NodeRef, 3> few_;
+    uint32_t place_ = 0, graph_ = 0;
+    std::array<NodeRef, FEW> few_;
 };
+static_assert(sizeof(Node) == 64, "a graph of a million nodes is read again and again: a node is one line of cache");
 
 struct NodeOrder {
     static uint32_t of(const Node* n) { return n->place(); }
@@ -86,18 +95,23 @@ using NodeMap = FlatMap<const Node*, NodeOrder, nullptr>;
 // Where nodes are born: equal nodes of one graph are one node. Not thread-safe: its scope locks.
 class Graph {
   public:
-    explicit Graph(size_t max_nodes = size_t(1) << 20) : max_nodes_(max_nodes) {}
+    // number: like that of no other graph that lives, or 0. Nodes of one numbered graph are known to be unlike each other.
+    explicit Graph(size_t max_nodes = size_t(1) << 20, uint32_t number = 0) : max_nodes_(max_nodes), number_(number) {}
+    Graph(Graph&&) noexcept = default;
+    Graph& operator=(Graph&& other) noexcept;
+    ~Graph();
     // The node itself, or the equal one that was here before. NG_E_LIMIT beyond max_nodes.
     NodeRef intern(Ref<Node> node);
     size_t  size() const { return nodes_.size(); }
 
   private:
-    Probe probe(const Node& n) const;
+    Probe probe(const Node& n, uint32_t hash) const;
     void  grow();
-    size_t                max_nodes_;
-    std::vector<NodeRef>  nodes_;
-    struct Slot { uint32_t place = 0, hash = 0; };
-    std::vector<Slot>     index_;            // open addressing: 1 + place in nodes_, 0 empty; and bits of the hash
+    struct Slot { uint32_t at, hash; };
+    size_t   max_nodes_;
+    uint32_t number_;
+    Growing<const Node*> nodes_;             // each with a reference of ours
+    Zeroed<Slot>         index_;             // open addressing: 1 + where in nodes_, 0 empty; and the node's hash
 };
 
 NodeRef poison(const Error& error);          // of no graph

@@ -77,11 +77,11 @@ int32_t KernelBuilder::add_access(Access a)
     return int32_t(kernel_.accesses.size()) - 1;
 }
 
-int32_t KernelBuilder::load(const View& view, uint32_t forms, uint32_t node)
+int32_t KernelBuilder::load(const View& view, uint32_t forms, uint32_t stored)
 {
     Value v{ValueKind::Load};
     v.type = view.dtype, v.buffer = view.buffer, v.access = add_access(access_of(view, forms_[forms], kernel_.axes.size()));
-    loaded_.push_back(stores_->bottom(node));
+    loaded_.push_back(stored);
     const uint64_t key = key_of(uint32_t(v.buffer), uint32_t(v.access)) * 31 + uint64_t(v.type);
     for (auto [i, end] = loads_.equal_range(key); i != end; ++i) {
         const auto at = size_t(i->second);
@@ -110,7 +110,7 @@ bool KernelBuilder::expand_movement(Pending& p, std::vector<Pending>& stack, Ref
     const uint32_t bottom = stores_->bottom(p.node), operand = graph_->arg(p.node, 0);
     const bool own = owns(bottom) || !may_read(bottom) || (p.node == placing_ && bottom == p.node);
     if (!own)
-        if (const View* v = stores_->viewed(p.node)) return remember(p.node, p.forms, load(*v, p.forms, p.node)), true;
+        if (const View* v = stores_->viewed(p.node)) return remember(p.node, p.forms, load(*v, p.forms, stores_->bottom(p.node))), true;
     if (n.op == Op::reshape) {
         const auto below = through_reshape(n.dims(), n.arg(0)->dims(), forms_[p.forms], kernel_.axes, why.split);
         if (!below) {
@@ -366,6 +366,12 @@ int32_t KernelBuilder::add(uint32_t node, bool copy, Refusal& why, const Allowed
     if (tasks_.empty()) kernel_.axes.clear(), folds_ = 0;
     why.split = {};
     return -1;
+}
+
+void KernelBuilder::close()
+{
+    memo_ = {}, added_ = {}, forms_ = {};
+    forms_index_.clear(), loads_.clear();
 }
 
 // All tasks anew over an axis in two parts. On refusal the kernel is as it was.

@@ -40,6 +40,8 @@ class KernelBuilder {
     bool    owns(uint32_t node) const { return owned_.contains(node); }
     int32_t task_of(uint32_t node) const { return owned_.at(node); }
     void    store(int32_t task, const View& to) { destinations_.push_back({size_t(task), to}); }
+    // No task will come any more: what only they need goes.
+    void    close();
 
     const std::vector<Task>&        tasks() const { return tasks_; }
     const std::vector<uint32_t>&    loaded() const { return loaded_; }   // nodes of other steps that are read, some twice
@@ -68,7 +70,7 @@ class KernelBuilder {
     int32_t combine(const Pending& p);
     int32_t combine_take(const Pending& p);
     int32_t combine_random(const Pending& p);
-    int32_t load(const View& view, uint32_t forms, uint32_t node);
+    int32_t load(const View& view, uint32_t forms, uint32_t stored);
     int32_t index_value(const Extents& dims, const Forms& forms);
     int32_t add_value(Value v);
     int32_t typed(int32_t value, Dtype t);     // a narrow float's value, taken for its f32

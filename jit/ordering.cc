@@ -2,6 +2,7 @@
 #include "jit/scheduler.h"
 
 #include <algorithm>
+#include <optional>
 #include <queue>
 
 namespace ng {
@@ -219,14 +220,16 @@ void Scheduler::arrange(Plan& plan)
     count_lives();
 }
 
-Plan schedule(std::span<const NodeRef> roots, std::span<const Target> targets, int32_t lengths, Fusion fusion)
+Plan schedule(std::span<const NodeRef> roots, std::span<const Target> targets, int32_t lengths, Fusion fusion, const Snapshot* known)
 {
     Graph g(roots.size() * 4 + 64);
     std::vector<NodeRef> tops;
     for (size_t j = 0; j < roots.size(); j++) tops.push_back(build::broadcast(g, roots[j], targets[j].layout.dims));
+    std::optional<Snapshot> made;
+    if (!known || !std::ranges::equal(tops, roots)) known = &made.emplace(tops);
     std::vector<bool> denied(roots.size(), false);
     Plan plan;
-    while (!Scheduler(tops, targets, lengths, fusion, denied).run(plan, denied)) {}
+    while (!Scheduler(*known, targets, lengths, fusion, denied).run(plan, denied)) {}
     return plan;
 }
 

@@ -6,6 +6,7 @@
 namespace ng {
 namespace {
 constexpr int CANDIDATES = 8;        // kernels that a value may try to join, youngest first
+constexpr size_t OPEN = 64;          // of the youngest drafts: the others are joined no more
 constexpr size_t MAX_STEPS_DEEP = 4096;
 }  // namespace
 
@@ -70,7 +71,7 @@ bool Scheduler::join(int32_t draft, uint32_t node, bool copy, Placed& placed)
 bool Scheduler::try_place(uint32_t node, bool copy, Placed& placed, uint32_t& missing)
 {
     int tried = 0;
-    for (auto d = int32_t(drafts_.size()); d-- > 0 && tried < CANDIDATES && drafts_.size() - size_t(d) < 64;) {
+    for (auto d = int32_t(drafts_.size()); d-- > 0 && tried < CANDIDATES && drafts_.size() - size_t(d) < OPEN;) {
         if (!may_join(drafts_[size_t(d)], node, copy)) continue;
         tried++;
         if (join(d, node, copy, placed)) return commit(d), true;
@@ -87,6 +88,7 @@ bool Scheduler::try_place(uint32_t node, bool copy, Placed& placed, uint32_t& mi
     }
     drafts_.emplace_back();
     drafts_.back().kernel = std::move(kernel);
+    if (drafts_.size() >= OPEN && drafts_[drafts_.size() - OPEN].kernel) drafts_[drafts_.size() - OPEN].kernel->close();
     placed = {int32_t(drafts_.size()) - 1, task};
     commit(placed.draft);
     return true;

@@ -56,6 +56,8 @@ struct Port {                    // an argument or an output, as declared
     std::string name;
 };
 
+struct Snapshot;
+
 struct Plan {
     std::vector<Port>   args;        // params that occur, ascending index
     std::vector<Port>   outs;
@@ -82,6 +84,7 @@ struct Target {
 // each operation a kernel of its own.
 enum class Fusion { Usual, Lean, None };
 
-Plan schedule(std::span<const NodeRef> roots, std::span<const Target> targets, int32_t lengths, Fusion fusion = Fusion::Usual);
+// known: a snapshot of the roots, where the caller has one.
+Plan schedule(std::span<const NodeRef> roots, std::span<const Target> targets, int32_t lengths, Fusion fusion = Fusion::Usual, const Snapshot* known = nullptr);
 
 }  // namespace ng

@@ -6,8 +6,8 @@
 
 namespace ng {
 
-Scheduler::Scheduler(std::span<const NodeRef> roots, std::span<const Target> targets, int32_t lengths, Fusion fusion, const std::vector<bool>& denied)
-    : graph_(roots), targets_(targets), fusion_(fusion), direct_(targets.size(), false), stores_(graph_, plan_), is_task_(graph_.size(), false)
+Scheduler::Scheduler(const Snapshot& graph, std::span<const Target> targets, int32_t lengths, Fusion fusion, const std::vector<bool>& denied)
+    : graph_(graph), targets_(targets), fusion_(fusion), direct_(targets.size(), false), stores_(graph_, plan_), is_task_(graph_.size(), false)
 {
     plan_.lengths = lengths;
     for (size_t j = 0; j < targets.size(); j++)
@@ -35,6 +35,7 @@ void Scheduler::collect_ports()
 {
     std::map<int64_t, const Node*> params;
     for (uint32_t i = 0; i < graph_.size(); i++) {
+        if (graph_.ops[i] != Op::scalar && graph_.ops[i] != Op::tag && graph_.ops[i] != Op::param) continue;
         const Node& n = graph_[i];
         if (n.op == Op::scalar) plan_.scalar_bytes = std::max(plan_.scalar_bytes, uint32_t(n.value) + uint32_t(bytes_of(n.dtype)));
         if (n.op == Op::tag && n.arg(0)->op == Op::param) params.try_emplace(n.arg(0)->value, n.arg(0).get());
@@ -53,7 +54,7 @@ void Scheduler::collect_ports()
     for (const auto& [index, n] : params)
         plan_.args.push_back(port(int32_t(index), n->dtype, n->dims(), n->extra->extents, n->int_at(0)));
     for (uint32_t i = 0; i < graph_.size(); i++)
-        if (graph_[i].op == Op::tag && graph_[i].arg(0)->op == Op::param)
+        if (graph_.ops[i] == Op::tag && graph_[i].arg(0)->op == Op::param)
             for (Port& p : plan_.args)
                 if (p.index == graph_[i].arg(0)->value) p.name = graph_[i].extra->text;
     for (size_t j = 0; j < targets_.size(); j++) {
@@ -70,6 +71,7 @@ void Scheduler::collect_ports()
 void Scheduler::collect_checks()
 {
     for (uint32_t i = 0; i < graph_.size(); i++) {
+        if (is_map(graph_.ops[i])) continue;
         const Node& n = graph_[i];
         if (n.op == Op::slice) {
             const auto a = size_t(n.value);
@@ -108,21 +110,21 @@ void Scheduler::mark_tasks()
     constexpr uint32_t AGAIN = 4, MATH = 4, DRAW = 20, TAKE = 3, LONG = 1024;
     std::vector<uint32_t> cost(graph_.size(), 0), length(graph_.size(), 0);
     for (uint32_t i = 0; i < graph_.size(); i++) {
-        const Node& n = graph_[i];
-        if (is_fold(n.op)) {
+        const Op op = graph_.ops[i];
+        if (is_fold(op)) {
             is_task_[i] = true;
             continue;
         }
-        if (is_call(n.op) || n.op == Op::concat) continue;
-        uint64_t c = is_map(n.op) ? (info(n.op).ulp > 0 ? MATH : 1) : n.op == Op::random || n.op == Op::cast_stochastic ? DRAW : n.op == Op::take ? TAKE : 0;
-        uint64_t operations = is_map(n.op);
+        if (is_call(op) || op == Op::concat) continue;
+        uint64_t c = is_map(op) ? (info(op).ulp > 0 ? MATH : 1) : op == Op::random || op == Op::cast_stochastic ? DRAW : op == Op::take ? TAKE : 0;
+        uint64_t operations = is_map(op);
         for (const uint32_t a : graph_.args(i)) c += cost[a], operations += length[a];
         length[i] = uint32_t(std::min<uint64_t>(operations, 1 << 20));
         cost[i] = uint32_t(std::min<uint64_t>(c, 1 << 20));
-        const bool computes = is_map(n.op) || n.op == Op::cast || n.op == Op::cast_stochastic || n.op == Op::random || n.op == Op::take;
-        const bool shared = (computes && graph_.uses[i] > 1 && c >= AGAIN) || (n.op == Op::keep && c > 0);
+        const bool computes = is_map(op) || op == Op::cast || op == Op::cast_stochastic || op == Op::random || op == Op::take;
+        const bool shared = (computes && graph_.uses[i] > 1 && c >= AGAIN) || (op == Op::keep && c > 0);
         const bool worth_it = fusion_ == Fusion::None ? computes : fusion_ == Fusion::Usual && shared;
-        if (worth_it || (is_map(n.op) && operations >= LONG)) is_task_[i] = true, cost[i] = length[i] = 0;
+        if (worth_it || (is_map(op) && operations >= LONG)) is_task_[i] = true, cost[i] = length[i] = 0;
     }
 }
 
@@ -168,7 +170,7 @@ void Scheduler::aim_outputs()
     }
     // A chain of puts is one buffer: each gives its place to the one below it. From the last to the first.
     for (uint32_t i = graph_.size(); i-- > 0;) {
-        if (graph_[i].op != Op::put) continue;
+        if (graph_.ops[i] != Op::put) continue;
         if (!aimed_.contains(i)) aimed_.emplace(i, stores_.dense(i));
         aim(graph_.arg(i, 0), aimed_.at(i));
     }
@@ -178,7 +180,7 @@ void Scheduler::aim_outputs()
 
 void Scheduler::visit(uint32_t node)
 {
-    const Op op = graph_[node].op;
+    const Op op = graph_.ops[node];
     if (op == Op::concat) return emit_concat(node);
     if (op == Op::put) return emit_put(node);
     if (is_call(op)) return emit_call(node);

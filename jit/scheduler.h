@@ -11,7 +11,7 @@ namespace ng {
 class Scheduler {
   public:
     // denied: outputs that must not be written in place of what they alias.
-    Scheduler(std::span<const NodeRef> roots, std::span<const Target> targets, int32_t lengths, Fusion fusion, const std::vector<bool>& denied);
+    Scheduler(const Snapshot& graph, std::span<const Target> targets, int32_t lengths, Fusion fusion, const std::vector<bool>& denied);
     // False: some output cannot be written in place after all; `denied` says which, and all begins anew.
     bool run(Plan& plan, std::vector<bool>& denied);
 
@@ -61,7 +61,7 @@ class Scheduler {
     void arrange(Plan& plan);
     bool is_epilogue(const Plan& plan, size_t i) const;
 
-    Snapshot             graph_;
+    const Snapshot&      graph_;
     std::span<const Target> targets_;
     Fusion               fusion_;
     std::vector<bool>    direct_;

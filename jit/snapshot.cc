@@ -1,9 +1,14 @@
 // Walks a graph once and numbers it, iteratively.
 #include "jit/snapshot.h"
 
+#include "jit/node_numbers.h"
+
 #include <algorithm>
+#include <bit>
+#include <stack>
 
 namespace ng {
+
 size_t computed_args(const Node& n) { return n.op == Op::custom_grad || n.op == Op::surrogate ? 1 : n.args().size(); }
 
 bool is_mark(Op op) { return op == Op::tag || op == Op::keep || op == Op::surrogate || op == Op::custom_grad; }
@@ -27,12 +32,19 @@ namespace {
 // Nodes of one graph are unlike each other; those of several may be equal, and are one node here.
 class Twins {
   public:
-    explicit Twins(const Snapshot& graph) : graph_(graph), slots_(64, 0) {}
+    explicit Twins(const Snapshot& graph) : graph_(graph) {}
 
+    // Whether a node may have a twin: not while all of them are from one numbered graph.
+    bool may_be(const Node& n)
+    {
+        if (graph_.size() == 0) only_ = n.graph();
+        if (n.graph() != only_) only_ = 0;
+        return only_ == 0;
+    }
     // The number of the node that is equal to n and has these operands; `fresh`, where there is none.
     uint32_t number_of(const Node& n, std::span<const uint32_t> operands, uint32_t fresh)
     {
-        if (2 * (size_t(fresh) + 1) > slots_.size()) grow();
+        if (2 * (size_t(fresh) + 1) > slots_.size()) index_all();
         Probe p = probe(n, operands);
         for (; slots_[p.at]; p.next()) {
             const uint32_t other = slots_[p.at] - 1;
@@ -65,9 +77,9 @@ class Twins {
         if (n.op == Op::leaf) mix(reinterpret_cast<uintptr_t>(leaf_tensor(n).get()));
         return operands.empty() ? Probe(h, 1, h, slots_.size() - 1) : Probe(newest, 4, h, slots_.size() - 1);
     }
-    void grow()
+    void index_all()
     {
-        slots_.assign(slots_.size() * 2, 0);
+        slots_ = Zeroed<uint32_t>(std::bit_ceil(size_t(graph_.size()) + 16) * 4);
         for (uint32_t i = 0; i < graph_.size(); i++) {
             Probe p = probe(graph_[i], graph_.args(i));
             while (slots_[p.at]) p.next();
@@ -75,8 +87,9 @@ class Twins {
         }
     }
 
-    const Snapshot&       graph_;
-    std::vector<uint32_t> slots_;            // open addressing: 1 + number, 0 empty
+    const Snapshot&  graph_;
+    uint32_t         only_ = 0;
+    Zeroed<uint32_t> slots_;                 // open addressing: 1 + number, 0 empty
 };
 
 }  // namespace
@@ -84,36 +97,38 @@ class Twins {
 Snapshot::Snapshot(std::span<const NodeRef> tops)
 {
     constexpr int32_t OPEN = -1;             // on the way: its operands are being numbered
-    NodeMap numbers;
-    struct Frame { const Node* node; size_t next; };
-    std::vector<Frame> stack;
+    NodeNumbers numbers;
+    struct Frame { const Node* node; uint32_t next, count; };
+    std::stack<Frame> stack;                 // as deep as the graph, so in pieces that go as it shrinks
     first.push_back(0);
     Twins twins(*this);
-    const auto close = [&](const Node* n) {
-        for (size_t k = 0; k < computed_args(*n); k++) operands.push_back(uint32_t(*numbers.find(n->arg(k).get())));
+    const auto open = [&](const Node* n) {
+        if (numbers.add(n, OPEN)) stack.push({n, 0, uint32_t(computed_args(*n))});
+    };
+    const auto close = [&](const Frame& f) {
+        for (uint32_t k = 0; k < f.count; k++) operands.push_back(uint32_t(numbers.of(f.node->arg(k).get())));
         const auto mine = std::span(operands).subspan(first.back());
-        const uint32_t number = twins.number_of(*n, mine, size());
-        *numbers.find(n) = int32_t(number);
+        const uint32_t number = twins.may_be(*f.node) ? twins.number_of(*f.node, mine, size()) : size();
+        numbers.of(f.node) = int32_t(number);
         if (number < size()) return operands.resize(first.back());
         for (const uint32_t a : mine) uses[a]++;
-        nodes.push_back(n);
+        nodes.push_back(f.node);
+        ops.push_back(f.node->op);
         uses.push_back(0);
         first.push_back(uint32_t(operands.size()));
     };
     for (const NodeRef& top : tops) {
-        if (numbers.try_emplace(top.get(), OPEN).second) stack.push_back({top.get(), 0});
+        open(top.get());
         while (!stack.empty()) {
-            Frame& f = stack.back();
-            if (f.next == computed_args(*f.node)) {
-                const Node* done = f.node;
-                stack.pop_back();
-                close(done);
+            Frame& f = stack.top();
+            if (f.next < f.count) {
+                open(f.node->arg(f.next++).get());
                 continue;
             }
-            const Node* a = f.node->arg(f.next++).get();
-            if (numbers.try_emplace(a, OPEN).second) stack.push_back({a, 0});
+            close(f);
+            stack.pop();
         }
-        roots.push_back(uint32_t(*numbers.find(top.get())));
+        roots.push_back(uint32_t(numbers.of(top.get())));
         uses[roots.back()]++;
     }
 }

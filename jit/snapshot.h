@@ -8,6 +8,7 @@ namespace ng {
 
 struct Snapshot {
     std::vector<const Node*> nodes;
+    std::vector<Op>          ops;        // of the nodes: most of what is asked of them, without reading them
     std::vector<uint32_t>    first;      // args of node i: operands[first[i] .. first[i + 1])
     std::vector<uint32_t>    operands;
     std::vector<uint32_t>    uses;       // by computed nodes and roots

@@ -1,4 +1,4 @@
-// Pins operands, finds the scope that a result belongs to, and turns faults into poisoned expressions.
+// Looks up operands, finds the scope that a result belongs to, and turns faults into poisoned expressions.
 #include "lib/builder.h"
 
 namespace ng {
@@ -12,14 +12,13 @@ void Building::scope(const ng_scope* s)
 
 NodeRef Building::operand(const ng_expr* e, const char* name, int32_t at)
 {
-    Pin<const Node> pin = need<const Node>(e, who_, name, at);
-    if (const uint64_t owner = pin.owner()) {
+    const Pin<const Node> pin = need<const Node>(e, who_, name, at);
+    if (const uint64_t owner = pin.owner(); owner && !(scope_ && scope_.handle() == owner)) {
         Pin<Scope> s(owner);
         if (s && (!scope_ || s->age() > scope_->age())) scope_ = std::move(s);
     }
-    NodeRef node(pin.get());
+    NodeRef node = pin.ref();
     if (node->is_poison() && !fault_) fault_ = node;
-    pins_.push_back(std::move(pin));
     return node;
 }
 
@@ -31,42 +30,36 @@ std::vector<NodeRef> Building::operands(ng_expr* const* e, uint32_t count, const
     return nodes;
 }
 
-NodeRef Building::built(const std::function<NodeRef(Graph&)>& body)
+// With the scope's lock held, where there is one.
+NodeRef Building::built(const Call<NodeRef>& body)
 {
     if (fault_) return fault_;
     try {
-        if (!scope_) {
-            Graph g;
-            return body(g);
-        }
-        const std::lock_guard hold(scope_->lock());
-        return body(scope_->graph());
+        if (scope_) return body(scope_->graph());
+        Graph g;
+        return body(g);
     } catch (const Error& e) {
         return poison(e);
     }
 }
 
-ng_expr* Building::finish(const std::function<NodeRef(Graph&)>& body) noexcept
+ng_expr* Building::finish(const Call<NodeRef>& body) noexcept
 {
     try {
-        const NodeRef node = built(body);
-        return to_handle<ng_expr>(scope_ ? scope_->hand_out(node) : make_handle<const Node>(node));
+        if (!scope_) return to_handle<ng_expr>(make_handle<const Node>(built(body)));
+        const std::lock_guard hold(scope_->lock());
+        return to_handle<ng_expr>(scope_->hand_out(built(body)));
     } catch (...) {
         return nullptr;
     }
 }
 
-std::vector<ng_expr*> Building::build_all(const std::function<std::vector<NodeRef>(Graph&)>& body)
+std::vector<ng_expr*> Building::finish_all(const Call<std::vector<NodeRef>>& body)
 {
     if (fault_) throw *fault_->extra->error;
-    std::vector<NodeRef> nodes;
-    if (scope_) {
-        const std::lock_guard hold(scope_->lock());
-        nodes = body(scope_->graph());
-    } else {
-        Graph g;
-        nodes = body(g);
-    }
+    Graph own;
+    const std::unique_lock hold = scope_ ? std::unique_lock(scope_->lock()) : std::unique_lock<std::mutex>();
+    const std::vector<NodeRef> nodes = body(scope_ ? scope_->graph() : own);
     std::vector<ng_expr*> handles;
     handles.reserve(nodes.size());
     try {

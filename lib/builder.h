@@ -4,13 +4,12 @@
 #include "lib/plain_floats.h"
 #include "lib/scope.h"
 
-#include <functional>
 #include <span>
 #include <vector>
 
 namespace ng {
 
-// The operands of one building call, pinned; their youngest scope; the first fault among them.
+// One building call: its operands' youngest scope, and the first fault among them.
 class Building {
   public:
     explicit Building(const char* who) : who_(who) {}
@@ -25,24 +24,34 @@ class Building {
     // What body(graph) builds, with a handle that belongs to the youngest scope, or to the caller; a poison where an
     // operand is one or the body throws. Never throws; null when there is no memory even for that.
     template <class Body>
-    ng_expr* build(Body&& body) noexcept
+    ng_expr* build(Body body) noexcept
     {
-        return finish([&](Graph& g) { return body(g); });
+        return finish({&body, [](void* b, Graph& g) -> NodeRef { return (*static_cast<Body*>(b))(g); }});
     }
     // The same for several results at once: all or none, and faults are thrown.
-    std::vector<ng_expr*> build_all(const std::function<std::vector<NodeRef>(Graph&)>& body);
+    template <class Body>
+    std::vector<ng_expr*> build_all(Body body)
+    {
+        return finish_all({&body, [](void* b, Graph& g) -> std::vector<NodeRef> { return (*static_cast<Body*>(b))(g); }});
+    }
 
     // A fault from before the build, such as a bad handle; the first one counts.
     void fault(const Error& e) { if (!fault_) fault_ = poison(e); }
     const char* who() const { return who_; }
 
   private:
-    ng_expr* finish(const std::function<NodeRef(Graph&)>& body) noexcept;
-    NodeRef  built(const std::function<NodeRef(Graph&)>& body);
+    template <class Result>
+    struct Call {                            // of a body, whatever its type
+        void*  body;
+        Result (*with)(void*, Graph&);
+        Result operator()(Graph& g) const { return with(body, g); }
+    };
+    ng_expr* finish(const Call<NodeRef>& body) noexcept;
+    NodeRef  built(const Call<NodeRef>& body);
+    std::vector<ng_expr*> finish_all(const Call<std::vector<NodeRef>>& body);
 
     const PlainFloats plain_;                // constants are folded on the caller's thread
     const char* who_;
-    std::vector<Pin<const Node>> pins_;
     Pin<Scope>  scope_;
     NodeRef     fault_;
 };

@@ -123,6 +123,7 @@ uint32_t fork_epoch() noexcept { return epoch.load(std::memory_order_relaxed); }
 
 void watch_forks()
 {
+    if (watches_forks.load(std::memory_order_relaxed)) return;
     if (!watches_forks.exchange(true, std::memory_order_relaxed) && pthread_atfork(nullptr, nullptr, on_fork) != 0) {
         watches_forks.store(false, std::memory_order_relaxed);
         throw std::bad_alloc();

@@ -3,9 +3,7 @@
 #include "jit/graph.h"
 #include "lib/context.h"
 
-#include <memory>
 #include <mutex>
-#include <vector>
 
 namespace ng {
 
@@ -25,8 +23,7 @@ class Scope : public RefCounted {
     std::mutex& lock() noexcept { return lock_; }                      // hold it around graph()
     Graph&      graph() noexcept { return graph_; }                    // grows until the scope ends
 
-    // A handle of the node, owned by the scope, or by the caller where the scope has been released meanwhile. Takes the
-    // lock: do not hold it.
+    // A handle of the node, owned by the scope, or by the caller where the scope has been released meanwhile. Hold the lock.
     uint64_t hand_out(NodeRef node);
     // Gives up the scope's references; what the caller retained becomes his. Once; ng_scope_release.
     void end() noexcept;
@@ -42,7 +39,7 @@ class Scope : public RefCounted {
     uint64_t              handle_ = 0;
     std::mutex            lock_;
     Graph                 graph_;
-    std::vector<uint64_t> owned_;
+    Growing<uint64_t>     owned_;
     bool                  is_ended_ = false;
 };
 

@@ -256,6 +256,35 @@ TEST_CASE("snapshot: numbered operands first, uses counted, and what only deriva
     CHECK(now.uses[at] == 3);
 }
 
+TEST_CASE("snapshot: what graphs have in common is there once, however late the second graph comes and wherever its nodes lie")
+{
+    for (const bool is_numbered : {true, false}) {
+        Graph left(1000, is_numbered ? 1 : 0), right(1000, is_numbered ? 2 : 0);
+        std::vector<NodeRef> tops;
+        for (Graph* g : {&left, &right}) {
+            NodeRef chain = param(*g, 0, {4});
+            for (int i = 0; i < 200; i++) chain = build::map(*g, i % 2 ? Op::exp : Op::sin, {chain});
+            tops.push_back(chain);
+        }
+        REQUIRE(tops[0] != tops[1]);
+        const Snapshot now(tops);
+        CHECK(now.size() == 201);
+        CHECK(now.ops.size() == 201);
+        CHECK(now.roots[0] == now.roots[1]);
+        CHECK(now.uses[now.roots[0]] == 2);
+    }
+    // Each of a graph of its own, all of them in one place.
+    std::vector<NodeRef> many;
+    for (uint32_t i = 0; i < 300; i++) {
+        Graph g;
+        many.push_back(param(g, i % 100, {4}));
+    }
+    const Snapshot now(many);
+    CHECK(now.size() == 100);
+    for (uint32_t i = 0; i < 300; i++) CHECK(now[now.roots[i]].value == i % 100);
+    CHECK(topological(many).size() == 300);
+}
+
 TEST_CASE("names: the nearest tag is found through what does not compute, and sentences have it")
 {
     Graph g;
