@@ -2,8 +2,11 @@
 //
 // Comes before the prelude in texts that a test compiles as C++.
 #pragma once
+#undef _FORTIFY_SOURCE                   // its longjmp takes another fiber's stack for a fault
+#include <setjmp.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -23,41 +26,69 @@ static Dim threadIdx, blockIdx, blockDim, gridDim;
 namespace emulated {
 
 constexpr size_t STACK_BYTES = 32 << 10;
+// A fiber a thread, as many as any block so far had. They stay between a launch's blocks; a switch is a jump, which asks
+// nothing of the operating system.
 struct Fiber {
     ucontext_t        context;
+    jmp_buf           at;
     std::vector<char> stack;
-    bool              is_done;
+    bool              is_done, has_begun;
+    long long         offered;           // to the other threads of the warp
 };
 static std::vector<Fiber> fibers;
-static ucontext_t block;
+static jmp_buf block;
+static bool is_plain;                    // threads run to their end without fibers
 static void (*body)(const void*);
 static const void* argument;
 
+[[gnu::noinline]] static void leave()
+{
+    if (!_setjmp(fibers[threadIdx.x].at)) _longjmp(block, 1);
+}
+
 static void enter()
 {
-    body(argument);
-    fibers[threadIdx.x].is_done = true;
+    for (;;) {
+        body(argument);
+        fibers[threadIdx.x].is_done = true;
+        leave();
+    }
+}
+
+[[gnu::noinline]] static void resume()
+{
+    if (_setjmp(block)) return;
+    Fiber& f = fibers[threadIdx.x];
+    if (f.has_begun) _longjmp(f.at, 1);
+    f.has_begun = true;
+    getcontext(&f.context);
+    f.context.uc_stack.ss_sp = f.stack.data(), f.context.uc_stack.ss_size = f.stack.size(), f.context.uc_link = nullptr;
+    makecontext(&f.context, enter, 0);
+    setcontext(&f.context);
 }
 
 static void run_block()
 {
-    for (Fiber& f : fibers) {
-        getcontext(&f.context);
-        f.context.uc_stack.ss_sp = f.stack.data(), f.context.uc_stack.ss_size = f.stack.size(), f.context.uc_link = &block;
-        f.is_done = false;
-        makecontext(&f.context, enter, 0);
+    for (unsigned t = 0; t < blockDim.x; t++) fibers[t].is_done = false;
+    threadIdx.x = 0;
+    resume();
+    // Where the first thread meets no barrier, none does.
+    if (fibers[0].is_done) {
+        is_plain = true;
+        for (unsigned t = 1; t < blockDim.x; t++) threadIdx.x = t, body(argument);
+        is_plain = false;
+        return;
     }
-    for (bool is_running = true; is_running;) {
-        is_running = false;
-        size_t done = 0;
-        for (unsigned t = 0; t < fibers.size(); t++) {
+    for (unsigned first = 1;; first = 0) {
+        unsigned done = 0;
+        for (unsigned t = first; t < blockDim.x; t++) {
             threadIdx.x = t;
-            if (!fibers[t].is_done) swapcontext(&block, &fibers[t].context);
-            done += fibers[t].is_done;
-            is_running |= !fibers[t].is_done;
+            if (!fibers[t].is_done) resume();
         }
+        for (unsigned t = 0; t < blockDim.x; t++) done += fibers[t].is_done;
+        if (done == blockDim.x) return;
         // Some wait where others never come: on a device that hangs.
-        if (done && done < fibers.size()) std::abort();
+        if (done) std::abort();
     }
 }
 
@@ -79,8 +110,8 @@ void launch(void (*kernel)(P...), unsigned blocks, unsigned threads, char** buff
         std::apply(std::get<0>(all), std::get<1>(all));
     };
     argument = &arguments;
-    fibers.resize(threads);
-    for (Fiber& f : fibers) f.stack.resize(STACK_BYTES);
+    fibers.resize(std::max<size_t>(fibers.size(), threads));
+    for (Fiber& f : fibers) f.stack.resize(STACK_BYTES), f.has_begun = false;
     gridDim.x = blocks, blockDim.x = threads;
     for (unsigned b = 0; b < blocks; b++) blockIdx.x = b, run_block();
 }
@@ -94,7 +125,26 @@ template <class To, class From> To same_bits(From x)
 
 }  // namespace emulated
 
-[[gnu::noinline]] static void __syncthreads() { swapcontext(&emulated::fibers[threadIdx.x].context, &emulated::block); }
+static void __syncthreads()
+{
+    if (emulated::is_plain) std::abort();
+    emulated::leave();
+}
+// All threads of a block come to each shuffle, as they do in generated kernels.
+template <class T> T exchanged(T x, unsigned from)
+{
+    emulated::fibers[threadIdx.x].offered = 0;
+    std::memcpy(&emulated::fibers[threadIdx.x].offered, &x, sizeof x);
+    __syncthreads();
+    std::memcpy(&x, &emulated::fibers[from < blockDim.x ? from : threadIdx.x].offered, sizeof x);
+    __syncthreads();
+    return x;
+}
+template <class T> T __shfl_xor_sync(unsigned, T x, int reach) { return exchanged(x, threadIdx.x ^ unsigned(reach)); }
+template <class T> T __shfl_sync(unsigned, T x, int lane, int width) { return exchanged(x, threadIdx.x / unsigned(width) * unsigned(width) + unsigned(lane)); }
+static inline unsigned __umulhi(unsigned x, unsigned y) { return unsigned((unsigned long long)x * y >> 32); }
+__extension__ typedef unsigned __int128 Wide;
+static inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) { return (unsigned long long)(Wide(x) * y >> 64); }
 static inline unsigned  __float_as_uint(float x) { return emulated::same_bits<unsigned>(x); }
 static inline float     __uint_as_float(unsigned x) { return emulated::same_bits<float>(x); }
 static inline long long __double_as_longlong(double x) { return emulated::same_bits<long long>(x); }
@@ -112,5 +162,11 @@ static inline float cospif(float x) { return float(cospi(x)); }
 #define LAUNCHED(number)                                                                                                 \
     extern "C" void launch_##number(unsigned blocks, unsigned threads, char** buffers, const void* numbers)              \
     {                                                                                                                    \
-        emulated::launch(kernel_##number::fused_##number, blocks, threads, buffers, numbers);                            \
+        emulated::launch(kernel_##number::fused_of_##number, blocks, threads, buffers, numbers);                            \
+    }
+// Function `stage` of a text of several.
+#define LAUNCHED_STAGE(number, stage)                                                                                    \
+    extern "C" void launch_##number##_##stage(unsigned blocks, unsigned threads, char** buffers, const void* numbers)    \
+    {                                                                                                                    \
+        emulated::launch(kernel_##number::fused_##stage##_of_##number, blocks, threads, buffers, numbers);                             \
     }

@@ -1,0 +1,77 @@
+"""Compiles shipped kernels with nvcc into one image and writes it as C++: refused where a kernel spills registers.
+
+image.py NAME SOURCE OUTPUT_CC TABLE DEPFILE [--compress] [--nvcc NVCC ROOT ARCH..]
+Without nvcc the image is empty. TABLE tells registers, spilled bytes and shared memory of each kernel on each architecture.
+"""
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+# What every GPU since Ampere can run: its driver compiles this where no ARCH fits.
+PORTABLE = 80
+
+CC = """// Made by kernels/image.py: the kernels of {name}.cu as the driver loads them; {count} bytes.
+#include "kernels/shipped.h"
+
+extern "C" {{
+alignas(16) const unsigned char ng_{name}_image[{length}] = {{
+{rows}
+}};
+const unsigned long long ng_{name}_image_bytes = {count};
+const int ng_{name}_image_archs[] = {{{archs}}};
+}}
+"""
+ENTRY = re.compile(r"Compiling entry function '(\w+)' for '(\w+)'\n(?:.*\n)*?.*?(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads\n"
+                   r".*Used (\d+) registers(?:.*?(\d+) bytes smem)?")
+
+
+def numbers_of(archs):
+    """One text for all: what is specific to one architecture has no place in these kernels."""
+    numbers = sorted({int(re.fullmatch(r"sm_(\d+)[af]?", arch)[1]) for arch in archs})
+    assert all(number >= PORTABLE for number in numbers), f"these kernels run from sm_{PORTABLE} on, not on {archs}"
+    return numbers
+
+
+def compiled(command, numbers, files):
+    """nvcc's image, and what ptxas says of each kernel."""
+    source, image, depfile = files
+    codes = ",".join([f"sm_{number}" for number in numbers] + [f"compute_{PORTABLE}"])
+    command += ["-std=c++20", "--fmad=false", "-Xptxas", "-v", "--threads", "2", "-gencode", f"arch=compute_{PORTABLE},code=[{codes}]",
+                "-MD", "-MF", depfile, "-fatbin", "-o", image, source]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+    said = done.stdout + done.stderr
+    kernels = ENTRY.findall(said)
+    assert len(kernels) == said.count("Compiling entry function") > 0, "ptxas has other words than these: " + said
+    return Path(image).read_bytes(), kernels
+
+
+def table_of(kernels):
+    """The table's text; ends the build where a kernel uses memory for what should be registers."""
+    lines = [f"{'kernel':28} {'arch':8} registers  spills  shared"]
+    for kernel, arch, stack, stores, loads, registers, shared in sorted(kernels):
+        if int(stack) or int(stores) or int(loads):
+            sys.exit(f"{kernel} spills on {arch}: {stack} bytes of stack, {stores} stored, {loads} loaded")
+        lines.append(f"{kernel:28} {arch:8} {registers:>9} {stores:>7} {shared or 0:>7}")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    arguments = sys.argv[1:]
+    name, source, output, table, depfile = arguments[:5]
+    image, kernels, numbers, needed = b"", [], [], " " + source
+    if "--nvcc" in arguments:
+        nvcc, root, *archs = arguments[arguments.index("--nvcc") + 1:]
+        numbers = numbers_of(archs)
+        command = [nvcc, f"-I{root}"] + (["--compress-mode=size"] if "--compress" in arguments else [])
+        image, kernels = compiled(command, numbers, (source, output + ".fatbin", depfile + ".nvcc"))
+        needed = Path(depfile + ".nvcc").read_text().split(":", 1)[1]
+    Path(table).write_text(table_of(kernels))
+    Path(depfile).write_text(f"{output}:{needed}")
+    rows = [",".join(map(str, image[at:at + 32])) + "," for at in range(0, len(image), 32)] or ["0,"]
+    Path(output).write_text(CC.format(name=name, count=len(image), length=max(len(image), 1), rows="\n".join(rows), archs=", ".join(map(str, numbers + [0]))))
+
+
+main()

@@ -1,0 +1,11 @@
+// The images that the build makes of these kernels: bytes for the driver to load, with code for some architectures, and PTX.
+#pragma once
+
+#define SHIPPED(name)                                                                                                   \
+    [[gnu::visibility("hidden")]] extern const unsigned char      ng_##name##_image[];                                  \
+    [[gnu::visibility("hidden")]] extern const unsigned long long ng_##name##_image_bytes;   /* 0 without nvcc */       \
+    [[gnu::visibility("hidden")]] extern const int                ng_##name##_image_archs[]; /* 80 for sm_80; 0 ends */
+extern "C" {
+SHIPPED(basic)                           // basic.def's
+}
+#undef SHIPPED
