@@ -5,6 +5,7 @@
 #include "jit/error.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace ng {
@@ -221,18 +222,53 @@ KernelSource Printer::print()
 
 KernelSource emit(const Kernel& kernel, const Dialect& dialect) { return emitting::Printer(kernel, dialect).print(); }
 
-void fill_numbers(const KernelSource& source, std::span<const int64_t> variables, const void* scalars, int32_t per_block, void* out)
+namespace {
+
+// n / extent for 0 <= n below half of what the type holds is the high half of 2 n * factor, shifted: factor is 2^(bits - 1)
+// times the least power of two that is not below the extent, over the extent, rounded up (Granlund & Montgomery 1994).
+struct Divisor { uint64_t factor; int32_t shift; };
+Divisor divisor_of(uint64_t extent, int bits)
+{
+    const int32_t shift = extent <= 1 ? 0 : 64 - std::countl_zero(extent - 1);
+    if (extent <= 1) return {uint64_t(1) << (bits - 1), 0};
+    __extension__ using Wide = unsigned __int128;
+    const Wide scale = Wide(1) << (bits - 1 + shift);
+    return {uint64_t((scale + extent - 1) / extent), shift};
+}
+
+int64_t integer_of(const NumberField& f, std::span<const int64_t> variables, const Geometry& geometry, uint64_t scratch)
+{
+    switch (f.kind) {
+    case NumberKind::Length: return f.extent.value(variables);
+    case NumberKind::Factor: return int64_t(divisor_of(uint64_t(f.extent.value(variables)), 8 * bytes_of(f.type)).factor);
+    case NumberKind::Shift: return divisor_of(uint64_t(f.extent.value(variables)), 64).shift;
+    case NumberKind::PerBlock: return geometry.cuts[0];
+    case NumberKind::Cut: return geometry.cuts[size_t(f.bits)];
+    case NumberKind::Scratch: return int64_t(scratch);
+    default: return f.bits;
+    }
+}
+
+}  // namespace
+
+void fill_numbers(const KernelSource& source, std::span<const int64_t> variables, const void* scalars, const Geometry& geometry, uint64_t scratch, void* out)
 {
     std::memset(out, 0, source.number_bytes);
     for (const NumberField& f : source.numbers) {
         char* at = static_cast<char*>(out) + f.offset;
         const auto bytes = size_t(bytes_of(f.type));
-        int64_t value = f.kind == NumberKind::PerBlock ? per_block : f.bits;
-        if (f.kind == NumberKind::Length) value = f.extent.value(variables);
+        const int64_t value = integer_of(f, variables, geometry, scratch);
         // The low bytes: hosts are little-endian, as devices are.
         if (f.kind == NumberKind::Scalar) std::memcpy(at, static_cast<const char*>(scalars) + f.bits, bytes);
         else std::memcpy(at, &value, bytes);
     }
+}
+
+void fill_numbers(const KernelSource& source, std::span<const int64_t> variables, const void* scalars, int32_t per_block, void* out)
+{
+    Geometry geometry;
+    geometry.cuts[0] = per_block;
+    fill_numbers(source, variables, scalars, geometry, 0, out);
 }
 
 }  // namespace ng

@@ -51,6 +51,8 @@ class Helpers {
     explicit Helpers(const Dialect& dialect) : dialect_(dialect) {}
     std::string map(Op op, Dtype t);                 // gives the function's name
     FoldWords   fold(Op op, Dtype operand);
+    // The same for threads of a team: lanes side by side, or across a block where a thread has a vector of rows.
+    FoldWords   team(Op op, Dtype operand, bool is_across);
     const std::string& printed() const { return text_; }
 
   private:
@@ -58,6 +60,9 @@ class Helpers {
     void combine(const FoldWords& w, Op op);
     void best(const FoldWords& w, Op op);
     void block(const FoldWords& w);
+    void shuffle(const FoldWords& w);
+    void meet_along(const FoldWords& w);
+    void meet_across(const FoldWords& w);
 
     const Dialect& dialect_;
     std::string    text_;
@@ -83,27 +88,36 @@ class Numbers {
 class Words {
   public:
     Words(const Kernel& kernel, const Dialect& dialect, Helpers& helpers, Numbers& numbers);
+    virtual ~Words() = default;
     bool is_inline(int32_t v) const;                 // has no variable: a number of the launch
-    std::string name(int32_t v);                     // by which users call it
-    std::string expression(int32_t v);
+    virtual std::string name(int32_t v);             // by which users call it
+    virtual std::string expression(int32_t v);
     std::string store(size_t s);                     // a statement
     std::string parameters(bool may_restrict) const; // the pointers
 
-  private:
+  protected:
     const Value& value(int32_t v) const { return kernel_.values[size_t(v)]; }
-    std::string inline_number(int32_t v);
+    virtual std::string index(size_t axis) const { return "i" + number(int64_t(axis)); }
     std::string place(const std::string& of, const Access& access);
-    std::string element(int32_t buffer, Dtype t, const std::string& at, bool is_written) const;
-    std::string gathered(int32_t v);
-    std::string random(const Value& v);
-    std::string stochastic(int32_t v);
+    // The buffer as a pointer to this type.
+    std::string pointer(int32_t buffer, Dtype t, bool is_written) const;
+    // Before a store: a buffer that is only written may be none, where nobody wants it this time.
+    std::string guard(int32_t buffer) const;
 
     const Kernel&  kernel_;
     const Dialect& dialect_;
     Helpers&       helpers_;
     Numbers&       numbers_;
+
+  private:
+    std::string inline_number(int32_t v);
+    std::string element(int32_t buffer, Dtype t, const std::string& at, bool is_written) const;
+    std::string gathered(int32_t v);
+    std::string random(const Value& v);
+    std::string stochastic(int32_t v);
+
     std::map<int32_t, std::string> inlined_;
-    struct Buffer { Dtype type = Dtype::u8; bool is_used = false, is_written = false; };
+    struct Buffer { Dtype type = Dtype::u8; bool is_used = false, is_read = false, is_written = false; };
     std::vector<Buffer> buffers_;
 };
 

@@ -64,7 +64,7 @@ Words::Words(const Kernel& kernel, const Dialect& dialect, Helpers& helpers, Num
         if (size_t(buffer) >= buffers_.size()) buffers_.resize(size_t(buffer) + 1);
         Buffer& b = buffers_[size_t(buffer)];
         if (!b.is_used) b.type = t;
-        b.is_used = true, b.is_written |= is_written;
+        b.is_used = true, b.is_written |= is_written, b.is_read |= !is_written;
     };
     for (const Value& v : kernel.values)
         if (v.buffer >= 0) use(v.buffer, v.type, false);
@@ -78,6 +78,8 @@ std::string Words::parameters(bool may_restrict) const
         out += text(dialect_.global, buffers_[b].is_written ? "" : "const ", memory_name(buffers_[b].type), "* ", may_restrict ? dialect_.restrict_ : "", "b", b, ", ");
     return out;
 }
+
+std::string Words::guard(int32_t buffer) const { return buffers_[size_t(buffer)].is_read ? "" : text("if (b", buffer, ") "); }
 
 bool Words::is_inline(int32_t v) const
 {
@@ -110,15 +112,20 @@ std::string Words::place(const std::string& of, const Access& access)
     numbers_.end_line();
     std::string out = numbers_.length("offset_" + of, access.offset);
     for (size_t a = 0; a < access.strides.size(); a++)
-        if (!access.strides[a].is(0)) out += text(" + i", a, " * ", numbers_.length(text("stride_", of, "_", a), access.strides[a]));
+        if (!access.strides[a].is(0)) out += text(" + ", index(a), " * ", numbers_.length(text("stride_", of, "_", a), access.strides[a]));
     return out;
 }
 
 std::string Words::element(int32_t buffer, Dtype t, const std::string& at, bool is_written) const
 {
+    return pointer(buffer, t, is_written) + "[" + at + "]";
+}
+
+std::string Words::pointer(int32_t buffer, Dtype t, bool is_written) const
+{
     const std::string b = "b" + number(buffer);
-    if (memory_name(buffers_[size_t(buffer)].type) == memory_name(t)) return b + "[" + at + "]";
-    return text("((", dialect_.global, is_written ? "" : "const ", memory_name(t), "*)", b, ")[", at, "]");
+    if (memory_name(buffers_[size_t(buffer)].type) == memory_name(t)) return b;
+    return text("((", dialect_.global, is_written ? "" : "const ", memory_name(t), "*)", b, ")");
 }
 
 std::string Words::gathered(int32_t v)
@@ -188,7 +195,7 @@ std::string Words::store(size_t s)
     const StoreTo& t = kernel_.stores[s];
     const Dtype type = value(t.value).type;
     const std::string x = encoded(name(t.value), type), at = place("s" + number(int64_t(s)), kernel_.accesses[size_t(t.access)]);
-    return text(element(t.buffer, type, at, true), " = ", x, ";");
+    return text(guard(t.buffer), element(t.buffer, type, at, true), " = ", x, ";");
 }
 
 }  // namespace ng::emitting

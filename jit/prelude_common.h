@@ -239,7 +239,9 @@ DEVICE f32 number_of(u32 code, i32 exponent, i32 mantissa, bool is_finite)
 #ifndef HAS_F16
 FORMAT(f16,  5, 10, 0x477fe000, false, false)
 #endif
+#ifndef HAS_BF16
 FORMAT(bf16, 8, 7,  0x7f7f0000, false, false)
+#endif
 FORMAT(e4m3, 4, 3,  0x43e00000, true,  true)
 FORMAT(e5m2, 5, 2,  0x47600000, false, true)
 #undef FORMAT

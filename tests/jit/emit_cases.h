@@ -28,25 +28,33 @@ inline uint64_t code_of(Dtype t, double value)
     if (t == Dtype::f32) return std::bit_cast<uint32_t>(float(value));
     if (t == Dtype::f64) return std::bit_cast<uint64_t>(value);
     if (!is_float(t)) return uint64_t(int64_t(value));
-    for (uint64_t code = 0; code < uint64_t(1) << 8 * bytes_of(t); code++)
-        if (number_of(t, code) == value && std::signbit(number_of(t, code)) == std::signbit(value)) return code;
-    throw Error(NG_E_BUG, text(value, " is no ", name_of(t)));
+    // Codes of one sign ascend as their numbers do, up to what is none.
+    const uint64_t sign = uint64_t(1) << (8 * bytes_of(t) - 1);
+    uint64_t low = 0, high = sign;
+    while (high - low > 1) {
+        const uint64_t middle = (low + high) / 2;
+        (number_of(t, middle) <= std::abs(value) ? low : high) = middle;
+    }
+    if (number_of(t, low) != std::abs(value)) throw Error(NG_E_BUG, text(value, " is no ", name_of(t)));
+    return low | (std::signbit(value) ? sign : 0);
 }
 
 // Memory of one tensor.
 struct Memory {
     Dtype             type = Dtype::f32;
     std::vector<char> bytes;
+    int64_t           shift = 0;                     // bytes from the first to the tensor's
 
+    char* data() { return bytes.data() + shift; }
     void set(int64_t i, double value)
     {
         const uint64_t code = code_of(type, value);
-        std::memcpy(bytes.data() + i * bytes_of(type), &code, size_t(bytes_of(type)));
+        std::memcpy(data() + i * bytes_of(type), &code, size_t(bytes_of(type)));
     }
     double get(int64_t i) const
     {
         uint64_t code = 0;
-        std::memcpy(&code, bytes.data() + i * bytes_of(type), size_t(bytes_of(type)));
+        std::memcpy(&code, bytes.data() + shift + i * bytes_of(type), size_t(bytes_of(type)));
         if (is_float(type)) return number_of(type, code);
         const int unused = 64 - 8 * bytes_of(type);
         return is_signed(type) ? double(int64_t(code << unused) >> unused) : double(code);

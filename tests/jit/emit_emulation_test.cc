@@ -1,14 +1,5 @@
 // What generated kernels compute: their CUDA text run on the CPU, against the naive evaluation of the graph.
-#include "tests/jit/emit_cases.h"
-
-#include <doctest/doctest.h>
-
-#include <dlfcn.h>
-
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
+#include "tests/jit/emit_run.h"
 
 using namespace ng;
 using namespace ng::emitted;
@@ -17,145 +8,13 @@ REGISTER_EXCEPTION_TRANSLATOR(const Error& error) { return error.text.c_str(); }
 
 namespace {
 
-using Launch = void (*)(unsigned blocks, unsigned threads, char** buffers, const void* numbers);
-
-// Texts compiled together as C++ and loaded; empty where there is no compiler.
-class Emulation {
-  public:
-    size_t add(const std::string& kernel)
-    {
-        const size_t k = count_++;
-        text_ += text("namespace kernel_", k, " {\n#define fused fused_", k, "\n", kernel, "#undef fused\n}\nLAUNCHED(", k, ")\n");
-        return k;
-    }
-    void add_code(const std::string& code) { text_ += code; }
-    bool load()
-    {
-        const char* named = std::getenv("CXX");
-        const std::string compiler = named && *named ? named : "c++";
-        if (!succeeds(compiler + " --version")) return std::printf("skipped %zu kernels: no C++ compiler to run them with\n", count_), false;
-        const std::string base = std::filesystem::temp_directory_path() / text("ng_emulated_", std::random_device()());
-        std::ofstream(base + ".cc") << "#include \"" << source_root() << "/tests/jit/cuda_emulation.h\"\n" << cuda_dialect().prelude << text_;
-        const bool well = succeeds(text(compiler, " -std=c++20 -w -O1 -ffp-contract=off -fno-strict-aliasing -fPIC -shared ", base, ".cc -o ", base, ".so"));
-        if (well) library_ = dlopen((base + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
-        std::remove((base + ".cc").c_str());
-        std::remove((base + ".so").c_str());
-        REQUIRE(library_);
-        return true;
-    }
-    void* find(const std::string& name) const
-    {
-        void* at = dlsym(library_, name.c_str());
-        REQUIRE(at);
-        return at;
-    }
-    Launch kernel(size_t k) const { return reinterpret_cast<Launch>(find(text("launch_", k))); }
-
-  private:
-    std::string text_;
-    size_t      count_ = 0;
-    void*       library_ = nullptr;
-};
-
-// How a launch is cut.
-struct Cut { unsigned blocks, threads; int32_t per_block; };
-constexpr Cut CUTS[] = {{1, 1, 1}, {3, 64, 1}, {2, 64, 8}, {1, 128, 128}};
-
-int64_t reach(const std::vector<int64_t>& dims, const std::vector<int64_t>& strides)
-{
-    int64_t last = 0;
-    for (size_t a = 0; a < dims.size(); a++) {
-        if (dims[a] == 0) return 0;
-        last += (dims[a] - 1) * strides[a];
-    }
-    return last + 1;
-}
-std::vector<int64_t> values(const Extents& e, const std::vector<int64_t>& lengths)
-{
-    std::vector<int64_t> out;
-    for (const Extent& x : e) out.push_back(x.value(lengths));
-    return out;
-}
-int64_t place(const naive::Index& i, const std::vector<int64_t>& strides)
-{
-    int64_t at = 0;
-    for (size_t a = 0; a < i.size(); a++) at += i[a] * strides[a];
-    return at;
-}
-
-// One run of a case: memory of its own, every step launched, every output read.
-class Run {
-  public:
-    Run(Case& c) : c_(c), variables_(c.in.lengths)
-    {
-        for (const Port& p : c.plan.args)
-            if (p.hidden)
-                for (const int64_t s : values(c.layouts[size_t(p.index)].strides, c.in.lengths)) variables_.push_back(s);
-        for (size_t j = 0; j < c.plan.outs.size(); j++)
-            if (c.plan.outs[j].hidden)
-                for (const int64_t s : values(c.targets[j].layout.strides, c.in.lengths)) variables_.push_back(s);
-        for (size_t k = 0; k < c.layouts.size(); k++) params_.push_back(filled(c.layouts[k], c.in.params.at(int64_t(k))));
-        for (size_t j = 0; j < c.roots.size(); j++) outs_.push_back(blank(c.targets[j].layout));
-        for (const Buffer& b : c.plan.buffers) {
-            Memory m{b.dtype, {}};
-            if (b.place == Place::Work) m.bytes.assign(size_t(b.count.value(variables_) * bytes_of(b.dtype)), char(0xa5));
-            work_.push_back(std::move(m));
-        }
-    }
-    Memory& output(size_t j)
-    {
-        const int32_t alias = c_.targets[j].alias_param;
-        return alias >= 0 && c_.plan.direct[j] ? params_[size_t(alias)] : outs_[j];
-    }
-    void launch(const Emulation& code, const std::vector<size_t>& kernels, const Cut& cut)
-    {
-        for (size_t k = 0; k < c_.plan.steps.size(); k++) {
-            const Step& s = c_.plan.steps[k];
-            const KernelSource source = emit(*s.kernel, cuda_dialect());
-            if (source.rows.value(variables_) == 0) continue;
-            std::vector<char*> pointers;
-            for (const int32_t b : s.buffers) pointers.push_back(memory(b).bytes.data());
-            std::vector<char> numbers(source.number_bytes);
-            fill_numbers(source, variables_, c_.scalars.data(), cut.per_block, numbers.data());
-            code.kernel(kernels[k])(cut.blocks, cut.threads, pointers.data(), numbers.data());
-        }
-    }
-
-  private:
-    Memory& memory(int32_t b)
-    {
-        const Buffer& buffer = c_.plan.buffers[size_t(b)];
-        return buffer.place == Place::Arg ? params_[size_t(buffer.index)] : buffer.place == Place::Out ? output(size_t(buffer.index)) : work_[size_t(b)];
-    }
-    Memory blank(const Layout& l)
-    {
-        const int64_t count = reach(values(l.dims, c_.in.lengths), values(l.strides, c_.in.lengths));
-        return {l.dtype, std::vector<char>(size_t(count * bytes_of(l.dtype)), char(0xa5))};
-    }
-    Memory filled(const Layout& l, const naive::Value& v)
-    {
-        Memory m = blank(l);
-        const std::vector<int64_t> strides = values(l.strides, c_.in.lengths);
-        naive::each(v.dims, [&](const naive::Index& i, int64_t k) { m.set(place(i, strides), v.v[size_t(k)]); });
-        return m;
-    }
-
-    Case&                c_;
-    std::vector<int64_t> variables_;
-    std::vector<Memory>  params_, outs_, work_;
-};
-
-bool is_near(double got, double want, double tolerance)
-{
-    if (std::isnan(want) || std::isinf(want)) return std::isnan(want) ? std::isnan(got) : got == want;
-    return std::abs(got - want) <= tolerance * (1 + std::abs(want));
-}
+constexpr PlainCut CUTS[] = {{1, 1, 1}, {3, 64, 1}, {2, 64, 8}, {1, 128, 128}};
 
 void check(Case& c, const Emulation& code, const std::vector<size_t>& kernels)
 {
     naive::Evaluation meaning(c.in);
     std::vector<std::vector<char>> first;
-    for (const Cut& cut : CUTS) {
+    for (const PlainCut& cut : CUTS) {
         Run run(c);
         run.launch(code, kernels, cut);
         for (size_t j = 0; j < c.roots.size(); j++) {

@@ -23,6 +23,22 @@ DEVICE f64 f64_bits(u64 u) { return __longlong_as_double((i64)u); }
 DEVICE u32 count_bits_u32(u32 x) { return (u32)__popc(x); }
 DEVICE u64 count_bits_u64(u64 x) { return (u64)__popcll(x); }
 
+// What lies side by side in memory, moved by one access of at most 16 bytes where its address allows.
+template <class T, i32 N>
+struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Vector {
+    T e[N];
+};
+
+// n / extent, by what NumberKind::Factor and Shift say of the extent.
+DEVICE i32 quotient_of(i32 n, u32 factor, i32 shift) { return (i32)(__umulhi((u32)n * 2, factor) >> shift); }
+DEVICE i64 quotient_of(i64 n, u64 factor, i32 shift) { return (i64)(__umul64hi((u64)n * 2, factor) >> shift); }
+
+// What the thread of the warp has whose number differs by `reach`, and what the first of `lanes` neighbours has.
+template <class T>
+DEVICE T shuffled(T x, i32 reach) { return __shfl_xor_sync(0xffffffffu, x, reach); }
+template <class T>
+DEVICE T of_first(T x, i32 lanes) { return __shfl_sync(0xffffffffu, x, 0, lanes < 32 ? lanes : 32); }
+
 // The processor's conversions where this is compiled for one.
 #ifdef __CUDA_ARCH__
 #define HAS_F16
@@ -39,7 +55,91 @@ DEVICE u16 f16_of_f32(f32 x)
     return code;
 }
 DEVICE f32 round_f16(f32 x) { return f32_of_f16(f16_of_f32(x)); }
+#if __CUDA_ARCH__ >= 800
+#define HAS_BF16
+DEVICE f32 f32_of_bf16(u16 code) { return f32_bits((u32)code << 16); }
+DEVICE u16 bf16_of_f32(f32 x)
+{
+    u16 code;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(code) : "f"(x));
+    return code;
+}
+DEVICE f32 round_bf16(f32 x) { return f32_of_bf16(bf16_of_f32(x)); }
 #endif
+#endif
+
+// Numbers rounded as their codes, side by side: two by one instruction where there is one.
+DEVICE u16 f16_of_f32(f32 x);
+DEVICE f32 round_f16(f32 x);
+DEVICE u16 bf16_of_f32(f32 x);
+DEVICE f32 round_bf16(f32 x);
+DEVICE u16 nearest_f16(f32 x) { return f16_of_f32(round_f16(x)); }
+DEVICE u16 nearest_bf16(f32 x) { return bf16_of_f32(round_bf16(x)); }
+#ifdef HAS_BF16
+#define PACKED(name)                                                                                                \
+    template <i32 N>                                                                                                \
+    DEVICE Vector<u16, N> packed_##name(const f32 (&x)[N])                                                          \
+    {                                                                                                               \
+        union { Vector<u16, N> codes; u32 pairs[(N + 1) / 2]; } r;                                                  \
+        for (i32 j = 0; j + 1 < N; j += 2) asm("cvt.rn." #name "x2.f32 %0, %1, %2;" : "=r"(r.pairs[j / 2]) : "f"(x[j + 1]), "f"(x[j])); \
+        if (N % 2) r.codes.e[N - 1] = name##_of_f32(x[N - 1]);                                                      \
+        return r.codes;                                                                                             \
+    }
+#else
+#define PACKED(name)                                                                                                \
+    template <i32 N>                                                                                                \
+    DEVICE Vector<u16, N> packed_##name(const f32 (&x)[N])                                                          \
+    {                                                                                                               \
+        Vector<u16, N> r;                                                                                           \
+        for (i32 j = 0; j < N; j++) r.e[j] = nearest_##name(x[j]);                                                  \
+        return r;                                                                                                   \
+    }
+#endif
+PACKED(f16)
+PACKED(bf16)
+#undef PACKED
+
+// The greater and the lesser as ops.def has them for folds, which do not tell one zero from the other.
+#if __CUDA_ARCH__ >= 800
+DEVICE f32 greatest_f32(f32 x, f32 y)
+{
+    f32 r;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(y));
+    return r;
+}
+DEVICE f32 least_f32(f32 x, f32 y)
+{
+    f32 r;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(y));
+    return r;
+}
+#else
+DEVICE f32 greatest_f32(f32 x, f32 y) { return x > y || x != x ? x : y; }
+DEVICE f32 least_f32(f32 x, f32 y) { return x < y || x != x ? x : y; }
+#endif
+
+// What many numbers are divided by: 1 / y in two parts, so that x times it is next to x / y at worst; with what is then
+// left of x that gives x / y rounded once (Markstein 1990). Where something on the way may leave f32, it is not tame.
+struct Inverse {
+    f32 y, near, rest;
+    u32 span;                            // of codes of |x| that are tame, from 2^-100 on; 0: none are
+};
+DEVICE Inverse inverse_of(f32 y)
+{
+    const u32 code = bits_f32(y) & 0x7fffffff;
+    Inverse r;
+    r.y = y;
+    r.near = 1.0f / y;
+    r.rest = fmaf(-r.near, y, 1.0f) / y;
+    r.span = code > 0x35800000 && code < 0x49800000 ? 0x71800000 - 0x0d800000 : 0;      // |y| within 2^-20 and 2^20
+    return r;
+}
+DEVICE f32 quotient_of(f32 x, Inverse d, bool& is_tame)
+{
+    const f32 q = fmaf(x, d.near, x * d.rest);
+    is_tame &= (bits_f32(x) & 0x7fffffff) - 0x0d800000 < d.span;
+    return fmaf(fmaf(-q, d.y, x), d.near, q);
+}
 
 #define ONE(name, narrow, wide)                         \
     DEVICE f32 name##_f32(f32 x) { return narrow(x); } \

@@ -1,0 +1,201 @@
+// Puts a kernel's axes in the order of memory, joins those that are one, and chooses what vectors lie along.
+#include "jit/emit_forms.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace ng::emitting {
+namespace {
+
+bool is_fast(Op op)
+{
+    switch (op) {
+    case Op::add: case Op::sub: case Op::mul: case Op::maximum: case Op::minimum: case Op::neg: case Op::abs: case Op::square:
+    case Op::relu: case Op::where: case Op::fma: return true;
+    default: return info(op).result == Result::Bool;
+    }
+}
+
+// The access whose order in memory counts: the first that is written point by point, else the first that is read.
+const Access* leading(const Kernel& kernel, const Passes& passes)
+{
+    for (size_t s = 0; s < kernel.stores.size(); s++)
+        if (!passes.stores[s].row) return &kernel.accesses[size_t(kernel.stores[s].access)];
+    for (size_t v = 0; v < kernel.values.size(); v++)
+        if (kernel.values[v].kind == ValueKind::Load && passes.level[v] == Level::Full) return &kernel.accesses[size_t(kernel.values[v].access)];
+    return nullptr;
+}
+
+// Axes of these numbers, those of greater strides first, where all are known.
+void order(std::vector<int32_t>& axes, const Access& by)
+{
+    for (const int32_t a : axes)
+        if (!by.strides[size_t(a)].is_constant()) return;
+    std::ranges::stable_sort(axes, std::greater<>(), [&](int32_t a) { return std::abs(by.strides[size_t(a)].constant()); });
+}
+
+// Whether all accesses see outer and inner as one axis.
+bool are_one(const Kernel& kernel, int32_t outer, int32_t inner)
+{
+    const Extent& extent = kernel.axes[size_t(inner)].extent;
+    return std::ranges::all_of(kernel.accesses, [&](const Access& a) { return a.strides[size_t(outer)] == a.strides[size_t(inner)] * extent; });
+}
+
+void join(Kernel& kernel, std::vector<int32_t>& axes)
+{
+    for (size_t k = axes.size(); k-- > 1;) {
+        if (!are_one(kernel, axes[k - 1], axes[k])) continue;
+        KernelAxis& inner = kernel.axes[size_t(axes[k])];
+        inner.extent = kernel.axes[size_t(axes[k - 1])].extent * inner.extent;
+        axes.erase(axes.begin() + std::ptrdiff_t(k) - 1);
+    }
+}
+
+// The kernel over these axes alone, in this order.
+Kernel over(const Kernel& kernel, const std::vector<int32_t>& axes)
+{
+    Kernel out = kernel;
+    out.axes.clear();
+    for (const int32_t a : axes) out.axes.push_back(kernel.axes[size_t(a)]);
+    for (size_t k = 0; k < kernel.accesses.size(); k++) {
+        out.accesses[k].strides.clear();
+        for (const int32_t a : axes) out.accesses[k].strides.push_back(kernel.accesses[k].strides[size_t(a)]);
+    }
+    return out;
+}
+
+// Strides that are known when run are variables, in the order of a tensor's axes: the last is 1 unless somebody chose
+// otherwise. One that is 1 for certain decides.
+int32_t unit_axis(const Access& access)
+{
+    int32_t axis = -1, highest = -1;
+    for (size_t x = 0; x < access.strides.size(); x++) {
+        const Extent& stride = access.strides[x];
+        if (stride.is(1)) return int32_t(x);
+        const int32_t variable = stride.highest_variable();
+        if (variable < 0 || variable <= highest) continue;
+        highest = variable, axis = stride == Extent::variable(variable) ? int32_t(x) : -1;
+    }
+    return axis;
+}
+
+// Bytes of a point that lie side by side along the axis.
+int32_t side_by_side(const Arranged& a, int32_t axis)
+{
+    int32_t bytes = 0;
+    for (size_t v = 0; v < a.kernel.values.size(); v++)
+        if (a.kernel.values[v].kind == ValueKind::Load && a.is_full(int32_t(v)) && a.unit[size_t(a.kernel.values[v].access)] == axis) bytes += bytes_of(a.kernel.values[v].type);
+    for (size_t s = 0; s < a.kernel.stores.size(); s++)
+        if (!a.passes.stores[s].row && a.unit[size_t(a.kernel.stores[s].access)] == axis) bytes += bytes_of(a.kernel.values[size_t(a.kernel.stores[s].value)].type);
+    return bytes;
+}
+
+void choose_axis(Arranged& a)
+{
+    const auto last = [](const std::vector<int32_t>& axes) { return axes.empty() ? -1 : axes.back(); };
+    const int32_t inner = last(a.walked()), outer = a.has_rows() ? last(a.kept) : -1;
+    const int32_t along = inner < 0 ? 0 : side_by_side(a, inner), across = outer < 0 ? 0 : side_by_side(a, outer);
+    a.is_across = across > along;
+    a.axis = a.is_across ? outer : inner;
+}
+
+// False where lengths that are known leave some vector of this width incomplete or misaligned, as far as 16 bytes go.
+bool divides(const Arranged& a, int32_t width)
+{
+    const auto divides = [&](const Extent& e, int32_t step) { return !e.is_constant() || e.constant() % step == 0; };
+    bool all = divides(a.kernel.axes[size_t(a.axis)].extent, width);
+    const auto look = [&](int32_t access, Dtype t) {
+        const Access& at = a.kernel.accesses[size_t(access)];
+        const int32_t step = std::min(width, 16 / bytes_of(t));
+        if (pace_of(a, access, true) != Pace::Unit) return;
+        all &= divides(at.offset, step);
+        for (size_t x = 0; x < at.strides.size(); x++) all &= int32_t(x) == a.axis || divides(at.strides[x], step);
+    };
+    for (size_t v = 0; v < a.kernel.values.size(); v++)
+        if (a.kernel.values[v].kind == ValueKind::Load && a.is_full(int32_t(v)) && a.passes.wanted[v]) look(a.kernel.values[v].access, a.kernel.values[v].type);
+    for (size_t s = 0; s < a.kernel.stores.size(); s++)
+        if (!a.passes.stores[s].row) look(a.kernel.stores[s].access, a.kernel.values[size_t(a.kernel.stores[s].value)].type);
+    return all;
+}
+
+// As many elements as make the widest of them 16 bytes, fewer where a point costs much.
+void choose_width(Arranged& a)
+{
+    if (a.axis < 0) return;
+    int32_t widest = 0;
+    const auto add = [&](int32_t access, Dtype t) {
+        if (pace_of(a, access, true) == Pace::Unit) widest = std::max(widest, bytes_of(t));
+    };
+    for (size_t v = 0; v < a.kernel.values.size(); v++)
+        if (a.kernel.values[v].kind == ValueKind::Load && a.is_full(int32_t(v))) add(a.kernel.values[v].access, a.kernel.values[v].type);
+    for (size_t s = 0; s < a.kernel.stores.size(); s++)
+        if (!a.passes.stores[s].row) add(a.kernel.stores[s].access, a.kernel.values[size_t(a.kernel.stores[s].value)].type);
+    if (widest == 0) return;
+    a.width = std::min(16 / widest, 8);
+    while (a.width > 4 && a.width * a.weight > 400) a.width /= 2;
+    while (a.width > 1 && !divides(a, a.width)) a.width /= 2;
+}
+
+}  // namespace
+
+bool Arranged::is_held(int32_t v) const
+{
+    const uint32_t passes_that_read = held_wanted[size_t(v)];
+    return kernel.values[size_t(v)].kind == ValueKind::Load && is_full(v) && (passes_that_read & (passes_that_read - 1));
+}
+
+int32_t weight_of(const Kernel& kernel, size_t value)
+{
+    const Value& v = kernel.values[value];
+    switch (v.kind) {
+    case ValueKind::Map: return is_fast(v.op) ? 1 : v.op == Op::div || v.op == Op::sqrt || v.op == Op::rsqrt ? 8 : 20;
+    case ValueKind::Random: return RandomWord(v.bits) == RandomWord::Normal ? 120 : 60;
+    case ValueKind::Stochastic: return 40;
+    case ValueKind::Gather: return 6;
+    case ValueKind::Fold: return 4;
+    case ValueKind::Load: return 2;
+    case ValueKind::Convert: return 2;
+    default: return 0;
+    }
+}
+
+Pace pace_of(const Arranged& a, int32_t access, bool is_vector)
+{
+    const Extent& stride = a.kernel.accesses[size_t(access)].strides[size_t(a.axis)];
+    if (stride.is(0)) return Pace::Same;
+    return stride.is(1) || (is_vector && a.unit[size_t(access)] == a.axis) ? Pace::Unit : Pace::Strided;
+}
+
+Arranged arrange(const Kernel& kernel)
+{
+    std::vector<int32_t> kept, reduced;
+    for (size_t i = 0; i < kernel.axes.size(); i++) (kernel.axes[i].reduced ? reduced : kept).push_back(int32_t(i));
+    const Passes first = passes_of(kernel);
+    // The number of a point is what argmin and argmax give, so there reduced axes stay as they are.
+    const bool is_numbered = std::ranges::any_of(kernel.values, [](const Value& v) { return v.kind == ValueKind::Fold && (v.op == Op::argmin || v.op == Op::argmax); });
+    if (const Access* by = leading(kernel, first)) {
+        order(kept, *by);
+        if (!is_numbered) order(reduced, *by);
+    }
+    Arranged a;
+    a.kernel = kernel;
+    join(a.kernel, kept), join(a.kernel, reduced);
+    std::vector<int32_t> axes = kept;
+    axes.insert(axes.end(), reduced.begin(), reduced.end());
+    a.kernel = over(a.kernel, axes);
+    for (size_t i = 0; i < axes.size(); i++) (i < kept.size() ? a.kept : a.reduced).push_back(int32_t(i));
+    a.passes = passes_of(a.kernel);
+    for (const int32_t i : a.kept) a.rows = a.rows * a.kernel.axes[size_t(i)].extent;
+    for (const int32_t i : a.reduced) a.points = a.points * a.kernel.axes[size_t(i)].extent;
+    if (!a.has_rows()) std::swap(a.rows, a.points);
+    for (size_t v = 0; v < a.kernel.values.size(); v++) {
+        if (a.passes.wanted[v] && a.is_full(int32_t(v))) a.weight += weight_of(a.kernel, v);
+    }
+    hold(a);
+    for (const Access& access : a.kernel.accesses) a.unit.push_back(unit_axis(access));
+    choose_axis(a);
+    choose_width(a);
+    return a;
+}
+
+}  // namespace ng::emitting

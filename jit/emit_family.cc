@@ -1,0 +1,280 @@
+// The texts of a kernel for CUDA: which there may be, and which one a launch of given lengths and addresses takes.
+#include "jit/emit_forms.h"
+#include "jit/error.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+
+namespace ng {
+namespace emitting {
+
+constexpr int64_t NARROW = (int64_t(1) << 31) - (int64_t(1) << 22);     // below it sums of an index and a step fit an i32
+constexpr int32_t TEAM_MOST = 512;                                       // threads of a held row
+constexpr int64_t PART_LEAST = 4096;                                     // points of a part of a row
+
+int32_t threads_of(const LaunchClass& c)
+{
+    const bool is_small = c.form == Form::Points || c.form == Form::Columns || (c.form == Form::Held && c.width * c.held <= 8);
+    return is_small ? 256 : 512;
+}
+
+namespace {
+
+bool is_known(const Extent& e) { return e.is_constant(); }
+
+// Everything that choose() asks of lengths is known before.
+bool is_constant(const Arranged& a)
+{
+    const auto known = [](const Access& access) { return is_known(access.offset) && std::ranges::all_of(access.strides, is_known); };
+    return is_known(a.rows) && is_known(a.points) && std::ranges::all_of(a.kernel.accesses, known);
+}
+
+// Calls f(access, type, buffer) for what threads move point by point.
+template <class F>
+void each_moved(const Arranged& a, const F& f)
+{
+    for (size_t v = 0; v < a.kernel.values.size(); v++) {
+        const Value& value = a.kernel.values[v];
+        if (value.kind == ValueKind::Load && a.is_full(int32_t(v)) && a.passes.wanted[v]) f(value.access, value.type, value.buffer);
+    }
+    for (size_t s = 0; s < a.kernel.stores.size(); s++) {
+        const StoreTo& store = a.kernel.stores[s];
+        if (!a.passes.stores[s].row) f(store.access, a.kernel.values[size_t(store.value)].type, store.buffer);
+    }
+}
+
+// Vectors of the full width may be moved as they lie; no addresses: as far as lengths say.
+bool fits(const Arranged& a, std::span<const int64_t> variables, std::span<const uint64_t> addresses)
+{
+    if (a.width == 1 || a.kernel.axes[size_t(a.axis)].extent.value(variables) % a.width) return false;
+    bool fits = true;
+    each_moved(a, [&](int32_t access, Dtype t, int32_t buffer) {
+        if (pace_of(a, access, true) != Pace::Unit) return;
+        const Access& at = a.kernel.accesses[size_t(access)];
+        const int64_t step = std::min(a.width, 16 / bytes_of(t));
+        fits &= at.strides[size_t(a.axis)].value(variables) == 1 && at.offset.value(variables) % step == 0;
+        for (size_t x = 0; x < at.strides.size(); x++) fits &= int32_t(x) == a.axis || at.strides[x].value(variables) % step == 0;
+        if (size_t(buffer) < addresses.size()) fits &= addresses[size_t(buffer)] % uint64_t(step * bytes_of(t)) == 0;
+    });
+    return fits;
+}
+
+// Whether 32 bits say every distance that a thread computes.
+bool is_narrow(const Arranged& a, std::span<const int64_t> variables, int64_t rows, int64_t points)
+{
+    bool narrow = rows < NARROW && points < NARROW;
+    each_moved(a, [&](int32_t access, Dtype, int32_t) {
+        __extension__ __int128 reach = 0;
+        for (const int32_t x : a.walked()) {
+            const int64_t stride = a.kernel.accesses[size_t(access)].strides[size_t(x)].value(variables);
+            reach += __int128(std::abs(stride)) * std::max<int64_t>(a.kernel.axes[size_t(x)].extent.value(variables) - 1, 0);
+        }
+        narrow &= reach < NARROW;
+    });
+    return narrow;
+}
+
+int64_t ceil_div(int64_t n, int64_t by) { return (n + by - 1) / by; }
+int32_t log_of(int64_t n) { return n <= 1 ? 0 : 64 - std::countl_zero(uint64_t(n - 1)); }       // of the next power of two
+
+// Vectors of a thread at once: enough bytes on their way to fill the memory's latency, not more work than is worth its text.
+int32_t held_points(const Arranged& a, int32_t width)
+{
+    const int32_t most = width > 1 ? 2 : 8;
+    return std::max(1, std::min(most, 512 / (width * a.weight)));
+}
+int32_t held_walk(const Arranged& a, int32_t width)
+{
+    const int32_t most = width > 1 ? 4 : 8;
+    return std::max(1, std::min(most, 512 / (width * a.weight)));
+}
+int32_t loaded_bytes(const Arranged& a)
+{
+    int32_t bytes = 0;
+    for (size_t v = 0; v < a.kernel.values.size(); v++)
+        if (a.kernel.values[v].kind == ValueKind::Load && a.is_full(int32_t(v)) && a.passes.wanted[v]) bytes += bytes_of(a.kernel.values[v].type);
+    return bytes;
+}
+// Of a row, vectors that one thread keeps: 64 bytes are on their way at once, and what stays is 32 registers at most; 0: a
+// point needs too many. Tuned on an H200: with 32 bytes of f16 a thread, norms of rows took 75 % of a copy's rate.
+int32_t held_row(const Arranged& a, int32_t width)
+{
+    const int32_t loaded = loaded_bytes(a);
+    int32_t elements = loaded <= 2 ? 32 : loaded <= 8 ? 16 : 8;
+    while (elements > 8 && (elements * a.held_bytes > 128 || elements * a.weight > 1536)) elements /= 2;
+    return elements * a.held_bytes > 128 ? 0 : std::max(1, elements / width);
+}
+
+bool may_split(const Arranged& a) { return a.passes.count + 1 <= MAX_LAUNCHES && a.axis >= 0; }
+
+// Blocks of columns: as many vectors side by side as a warp takes, fewer where there are not as many.
+int32_t log_columns(int64_t vectors) { return std::min(log_of(vectors), 5); }
+
+class Chooser {
+  public:
+    Chooser(const Arranged& a, std::span<const int64_t> variables, const DeviceTraits& device)
+        : a_(a), device_(device), rows_(a.has_rows() ? a.rows.value(variables) : 1), points_(a.points.value(variables)), is_narrow_(emitting::is_narrow(a, variables, rows_, points_)) {}
+
+    Geometry choose(bool is_vector, LaunchClass& c)
+    {
+        const int32_t width = is_vector && (is_narrow_ || !a_.has_rows()) ? a_.width : 1;
+        if (a_.has_rows() ? rows_ == 0 : points_ == 0) return g_;
+        if (!a_.has_rows()) choose_points(width, c);
+        else if (a_.is_across) choose_columns(width, c);
+        else if (!choose_held(width, c)) choose_walked(width, c);
+        return g_;
+    }
+
+  private:
+    void launch(int64_t blocks, int64_t threads)
+    {
+        g_.launch[size_t(g_.launches)].blocks = uint32_t(blocks), g_.launch[size_t(g_.launches)].threads = uint32_t(threads);
+        g_.launches++;
+    }
+    int64_t& cut(Cut c) { return g_.cuts[size_t(c)]; }
+
+    void choose_points(int32_t width, LaunchClass& c)
+    {
+        c = {Form::Points, uint8_t(width), uint8_t(held_points(a_, width)), !is_narrow_, false};
+        launch(ceil_div(points_, int64_t(threads_of(c)) * c.width * c.held), threads_of(c));
+    }
+
+    bool choose_held(int32_t width, LaunchClass& c)
+    {
+        const int32_t held = held_row(a_, width);
+        if (!is_narrow_ || points_ > int64_t(TEAM_MOST) * held * width) return false;
+        c = {Form::Held, uint8_t(width), uint8_t(held), false, false};
+        // As few threads a row as hold it, but neighbours that read 32 bytes side by side, as memory moves them.
+        const int64_t least = std::min<int64_t>(ceil_div(points_, width), ceil_div(32, std::max(1, loaded_bytes(a_)) * width));
+        const int64_t lanes = int64_t(1) << log_of(std::max(least, ceil_div(points_, int64_t(held) * width)));
+        int64_t threads = std::max<int64_t>(lanes, 256);
+        while (threads > 32 && threads > lanes && rows_ * lanes < threads * device_.units * 2) threads /= 2;
+        cut(Cut::LogLanes) = log_of(lanes);
+        launch(ceil_div(rows_, threads / lanes), threads);
+        return true;
+    }
+
+    void choose_walked(int32_t width, LaunchClass& c)
+    {
+        c = {Form::Walked, uint8_t(width), uint8_t(held_walk(a_, width)), width == 1, false};
+        const int64_t threads = threads_of(c), wanted = int64_t(device_.units) * 2;
+        const int64_t parts = rows_ >= device_.units || !may_split(a_) ? 1 : std::min(ceil_div(wanted, rows_), points_ / PART_LEAST);
+        if (parts <= 1) return launch(rows_, threads);
+        split(c, parts, ceil_div(points_, parts), width);
+        for (int32_t s = 0; s < a_.passes.count; s++) launch(rows_ * cut(Cut::Parts), threads);
+        if (has_row_stores()) launch(rows_, std::clamp<int64_t>(int64_t(1) << log_of(cut(Cut::Parts)), 32, threads));
+    }
+
+    void choose_columns(int32_t width, LaunchClass& c)
+    {
+        c = {Form::Columns, uint8_t(width), uint8_t(held_walk(a_, width)), width == 1, false};
+        const int64_t vectors = ceil_div(rows_, width), threads = threads_of(c);
+        const int32_t log = log_columns(vectors);
+        const int64_t blocks = ceil_div(vectors, int64_t(1) << log), lanes = threads >> log;
+        cut(Cut::LogLanes) = log;
+        const int64_t wanted = int64_t(device_.units) * 4, most = points_ / (lanes * c.held * 4);
+        const int64_t parts = blocks >= device_.units * 2 || !may_split(a_) ? 1 : std::min(ceil_div(wanted, blocks), most);
+        if (parts <= 1) return launch(blocks, threads);
+        split(c, parts, ceil_div(points_, parts), 1);
+        for (int32_t s = 0; s < a_.passes.count; s++) launch(blocks * cut(Cut::Parts), threads);
+        if (has_row_stores()) launch(blocks, threads);
+    }
+
+    void split(LaunchClass& c, int64_t parts, int64_t chunk, int64_t multiple)
+    {
+        c.is_split = true;
+        cut(Cut::Chunk) = ceil_div(chunk, multiple) * multiple;
+        cut(Cut::Parts) = std::min(parts, ceil_div(points_, cut(Cut::Chunk)));
+        cut(Cut::Region) = rows_ * cut(Cut::Parts) * 16;
+        int64_t folds = 0;
+        for (const Value& v : a_.kernel.values) folds += v.kind == ValueKind::Fold;
+        g_.scratch_bytes = uint64_t(folds * cut(Cut::Region));
+    }
+    bool has_row_stores() const
+    {
+        return std::ranges::any_of(a_.passes.stores, [](const Passes::Placed& p) { return p.row; });
+    }
+
+    const Arranged&     a_;
+    const DeviceTraits& device_;
+    int64_t  rows_, points_;
+    bool     is_narrow_;
+    Geometry g_;
+};
+
+}  // namespace
+}  // namespace emitting
+
+using namespace emitting;
+
+std::string text_of(const LaunchClass& c)
+{
+    constexpr const char* NAMES[] = {"points", "rows held", "rows walked", "columns"};
+    return text(NAMES[size_t(c.form)], " by ", c.held, " of ", c.width, c.is_wide ? ", 64-bit" : "", c.is_split ? ", in parts" : "");
+}
+
+KernelFamily::KernelFamily(const Kernel& kernel, const Dialect& dialect, DeviceTraits device)
+    : kernel_(std::make_unique<const Arranged>(arrange(kernel))), dialect_(&dialect), device_(device)
+{
+    list();
+}
+KernelFamily::~KernelFamily() = default;
+KernelFamily::KernelFamily(KernelFamily&&) noexcept = default;
+KernelFamily& KernelFamily::operator=(KernelFamily&&) noexcept = default;
+
+int32_t KernelFamily::find(const LaunchClass& c) const
+{
+    const auto at = std::ranges::find(classes_, c);
+    return at == classes_.end() ? -1 : int32_t(at - classes_.begin());
+}
+
+// Where all is known, what choose() may answer; else all that it may answer for some lengths.
+void KernelFamily::list()
+{
+    const Arranged& a = *kernel_;
+    const auto add = [&](const LaunchClass& c) {
+        if (find(c) < 0) classes_.push_back(c);
+    };
+    if (is_constant(a)) {
+        for (const bool is_vector : {true, false}) {
+            LaunchClass c;
+            if ((!is_vector || fits(a, {}, {})) && Chooser(a, {}, device_).choose(is_vector, c).launches) add(c);
+        }
+        return;
+    }
+    for (const int32_t w : {a.width, 1}) {
+        const auto width = uint8_t(w);
+        if (!a.has_rows()) {
+            for (const bool is_wide : {false, true}) add({Form::Points, width, uint8_t(held_points(a, w)), is_wide, false});
+            continue;
+        }
+        if (!a.is_across) {
+            if (held_row(a, w)) add({Form::Held, width, uint8_t(held_row(a, w)), false, false});
+        }
+        for (const bool is_split : {false, true})
+            if (!is_split || may_split(a)) add({a.is_across ? Form::Columns : Form::Walked, width, uint8_t(held_walk(a, w)), w == 1, is_split});
+    }
+}
+
+KernelSource KernelFamily::source(size_t which) const { return print_form(*kernel_, *dialect_, classes_.at(which)); }
+
+Geometry KernelFamily::choose(std::span<const int64_t> variables, std::span<const uint64_t> addresses) const
+{
+    LaunchClass c;
+    Geometry g = Chooser(*kernel_, variables, device_).choose(fits(*kernel_, variables, addresses), c);
+    if (g.launches) g.which = find(c);
+    return g;
+}
+
+uint64_t KernelFamily::scratch_bytes(std::span<const int64_t> variables) const
+{
+    uint64_t most = 0;
+    for (const bool is_vector : {true, false}) {
+        LaunchClass c;
+        if (!is_vector || fits(*kernel_, variables, {})) most = std::max(most, Chooser(*kernel_, variables, device_).choose(is_vector, c).scratch_bytes);
+    }
+    return most;
+}
+
+}  // namespace ng

@@ -1,0 +1,217 @@
+// Prints a kernel in one of CUDA's forms: who has which points of which rows, and what functions that takes.
+#include "jit/emit_forms.h"
+
+#include "jit/emit_printer.h"
+#include "jit/error.h"
+
+#include <algorithm>
+
+namespace ng::emitting {
+
+int32_t FormPrinter::slot(size_t fold) const
+{
+    int32_t before = 0;
+    for (size_t v = 0; v < fold; v++) before += kernel_.values[v].kind == ValueKind::Fold;
+    return before;
+}
+
+// Along: an element a warp for each fold. Across: a vector a thread, for one fold after another.
+void FormPrinter::shared()
+{
+    int32_t folds = 0, words = 1;
+    for (size_t v = 0; v < kernel_.values.size(); v++) {
+        if (kernel_.values[v].kind != ValueKind::Fold || !a_.passes.wanted[v]) continue;
+        const FoldWords w = fold_words_of(v);
+        folds = slot(v) + 1;
+        if (w.kind == FoldWords::Kind::Best || bytes_of(w.type) == 8) words = 2;
+    }
+    if (folds) line(a_.is_across ? text(dialect_.shared, "u64 shared[WIDTH * THREADS * ", words, "];") : text(dialect_.shared, "u64 shared[", folds, "][64];"));
+}
+
+// Several rows a block, each with a team of threads.
+void FormPrinter::lanes_of_held()
+{
+    const std::string log = cut("log_lanes", Cut::LogLanes);
+    line(text("const i32 lanes = 1 << ", log, ", lane = ", dialect_.thread, " & (lanes - 1);"));
+    line(text("const ", at_, " row = (", at_, ")", dialect_.block, " * (", dialect_.threads, " >> ", log, ") + (", dialect_.thread, " >> ", log, ");"));
+    line("const bool is_row = row < n.rows;");
+    // Teams beyond the last row read what it reads, and have no points.
+    line(text("const ", at_, " here = is_row ? row : n.rows - 1, end = is_row ? n.points : 0;"));
+    line(text("const ", at_, " start = lane * WIDTH, step = lanes * WIDTH;"));
+}
+
+void FormPrinter::lanes_of_walked(bool has_parts)
+{
+    line(text("const i32 lanes = ", dialect_.threads, ", lane = ", dialect_.thread, ";"));
+    if (has_parts) {
+        const std::string parts = cut("parts", Cut::Parts), chunk = cut("chunk", Cut::Chunk);
+        line(text("const ", at_, " row = ", dialect_.block, " / ", parts, ";"));
+        line(text("const i32 part = ", dialect_.block, " % ", parts, ";"));
+        line(text("const ", at_, " begin = (", at_, ")part * ", chunk, ", end = n.points - begin < ", chunk, " ? n.points : begin + ", chunk, ";"));
+    } else {
+        line(text("const ", at_, " row = ", dialect_.block, ", begin = 0, end = n.points;"));
+    }
+    line(text("const ", at_, " here = row, first = begin + lane * WIDTH, step = lanes * WIDTH;"));
+    line("const bool is_row = true;");
+}
+
+// Threads of a block: `rows` vectors of rows side by side, times lanes over points.
+void FormPrinter::lanes_of_columns(bool has_parts)
+{
+    const std::string log = cut("log_lanes", Cut::LogLanes);
+    line(text("const i32 rows = 1 << ", log, ", lane = ", dialect_.thread, " >> ", log, ", lanes = ", dialect_.threads, " >> ", log, ";"));
+    std::string block = dialect_.block;
+    if (has_parts) {
+        const std::string parts = cut("parts", Cut::Parts), chunk = cut("chunk", Cut::Chunk);
+        block = text("(", block, " / ", parts, ")");
+        line(text("const i32 part = ", dialect_.block, " % ", parts, ";"));
+        line(text("const ", at_, " begin = (", at_, ")part * ", chunk, ", stop = n.points - begin < ", chunk, " ? n.points : begin + ", chunk, ";"));
+    } else {
+        line(text("const ", at_, " begin = 0, stop = n.points;"));
+    }
+    line(text("const ", at_, " row = ((", at_, ")", block, " * rows + (", dialect_.thread, " & (rows - 1))) * WIDTH;"));
+    line("const bool is_row = row < n.rows;");
+    line(text("const ", at_, " here = is_row ? row : n.rows - WIDTH, end = is_row ? stop : 0, first = begin + lane, step = lanes;"));
+}
+
+// Where one part's result of a fold is in the launch's memory.
+std::string FormPrinter::partial(size_t fold, const std::string& part)
+{
+    const std::string memory = numbers_.add("scratch", {NumberKind::Scratch, Dtype::u64, 0, 0, 0}), region = cut("region", Cut::Region), parts = cut("parts", Cut::Parts);
+    const std::string at = a_.is_across ? text("(i64)", part, " * n.rows + row + j") : text("(i64)row * ", parts, " + ", part);
+    return text("((", fold_words_of(fold).accumulator, "*)(", memory, " + ", slot(fold), " * ", region, "))[", at, "]");
+}
+
+void FormPrinter::scatter(int32_t pass)
+{
+    for (const size_t f : folds_of(pass)) {
+        const FoldWords w = fold_words_of(f);
+        if (a_.is_across) {
+            line(text(w.block, "((", w.accumulator, "*)shared, a", f, ", rows);"));
+            open("if (is_row && lane == 0)");
+            open_lanes(), line(text(partial(f, "part"), " = a", f, "[j];")), close_lanes();
+        } else {
+            line(text("a", f, " = ", w.block, "((", w.accumulator, "*)shared[", slot(f), "], a", f, ", lanes);"));
+            open("if (lane == 0)"), line(text(partial(f, "part"), " = a", f, ";"));
+        }
+        close();
+    }
+}
+
+// The folds of a pass from those of its parts, in one order.
+void FormPrinter::gather(int32_t pass)
+{
+    start_folds(pass);
+    for (const size_t f : folds_of(pass)) {
+        const std::string a = text("a", f, a_.is_across ? "[j]" : "");
+        open(text("for (i32 p = lane; p < ", a_.is_across ? "(is_row ? " : "", cut("parts", Cut::Parts), a_.is_across ? " : 0)" : "", "; p += lanes)"));
+        if (a_.is_across) open_lanes();
+        line(text(a, " = ", fold_words_of(f).combine, "(", a, ", ", partial(f, "p"), ");"));
+        if (a_.is_across) close_lanes();
+        close();
+    }
+    meet(pass);
+}
+
+void FormPrinter::row_stores()
+{
+    if (std::ranges::none_of(a_.passes.stores, [](const Passes::Placed& p) { return p.row; })) return;
+    open("if (is_row && lane == 0)");
+    if (a_.is_across) open_lanes();
+    for (size_t s = 0; s < kernel_.stores.size(); s++)
+        if (a_.passes.stores[s].row) line(words_.store(s));
+    if (a_.is_across) close_lanes();
+    close();
+}
+
+void FormPrinter::points()
+{
+    define_uniform();
+    line(text("const ", at_, " start = ((", at_, ")", dialect_.block, " * (THREADS * HELD) + ", dialect_.thread, ") * WIDTH, step = THREADS * WIDTH, end = n.points;"));
+    pointers();
+    batch({0, "HELD", true});
+}
+
+void FormPrinter::rows()
+{
+    shared();
+    define_uniform();
+    if (c_.form == Form::Held) lanes_of_held();
+    else if (c_.form == Form::Walked) lanes_of_walked(false);
+    else lanes_of_columns(false);
+    indices(a_.kept, "here");
+    pointers();
+    if (c_.form == Form::Held) {
+        std::vector<size_t> held;
+        for (size_t v = 0; v < kernel_.values.size(); v++)
+            if (is_full_load(v) && is_held(v)) held.push_back(v);
+        for (size_t v = 0; v < kernel_.values.size(); v++)
+            if (is_kept(v)) line(text(held_name(kernel_.values[v].type), " v", v, "[HELD][WIDTH];"));
+        fetch({0, "HELD", true}, held);
+    }
+    for (int32_t pass = 0; pass < a_.passes.count; pass++) define_row(pass), walk(pass), meet(pass);
+    define_row(a_.passes.count);
+    // Who writes what others of its row read waits for them.
+    const bool is_late = std::ranges::any_of(kernel_.stores, [](const StoreTo& s) { return s.late; });
+    if (is_late && folds_of(a_.passes.count - 1).empty()) line(std::string(dialect_.barrier) + ";");
+    row_stores();
+}
+
+// Each stage of parts is a launch of its own: what parts found before, then one pass over a part's points; at last what
+// is stored once a row.
+void FormPrinter::stage(int32_t stage, bool is_last)
+{
+    shared();
+    define_uniform();
+    if (c_.form == Form::Walked) lanes_of_walked(!is_last);
+    else lanes_of_columns(!is_last);
+    indices(a_.kept, "here");
+    for (int32_t pass = 0; pass < stage; pass++) define_row(pass), gather(pass);
+    define_row(stage);
+    if (is_last) return row_stores();
+    pointers();
+    walk(stage), scatter(stage);
+}
+
+std::string FormPrinter::head() const
+{
+    const auto axes = [](size_t n) { return text(n, n == 1 ? " axis" : " axes"); };
+    const std::string space = a_.has_rows() ? text("Rows over ", axes(a_.kept.size()), ", points over ", axes(a_.reduced.size())) : text("Points over ", axes(a_.kept.size()));
+    return text("// ", space, "; ", text_of(c_), ".\n");
+}
+
+// Takes the body as a function of the text.
+void FormPrinter::function(KernelSource& source, const std::string& name)
+{
+    const bool may_restrict = std::ranges::none_of(kernel_.stores, [](const StoreTo& s) { return s.late; });
+    functions_ += text(functions_.empty() ? "" : "\n", "extern \"C\" __global__ void __launch_bounds__(THREADS) ", name, "(", words_.parameters(may_restrict), "const Numbers n)\n{\n", body_, "}\n");
+    body_.clear();
+    source.functions += name != "fused";
+}
+
+KernelSource FormPrinter::print()
+{
+    KernelSource source;
+    source.has_rows = a_.has_rows(), source.rows = a_.rows, source.points = a_.points;
+    if (a_.has_rows()) words_.count("rows", a_.rows);
+    words_.count("points", a_.points);
+    const bool has_row_stores = std::ranges::any_of(a_.passes.stores, [](const Passes::Placed& p) { return p.row; });
+    if (c_.is_split) {
+        for (int32_t s = 0; s < a_.passes.count + has_row_stores; s++) {
+            stage(s, s == a_.passes.count);
+            function(source, s ? text("fused_", s) : "fused");
+        }
+    } else {
+        a_.has_rows() ? rows() : points();
+        function(source, "fused");
+    }
+    for (const Value& v : kernel_.values) source.buffers = std::max(source.buffers, v.buffer + 1);
+    for (const StoreTo& s : kernel_.stores) source.buffers = std::max(source.buffers, s.buffer + 1);
+    const std::string numbers = numbers_.finish(source);
+    source.text = text(head(), "enum { WIDTH = ", c_.width, ", HELD = ", c_.held, ", THREADS = ", threads_of(c_), " };\n", numbers, "\n", helpers_.printed(), functions_);
+    return source;
+}
+
+KernelSource print_form(const Arranged& a, const Dialect& dialect, const LaunchClass& c) { return FormPrinter(a, dialect, c).print(); }
+
+}  // namespace ng::emitting

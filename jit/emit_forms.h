@@ -1,0 +1,51 @@
+// Kernels as CUDA's forms see them: axes put in order and joined, vectors along one of them, what a point costs.
+#pragma once
+#include "jit/emit_parts.h"
+#include "jit/error.h"
+
+namespace ng::emitting {
+
+// Which entry of Geometry::cuts is what.
+enum class Cut : int64_t {
+    LogLanes,    // of the threads that share a row, or of those that share a vector of rows
+    Parts,       // of a row, each a block's
+    Chunk,       // points of a part
+    Region,      // bytes of one fold's partial results
+};
+
+struct Arranged {
+    Kernel  kernel;
+    Passes  passes;
+    std::vector<int32_t> kept, reduced;
+    int32_t axis = -1;           // that vectors lie along; -1: none can
+    bool    is_across = false;   // that axis is kept: a vector is of rows
+    int32_t width = 1;           // of the widest vector worth its registers
+    int32_t weight = 1;          // of a point: about its instructions
+    int32_t held_bytes = 0;      // of a point, of what a held row keeps between passes
+    std::vector<uint32_t> held_wanted;   // Passes::wanted where a row is held
+    std::vector<int32_t> kept_from;      // by value: the pass whose result a held row keeps for later ones, -1: none
+    std::vector<int32_t> unit;   // by access: the axis along which elements lie side by side, -1: none
+    Extent  rows = 1, points = 1;
+
+    bool has_rows() const { return passes.has_rows; }
+    // What threads walk along: the reduced axes; without rows all.
+    const std::vector<int32_t>& walked() const { return has_rows() ? reduced : kept; }
+    bool is_full(int32_t v) const { return passes.level[size_t(v)] == Level::Full; }
+    bool is_held(int32_t v) const;       // a load that several passes read
+};
+Arranged arrange(const Kernel& kernel);
+void hold(Arranged& a);
+
+// From one element of a vector to the next.
+enum class Pace : uint8_t { Same, Unit, Strided };
+// A stride that is known when run, and most likely 1, is taken for that in classes of vectors.
+Pace pace_of(const Arranged& a, int32_t access, bool is_vector);
+
+int32_t weight_of(const Kernel& kernel, size_t value);
+
+// The most threads of a block.
+int32_t threads_of(const LaunchClass& c);
+
+KernelSource print_form(const Arranged& a, const Dialect& dialect, const LaunchClass& c);
+
+}  // namespace ng::emitting

@@ -1,0 +1,78 @@
+// The printer of CUDA's forms: its state, and what its two halves, walks and whole functions, call of each other.
+#pragma once
+#include "jit/emit_vectors.h"
+
+namespace ng::emitting {
+
+class FormPrinter {
+  public:
+    FormPrinter(const Arranged& a, const Dialect& dialect, const LaunchClass& c)
+        : a_(a), kernel_(a.kernel), dialect_(dialect), c_(c), helpers_(dialect), words_(a, c, dialect, helpers_, numbers_), at_(words_.at()) {}
+    KernelSource print();
+
+  private:
+    // How a thread goes over points: `count` vectors, `step` points apart; guarded: some may lie behind the last.
+    struct Batch { int32_t pass; std::string count; bool is_guarded; };
+
+    void line(const std::string& s) { body_ += std::string(size_t(depth_) * 4, ' ') + s + "\n"; }
+    void unroll() { body_ += "#pragma unroll\n"; }
+    void open(const std::string& s) { line(s + " {"), depth_++; }
+    void close() { depth_--, line("}"); }
+    void open_lanes() { unroll(), open("for (i32 j = 0; j < WIDTH; j++)"), words_.enter_lanes(); }
+    void close_lanes() { words_.leave_lanes(), close(); }
+    std::string cut(const char* name, Cut cut) { return numbers_.add(name, {NumberKind::Cut, cut == Cut::Region ? Dtype::i64 : Dtype::i32, 0, 0, int64_t(cut)}); }
+    bool is_wanted(size_t v, Level level) const { return a_.passes.wanted[v] && a_.passes.level[v] == level && kernel_.values[v].kind != ValueKind::Fold; }
+    bool is_full_load(size_t v) const { return is_wanted(v, Level::Full) && kernel_.values[v].kind == ValueKind::Load; }
+    // Computed in this pass, which a value is not that was kept before.
+    bool is_in(size_t v, int32_t pass) const { return is_kept(v) ? a_.kept_from[v] == pass : (c_.form == Form::Held ? a_.held_wanted : a_.passes.wanted)[v] >> pass & 1; }
+    bool is_kept(size_t v) const { return c_.form == Form::Held && a_.kept_from[v] >= 0; }
+    bool is_held(size_t v) const { return c_.form == Form::Held && a_.is_held(int32_t(v)); }
+    std::vector<size_t> folds_of(int32_t pass) const;
+    FoldWords fold_words_of(size_t v) { return helpers_.team(kernel_.values[v].op, kernel_.values[size_t(kernel_.values[v].args[0])].type, a_.is_across); }
+
+    void indices(const std::vector<int32_t>& axes, const std::string& number);
+    void define(size_t v);
+    void define_uniform();
+    void define_row(int32_t pass);
+    void define_inverses(int32_t pass);
+    bool may_repeat(int32_t pass) const;
+    void pointers();
+    void open_item(const Batch& b);
+    void fetch(const Batch& b, const std::vector<size_t>& loads);
+    void compute(const Batch& b);
+    void lanes(const Batch& b);
+    bool is_vector_store(size_t s, int32_t pass) const;
+    void batch(const Batch& b);
+    std::string tree(const std::string& array, int64_t from, int64_t count, const FoldWords& w);
+    void add_pairs(const Batch& b);
+    void walk(int32_t pass);
+    void start_folds(int32_t pass);
+    void meet(int32_t pass);
+    void scatter(int32_t pass);
+    void gather(int32_t pass);
+    std::string partial(size_t fold, const std::string& part);
+    void row_stores();
+    void shared();
+    void lanes_of_held();
+    void lanes_of_walked(bool has_parts);
+    void lanes_of_columns(bool has_parts);
+    void points();
+    void rows();
+    void stage(int32_t stage, bool is_last);
+    void function(KernelSource& source, const std::string& name);
+    int32_t slot(size_t fold) const;
+    std::string head() const;
+
+    const Arranged& a_;
+    const Kernel&   kernel_;
+    const Dialect&  dialect_;
+    LaunchClass     c_;
+    Helpers         helpers_;
+    Numbers         numbers_;
+    VectorWords     words_;
+    std::string     at_;
+    std::string     body_, functions_;
+    int32_t         depth_ = 1;
+};
+
+}  // namespace ng::emitting

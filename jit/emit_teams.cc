@@ -1,0 +1,75 @@
+// How the threads that share a row bring their folds together in CUDA: by shuffles, then through shared memory.
+#include "jit/emit_parts.h"
+
+#include "jit/error.h"
+
+namespace ng::emitting {
+namespace {
+
+// Shuffles know 4 and 8 bytes.
+std::string shuffled(const std::string& x, Dtype t)
+{
+    const bool is_narrow = is_bool(t) || bytes_of(t) < 4;
+    return is_narrow ? text("(", name_of(t), ")shuffled((i32)", x, ", reach)") : text("shuffled(", x, ", reach)");
+}
+std::string from_first(const std::string& x, Dtype t)
+{
+    const bool is_narrow = is_bool(t) || bytes_of(t) < 4;
+    return is_narrow ? text("(", name_of(t), ")of_first((i32)", x, ", lanes)") : text("of_first(", x, ", lanes)");
+}
+
+}  // namespace
+
+FoldWords Helpers::team(Op op, Dtype operand, bool is_across)
+{
+    FoldWords w = fold_words(op, operand);
+    w.block = text(is_across ? "across_" : "team_", name_of(op), "_", name_of(w.type));
+    // Two instructions less than the row's own expression.
+    const bool is_plain_f32 = w.kind == FoldWords::Kind::Plain && w.type == Dtype::f32 && (op == Op::max || op == Op::min);
+    if (is_plain_f32) w.combine = op == Op::max ? "greatest_f32" : "least_f32";
+    if (!names_.insert(w.block).second) return w;
+    if (w.kind != FoldWords::Kind::Pair && !is_plain_f32) combine(w, op);
+    if (w.kind == FoldWords::Kind::Best) best(w, op);
+    if (is_across) return meet_across(w), w;
+    shuffle(w);
+    meet_along(w);
+    return w;
+}
+
+// What the thread `reach` away has.
+void Helpers::shuffle(const FoldWords& w)
+{
+    if (w.kind == FoldWords::Kind::Plain || !names_.insert("shuffled_" + w.accumulator).second) return;
+    const bool is_pair = w.kind == FoldWords::Kind::Pair;
+    const std::string first = is_pair ? "hi" : "value", second = is_pair ? "lo" : "at", type = w.accumulator;
+    text_ += text(dialect_.helper, " ", type, " shuffled_", type, "(", type, " x, i32 reach)\n{\n    x.", first, " = ", shuffled("x." + first, w.type), ";\n    x.", second, " = ",
+                  shuffled("x." + second, is_pair ? w.type : Dtype::i64), ";\n    return x;\n}\n\n");
+}
+
+// All lanes of a team get the same bits: what two make of each other's sums is one number, and of numbers that are equal
+// but for their sign all take the first lane's.
+void Helpers::meet_along(const FoldWords& w)
+{
+    const Dialect& d = dialect_;
+    const bool is_plain = w.kind == FoldWords::Kind::Plain;
+    const std::string other = is_plain ? shuffled("x", w.type) : text("shuffled_", w.accumulator, "(x, reach)");
+    const std::string step = text("x = ", w.combine, "(x, ", other, ");\n");
+    text_ += text("// A team is `lanes` threads side by side, a power of two. shared: of its block, an element a warp.\n", d.helper, " ", w.accumulator, " ", w.block, "(", w.accumulator,
+                  "* shared, ", w.accumulator, " x, i32 lanes)\n{\n", "    for (i32 reach = (lanes < 32 ? lanes : 32) / 2; reach > 0; reach /= 2) ", step,
+                  "    if (lanes > 32) {\n", "        const i32 thread = ", d.thread, ", warps = lanes / 32;\n", "        if (thread % 32 == 0) shared[thread / 32] = x;\n", "        ", d.barrier, ";\n",
+                  "        x = shared[(thread & -lanes) / 32 + (thread & (warps - 1))];\n", "        for (i32 reach = warps / 2; reach > 0; reach /= 2) ", step, "    }\n",
+                  is_plain && is_float(w.type) ? text("    return ", from_first("x", w.type), ";\n}\n\n") : "    return x;\n}\n\n");
+}
+
+// Threads t, t + rows, t + 2 rows .. have what belongs to one vector of rows.
+void Helpers::meet_across(const FoldWords& w)
+{
+    const Dialect& d = dialect_;
+    text_ += text("// Threads t, t + rows, t + 2 rows .. have what belongs to one vector of rows: it meets as a tree.\n", d.helper, " void ", w.block, "(", w.accumulator, "* shared, ", w.accumulator,
+                  "* x, i32 rows)\n{\n", "    const i32 thread = ", d.thread, ", threads = ", d.threads, ";\n", "#pragma unroll\n", "    for (i32 j = 0; j < WIDTH; j++) shared[j * threads + thread] = x[j];\n",
+                  "    ", d.barrier, ";\n", "    for (i32 reach = threads / 2; reach >= rows; reach /= 2) {\n", "        if (thread < reach)\n", "#pragma unroll\n",
+                  "            for (i32 j = 0; j < WIDTH; j++) shared[j * threads + thread] = ", w.combine, "(shared[j * threads + thread], shared[j * threads + thread + reach]);\n", "        ", d.barrier,
+                  ";\n", "    }\n", "#pragma unroll\n", "    for (i32 j = 0; j < WIDTH; j++) x[j] = shared[j * threads + (thread & (rows - 1))];\n", "    ", d.barrier, ";\n}\n\n");
+}
+
+}  // namespace ng::emitting

@@ -1,0 +1,117 @@
+// Prints loads and stores of vectors: one access where elements lie side by side, one an element where they do not.
+#include "jit/emit_vectors.h"
+
+namespace ng::emitting {
+
+std::string VectorWords::name(int32_t v)
+{
+    if (is_held_ && a_.kept_from[size_t(v)] >= 0) return text("v", v, "[k][j]");
+    return Words::name(v) + (is_by_lane(v) ? "[j]" : "");
+}
+
+std::string VectorWords::expression(int32_t v)
+{
+    const Value& a = value(v);
+    if (takes_inverses_ && is_by_inverse(v)) return text("quotient_of(", name(a.args[0]), ", d", v, is_by_lane(a.args[1]) ? "[j]" : "", ", is_tame)");
+    if (a.kind != ValueKind::Load || !a_.is_full(v)) return Words::expression(v);
+    return decoded(text("m", v, "[k].e[", pace(a.access) == Pace::Same ? "0" : "j", "]"), a.type);
+}
+
+bool VectorWords::is_by_inverse(int32_t v) const
+{
+    const Value& a = value(v);
+    return a.kind == ValueKind::Map && a.op == Op::div && a_.is_full(v) && a_.passes.wanted[size_t(v)] && !a_.is_full(a.args[1]) && compute_of(a.type) == Dtype::f32;
+}
+
+std::string VectorWords::index(size_t axis) const
+{
+    const std::string i = Words::index(axis);
+    return in_lanes_ && int32_t(axis) == a_.axis ? "(" + i + " + j)" : i;
+}
+
+std::string VectorWords::count(const std::string& name, const Extent& extent)
+{
+    return numbers_.add(name, {NumberKind::Length, at_ == "i64" ? Dtype::i64 : Dtype::i32, 0, extent, 0});
+}
+
+std::string VectorWords::base(const std::string& of, int32_t buffer, Dtype t, const Access& access, bool is_written)
+{
+    numbers_.end_line();
+    std::string out = pointer(buffer, t, is_written) + " + (" + numbers_.length("offset_" + of, access.offset);
+    for (size_t x = 0; x < access.strides.size(); x++)
+        if (!is_walked(x) && !access.strides[x].is(0)) out += text(" + ", index(x), " * ", numbers_.length(text("stride_", of, "_", x), access.strides[x]));
+    return out + ")";
+}
+
+std::string VectorWords::distance(const std::string& of, const Access& access)
+{
+    std::string out;
+    for (size_t x = 0; x < access.strides.size(); x++) {
+        if (!is_walked(x) || access.strides[x].is(0)) continue;
+        const bool is_unit = access.strides[x].is(1) || (int32_t(x) == a_.axis && is_vector_ && a_.unit[size_t(&access - kernel_.accesses.data())] == a_.axis);
+        out += (out.empty() ? "" : " + ") + index(x);
+        if (!is_unit) out += " * " + count(text("stride_", of, "_", x), access.strides[x]);
+    }
+    return out.empty() ? "0" : out;
+}
+
+std::string VectorWords::lane_distance(const std::string& of, const Access& access)
+{
+    const Extent& stride = access.strides[size_t(a_.axis)];
+    if (stride.is(0)) return "0";
+    // Along a kept axis strides are fields already, of rows' pointers.
+    const std::string name = text("stride_", of, "_", a_.axis);
+    return "j * " + (a_.is_across ? numbers_.length(name, stride) : count(name, stride));
+}
+
+std::string VectorWords::vector_type(Dtype t, Pace p) const { return text("Vector<", memory_name(t), p == Pace::Same ? ", 1>" : ", WIDTH>"); }
+
+std::string VectorWords::fetch(int32_t v, const std::string& k)
+{
+    const Value& a = value(v);
+    const Access& access = kernel_.accesses[size_t(a.access)];
+    const std::string of = "v" + number(v), at = distance(of, access), to = text("m", v, "[", k, "]");
+    if (a_.axis < 0) return text(to, ".e[0] = p_", of, "[", at, "];");
+    switch (pace(a.access)) {
+    case Pace::Same: return text(to, ".e[0] = p_", of, "[", at, "];");
+    case Pace::Unit: return text(to, " = *(const ", vector_type(a.type, Pace::Unit), "*)(p_", of, " + (", at, "));");
+    case Pace::Strided: break;
+    }
+    return text("for (i32 j = 0; j < WIDTH; j++) ", to, ".e[j] = p_", of, "[", at, " + ", lane_distance(of, access), "];");
+}
+
+std::string VectorWords::stored(size_t s, bool& is_rounding)
+{
+    const int32_t v = kernel_.stores[s].value;
+    const Value& a = value(v);
+    is_rounding = a.type == Dtype::f16 || a.type == Dtype::bf16;
+    if (!is_rounding) return encoded(name(v), a.type);
+    const bool is_raw = a.kind == ValueKind::Convert && compute_of(value(a.args[0]).type) == Dtype::f32 && !is_inline(v);
+    return name(is_raw && a_.is_full(a.args[0]) == a_.is_full(v) ? a.args[0] : v);
+}
+
+// What a lane does with its element.
+std::string VectorWords::lane_of_store(size_t s)
+{
+    const StoreTo& t = kernel_.stores[s];
+    const Access& access = kernel_.accesses[size_t(t.access)];
+    bool is_rounding = false;
+    const std::string of = "s" + number(int64_t(s)), number = stored(s, is_rounding);
+    if (pace(t.access) == Pace::Unit) return text("o", s, is_rounding ? "[j] = " : ".e[j] = ", number, ";");
+    const std::string x = is_rounding ? text("nearest_", name_of(value(t.value).type), "(", number, ")") : number;
+    // The axis's own index counts the lane in.
+    return text(guard(t.buffer), "p_", of, "[", distance(of, access), a_.is_across && a_.axis >= 0 ? " + " + lane_distance(of, access) : "", "] = ", x, ";");
+}
+
+std::string VectorWords::put(size_t s)
+{
+    const StoreTo& t = kernel_.stores[s];
+    const std::string of = "s" + number(int64_t(s));
+    bool is_rounding = false;
+    stored(s, is_rounding);
+    const Dtype type = value(t.value).type;
+    const std::string vector = is_rounding ? text("packed_", name_of(type), "(o", s, ")") : text("o", s);
+    return text(guard(t.buffer), "*(", vector_type(type, Pace::Unit), "*)(p_", of, " + (", distance(of, kernel_.accesses[size_t(t.access)]), ")) = ", vector, ";");
+}
+
+}  // namespace ng::emitting

@@ -1,0 +1,52 @@
+// Texts of values where a thread has vectors: loads come from arrays of registers, what rows have may be one a lane.
+#pragma once
+#include "jit/emit_forms.h"
+
+namespace ng::emitting {
+
+class VectorWords : public Words {
+  public:
+    VectorWords(const Arranged& a, const LaunchClass& c, const Dialect& dialect, Helpers& helpers, Numbers& numbers)
+        : Words(a.kernel, dialect, helpers, numbers), a_(a), is_vector_(c.width > 1), is_held_(c.form == Form::Held), at_(c.is_wide ? "i64" : "i32") {}
+
+    std::string name(int32_t v) override;
+    std::string expression(int32_t v) override;
+    // Within a loop over lanes the vectors' axis has an index of its own.
+    void enter_lanes() { in_lanes_ = true; }
+    void leave_lanes() { in_lanes_ = false; }
+
+    // Divisions by what a row or all points share, while a walk finds out whether it may divide by an Inverse.
+    bool is_by_inverse(int32_t v) const;
+    void take_inverses(bool does) { takes_inverses_ = does; }
+    // A store's number, and whether it is rounded on the way.
+    std::string stored(size_t s, bool& is_rounding);
+
+    bool is_by_lane(int32_t v) const { return a_.is_across && a_.passes.level[size_t(v)] == Level::Row && !is_inline(v); }
+    Pace pace(int32_t access) const { return a_.axis < 0 ? Pace::Same : pace_of(a_, access, is_vector_); }
+    const std::string& at() const { return at_; }
+    // A field of the type of indices.
+    std::string count(const std::string& name, const Extent& extent);
+
+    // Of a load or store, by what its names end in ("v3"): the pointer to a row's or a launch's first element,
+    std::string base(const std::string& of, int32_t buffer, Dtype t, const Access& access, bool is_written);
+    // how far from it a thread's point is, and from lane to lane.
+    std::string distance(const std::string& of, const Access& access);
+    std::string lane_distance(const std::string& of, const Access& access);
+    // Statements: a vector into registers, and back.
+    std::string fetch(int32_t v, const std::string& k);
+    std::string put(size_t s);
+    std::string lane_of_store(size_t s);
+
+  protected:
+    std::string index(size_t axis) const override;
+
+  private:
+    bool is_walked(size_t axis) const { return !a_.has_rows() || a_.kernel.axes[axis].reduced; }
+    std::string vector_type(Dtype t, Pace pace) const;
+
+    const Arranged& a_;
+    bool        is_vector_, is_held_, in_lanes_ = false, takes_inverses_ = false;
+    std::string at_;
+};
+
+}  // namespace ng::emitting

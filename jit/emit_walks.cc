@@ -1,0 +1,272 @@
+// Prints how the threads of a form go over points: vectors fetched together, lanes computed, folds added up.
+#include "jit/emit_printer.h"
+
+namespace ng::emitting {
+
+std::vector<size_t> FormPrinter::folds_of(int32_t pass) const
+{
+    std::vector<size_t> out;
+    for (size_t v = 0; v < kernel_.values.size(); v++)
+        if (kernel_.values[v].kind == ValueKind::Fold && a_.passes.wanted[v] && a_.passes.need[v] == pass + 1) out.push_back(v);
+    return out;
+}
+
+// The axes' indices from a row-major number, by multiplication.
+void FormPrinter::indices(const std::vector<int32_t>& axes, const std::string& of)
+{
+    std::string rest = of;
+    for (size_t k = axes.size(); k-- > 1;) {
+        const int32_t x = axes[k];
+        const Extent& extent = kernel_.axes[size_t(x)].extent;
+        numbers_.end_line();
+        const std::string factor = numbers_.add(text("factor", x), {NumberKind::Factor, c_.is_wide ? Dtype::u64 : Dtype::u32, 0, extent, 0});
+        const std::string shift = numbers_.add(text("shift", x), {NumberKind::Shift, Dtype::i32, 0, extent, 0});
+        line(text("const ", at_, " q", x, " = quotient_of(", rest, ", ", factor, ", ", shift, "), i", x, " = ", rest, " - q", x, " * ", words_.count(text("extent", x), extent), ";"));
+        rest = text("q", x);
+    }
+    if (!axes.empty()) line(text("const ", at_, " i", axes[0], " = ", rest, ";"));
+}
+
+void FormPrinter::define(size_t v)
+{
+    const auto i = int32_t(v);
+    if (words_.is_inline(i)) return;
+    const std::string type = held_name(kernel_.values[v].type);
+    if (is_kept(v)) return line(text(words_.name(i), " = ", words_.expression(i), ";"));
+    if (!words_.is_by_lane(i)) return line(text("const ", type, " ", words_.name(i), " = ", words_.expression(i), ";"));
+    line(text(type, " v", v, "[WIDTH];"));
+    open_lanes();
+    line(text("v", v, "[j] = ", words_.expression(i), ";"));
+    close_lanes();
+}
+
+void FormPrinter::define_uniform()
+{
+    for (size_t v = 0; v < kernel_.values.size(); v++)
+        if (is_wanted(v, Level::Uniform)) define(v);
+    define_inverses(-1);
+}
+
+// Of divisors that are there before this pass; -1: of those that all points share.
+void FormPrinter::define_inverses(int32_t pass)
+{
+    for (size_t v = 0; v < kernel_.values.size(); v++) {
+        if (!words_.is_by_inverse(int32_t(v))) continue;
+        const int32_t by = kernel_.values[v].args[1];
+        if ((a_.passes.level[size_t(by)] == Level::Uniform ? -1 : a_.passes.need[size_t(by)]) != pass) continue;
+        if (!words_.is_by_lane(by)) {
+            line(text("const Inverse d", v, " = inverse_of(", words_.name(by), ");"));
+            continue;
+        }
+        line(text("Inverse d", v, "[WIDTH];"));
+        open_lanes(), line(text("d", v, "[j] = inverse_of(", words_.name(by), ");")), close_lanes();
+    }
+}
+
+void FormPrinter::define_row(int32_t pass)
+{
+    for (size_t v = 0; v < kernel_.values.size(); v++)
+        if (is_wanted(v, Level::Row) && a_.passes.need[v] == pass) define(v);
+    define_inverses(pass);
+}
+
+void FormPrinter::pointers()
+{
+    for (size_t v = 0; v < kernel_.values.size(); v++) {
+        const Value& a = kernel_.values[v];
+        if (is_full_load(v)) line(text("const ", memory_name(a.type), "* p_v", v, " = ", words_.base(text("v", v), a.buffer, a.type, kernel_.accesses[size_t(a.access)], false), ";"));
+    }
+    for (size_t s = 0; s < kernel_.stores.size(); s++) {
+        if (a_.passes.stores[s].row) continue;
+        const StoreTo& t = kernel_.stores[s];
+        const Dtype type = kernel_.values[size_t(t.value)].type;
+        line(text(memory_name(type), "* p_s", s, " = ", words_.base(text("s", s), t.buffer, type, kernel_.accesses[size_t(t.access)], true), ";"));
+    }
+}
+
+void FormPrinter::open_item(const Batch& b)
+{
+    unroll();
+    open(text("for (i32 k = 0; k < ", b.count, "; k++)"));
+    line(text("const ", at_, " point = start + k * step;"));
+    if (b.is_guarded) open("if (point < end)");
+    indices(a_.walked(), "point");
+}
+
+void FormPrinter::fetch(const Batch& b, const std::vector<size_t>& loads)
+{
+    if (loads.empty()) return;
+    for (const size_t v : loads) {
+        const Value& a = kernel_.values[v];
+        line(text("Vector<", memory_name(a.type), words_.pace(a.access) == Pace::Same ? ", 1> m" : ", WIDTH> m", v, "[", b.count, "];"));
+    }
+    open_item(b);
+    for (const size_t v : loads) {
+        if (words_.pace(kernel_.values[v].access) == Pace::Strided) unroll();
+        line(words_.fetch(int32_t(v), "k"));
+    }
+    if (b.is_guarded) close();
+    close();
+}
+
+// What each lane of a vector has and does.
+void FormPrinter::lanes(const Batch& b)
+{
+    open_lanes();
+    for (size_t v = 0; v < kernel_.values.size(); v++)
+        if (is_wanted(v, Level::Full) && is_in(v, b.pass)) define(v);
+    for (const size_t f : folds_of(b.pass)) {
+        const FoldWords w = fold_words_of(f);
+        const std::string x = words_.name(kernel_.values[f].args[0]), a = text("a", f, a_.is_across ? "[j]" : "");
+        const std::string at = a_.is_across || a_.axis < 0 ? "point" : "point + j";
+        if (w.kind == FoldWords::Kind::Pair) line(text("x", f, a_.is_across ? "[j][k] = " : "[k][j] = ", x, ";"));
+        else line(text(a, " = ", w.combine, "(", a, ", ", w.lift(x, at), ");"));
+    }
+    for (size_t s = 0; s < kernel_.stores.size(); s++)
+        if (!a_.passes.stores[s].row && a_.passes.stores[s].pass == b.pass) line(words_.lane_of_store(s));
+    close_lanes();
+}
+
+// Whether a pass divides by inverses, and its lanes may be computed once more where those do not do: its folds' results
+// are not overwritten but added to only later.
+bool FormPrinter::may_repeat(int32_t pass) const
+{
+    bool has_inverses = false, may = true;
+    for (size_t v = 0; v < kernel_.values.size(); v++) {
+        has_inverses |= words_.is_by_inverse(int32_t(v)) && is_in(v, pass);
+        const Value& a = kernel_.values[v];
+        if (a.kind == ValueKind::Fold && a_.passes.wanted[v] && a_.passes.need[v] == pass + 1)
+            may &= fold_words(a.op, kernel_.values[size_t(a.args[0])].type).kind == FoldWords::Kind::Pair;
+    }
+    return has_inverses && may;
+}
+
+bool FormPrinter::is_vector_store(size_t s, int32_t pass) const
+{
+    return !a_.passes.stores[s].row && a_.passes.stores[s].pass == pass && words_.pace(kernel_.stores[s].access) == Pace::Unit;
+}
+
+void FormPrinter::compute(const Batch& b)
+{
+    open_item(b);
+    for (size_t s = 0; s < kernel_.stores.size(); s++) {
+        if (!is_vector_store(s, b.pass)) continue;
+        const Dtype t = kernel_.values[size_t(kernel_.stores[s].value)].type;
+        bool is_rounding = false;
+        words_.stored(s, is_rounding);
+        line(is_rounding ? text("f32 o", s, "[WIDTH];") : text("Vector<", memory_name(t), ", WIDTH> o", s, ";"));
+    }
+    if (may_repeat(b.pass)) {
+        line("bool is_tame = true;");
+        words_.take_inverses(true), lanes(b), words_.take_inverses(false);
+        open("if (!is_tame)"), lanes(b), close();
+    } else {
+        lanes(b);
+    }
+    for (size_t s = 0; s < kernel_.stores.size(); s++)
+        if (is_vector_store(s, b.pass)) line(words_.put(s));
+    if (b.is_guarded) add_pairs(b), close();
+    close();
+}
+
+// Numbers of one thread meet as a tree before their sum's rest is kept, so that most of them cost one addition.
+std::string FormPrinter::tree(const std::string& array, int64_t from, int64_t count, const FoldWords& w)
+{
+    if (count == 1) return text(array, "[", from, "]");
+    const std::string sign = w.combine.starts_with("sum") ? " + " : " * ";
+    return "(" + tree(array, from, count / 2, w) + sign + tree(array, from + count / 2, count - count / 2, w) + ")";
+}
+
+void FormPrinter::add_pairs(const Batch& b)
+{
+    const int64_t vectors = b.count == "1" ? 1 : c_.held;
+    for (const size_t f : folds_of(b.pass)) {
+        const FoldWords w = fold_words_of(f);
+        if (w.kind != FoldWords::Kind::Pair) continue;
+        const auto add = [&](const std::string& to, const std::string& sum) { line(text(to, " = ", w.combine, "(", to, ", ", w.lift(sum, ""), ");")); };
+        if (a_.is_across) {
+            unroll();
+            open("for (i32 j = 0; j < WIDTH; j++)");
+            add(text("a", f, "[j]"), tree(text("x", f, "[j]"), 0, b.is_guarded ? 1 : vectors, w));
+            close();
+        } else if (b.is_guarded) {
+            add(text("a", f), tree(text("x", f, "[k]"), 0, c_.width, w));
+        } else {
+            unroll();
+            open(text("for (i32 k = 0; k < ", b.count, "; k++)"));
+            line(text("x", f, "[k][0] = ", tree(text("x", f, "[k]"), 0, c_.width, w), ";"));
+            close();
+            std::vector<std::string> parts;
+            for (int64_t k = 0; k < vectors; k++) parts.push_back(text("x", f, "[", k, "][0]"));
+            const std::string sign = w.combine.starts_with("sum") ? " + " : " * ";
+            while (parts.size() > 1) {
+                for (size_t i = 0; i + 1 < parts.size(); i++) parts[i] = "(" + parts[i] + sign + parts[i + 1] + ")", parts.erase(parts.begin() + std::ptrdiff_t(i) + 1);
+            }
+            add(text("a", f), parts[0]);
+        }
+    }
+}
+
+// Loads first, so that many are on their way at once.
+void FormPrinter::batch(const Batch& b)
+{
+    std::vector<size_t> loads;
+    for (size_t v = 0; v < kernel_.values.size(); v++)
+        if (is_full_load(v) && is_in(v, b.pass) && !is_held(v)) loads.push_back(v);
+    fetch(b, loads);
+    for (const size_t f : folds_of(b.pass)) {
+        const FoldWords w = fold_words_of(f);
+        if (w.kind == FoldWords::Kind::Pair) line(text(name_of(w.type), " x", f, a_.is_across ? text("[WIDTH][", b.count, "];") : text("[", b.count, "][WIDTH];")));
+    }
+    compute(b);
+    if (!b.is_guarded) add_pairs(b);
+}
+
+void FormPrinter::start_folds(int32_t pass)
+{
+    for (const size_t f : folds_of(pass)) {
+        const FoldWords w = fold_words_of(f);
+        if (!a_.is_across) {
+            line(text(w.accumulator, " a", f, " = ", w.start, ";"));
+            continue;
+        }
+        line(text(w.accumulator, " a", f, "[WIDTH];"));
+        unroll();
+        line(text("for (i32 j = 0; j < WIDTH; j++) a", f, "[j] = ", w.start, ";"));
+    }
+}
+
+// One pass of a row's threads over its points.
+void FormPrinter::walk(int32_t pass)
+{
+    start_folds(pass);
+    if (c_.form == Form::Held) return batch({pass, "HELD", true});
+    line(text(at_, " start", pass, " = first;"));
+    open(text("for (; start", pass, " + (HELD - 1) * step < end; start", pass, " += HELD * step)"));
+    line(text("const ", at_, " start = start", pass, ";"));
+    batch({pass, "HELD", false});
+    close();
+    open(text("for (; start", pass, " < end; start", pass, " += step)"));
+    line(text("const ", at_, " start = start", pass, ";"));
+    batch({pass, "1", false});
+    close();
+}
+
+// The threads of a row bring its folds together.
+void FormPrinter::meet(int32_t pass)
+{
+    for (const size_t f : folds_of(pass)) {
+        const FoldWords w = fold_words_of(f);
+        const std::string type = held_name(kernel_.values[f].type);
+        if (!a_.is_across) {
+            line(text("const ", type, " v", f, " = ", w.finish(text(w.block, "((", w.accumulator, "*)shared[", slot(f), "], a", f, ", lanes)")), ";"));
+            continue;
+        }
+        line(text(w.block, "((", w.accumulator, "*)shared, a", f, ", rows);"));
+        line(text(type, " v", f, "[WIDTH];"));
+        unroll();
+        line(text("for (i32 j = 0; j < WIDTH; j++) v", f, "[j] = ", w.finish(text("a", f, "[j]")), ";"));
+    }
+}
+
+}  // namespace ng::emitting
