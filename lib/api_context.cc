@@ -1,7 +1,7 @@
 // ng.h: status names, devices, contexts and marks.
 #include "lib/api_json.h"
 #include "lib/context.h"
-#include "lib/device.h"
+#include "lib/deadline.h"
 
 using namespace ng;
 
@@ -24,13 +24,13 @@ ContextPlan plan_of(const ng_ctx_desc* given)
     if (given) d = read_struct(given, who, "ng_ctx_desc");
     if (d.version && d.version >> 16 != NG_VERSION >> 16)
         throw Error(NG_E_UNSUPPORTED, text(who, ": version is that of ng.h ", d.version >> 16, ".x, this library is ", NG_VERSION >> 16, ".x"));
-    if (d.backend && d.backend != std::string_view("cpu"))
-        throw Error(NG_E_UNSUPPORTED, text(who, ": no backend \"", d.backend, "\" in this build; there is ", backend_names()));
+    const BackendRow& backend = need_backend(d.backend, who);
     if (d.flags & ~CTX_FLAGS) throw Error(NG_E_INVALID, text(who, ": flags ", d.flags, " has bits that are no NG_CTX_ flag"));
-    if (d.device < 0 || uint32_t(d.device) >= device_count())
-        throw Error(NG_E_INVALID, text(who, ": no device ", d.device, "; there are ", device_count(), ", counted from 0"));
-    if (d.native) throw Error(NG_E_INVALID, text(who, ": native is a CUcontext; the backend \"cpu\" has none"));
+    if (!d.target && (d.device < 0 || uint32_t(d.device) >= backend.count()))
+        throw Error(NG_E_INVALID, text(who, ": no device ", d.device, " of \"", backend.name, "\"; there are ", backend.count(), ", counted from 0"));
     ContextPlan plan;
+    plan.backend = &backend;
+    plan.device = d.device, plan.native = d.native, plan.jit_threads = d.jit_threads;
     plan.flags = d.flags;
     plan.threads = d.threads ? d.threads : cpu::usable_cores();
     plan.host = allocator_of(d.host, "ng_ctx_desc.host");
@@ -39,9 +39,8 @@ ContextPlan plan_of(const ng_ctx_desc* given)
     plan.limit = d.dev_limit;
     plan.has_cache_dir = d.cache_dir != nullptr;
     if (d.cache_dir) plan.cache_dir = d.cache_dir;
-    plan.arch = cpu::arch_for(d.target);
-    if (d.target && plan.arch.empty())
-        throw Error(NG_E_UNSUPPORTED, text(who, ": target \"", d.target, "\" is no level of this processor; its best is \"", cpu::arch_for(nullptr), "\""));
+    plan.has_target = d.target != nullptr;
+    if (d.target) plan.target = d.target;
     return plan;
 }
 
@@ -102,29 +101,35 @@ ng_status ng_ctx_close(ng_ctx* c, uint64_t timeout_ns, ng_error* err)
     return guard(err, [&] { return need<Context>(c, "ng_ctx_close", "c")->close(timeout_ns); });
 }
 
-ng_status ng_ctx_poll(ng_ctx* c, uint64_t, ng_error* err)
+ng_status ng_ctx_poll(ng_ctx* c, uint64_t budget_ns, ng_error* err)
 {
-    return inside(c, "ng_ctx_poll", err, [](Context& context) {
+    return inside(c, "ng_ctx_poll", err, [&](Context& context) {
+        const Deadline deadline(budget_ns);
+        const bool is_done = context.backend().poll(budget_ns);
         context.settle(Context::Where::Poll);
-        return NG_OK;
+        for (int turn = 0; context.is_waiting(); turn++) {
+            if (!deadline.wait(turn)) return ng_status(NG_NOT_READY);
+            context.settle(Context::Where::Poll);
+        }
+        return ng_status(is_done ? NG_OK : NG_NOT_READY);
     });
 }
 
-ng_status ng_ctx_sync(ng_ctx* c, ng_stream s, uint64_t, ng_error* err)
+ng_status ng_ctx_sync(ng_ctx* c, ng_stream s, uint64_t timeout_ns, ng_error* err)
 {
     return inside(c, "ng_ctx_sync", err, [&](Context& context) {
-        need_own_stream(s, "ng_ctx_sync");
+        context.backend().need_stream(s, "ng_ctx_sync");
+        const ng_status status = context.backend().sync(s, timeout_ns);
+        if (status == NG_OK && s) context.backend().forget(s);
         context.settle(Context::Where::Poll);
-        return NG_OK;
+        return status;
     });
 }
 
 ng_status ng_ctx_info(const ng_ctx* c, ng_device_info* out)
 {
     return inside(c, "ng_ctx_info", nullptr, [&](Context& context) {
-        ng_device_info info = device_info(0);
-        std::memset(info.arch, 0, sizeof info.arch);
-        std::memcpy(info.arch, context.arch().data(), std::min(context.arch().size(), sizeof info.arch - 1));
+        const ng_device_info info = context.backend().info();
         write_struct(out, info, "ng_ctx_info", "ng_device_info");
         return NG_OK;
     });
@@ -161,46 +166,46 @@ ng_status ng_ctx_limit(ng_ctx* c, uint64_t dev_bytes)
     });
 }
 
-ng_status ng_ctx_trim(ng_ctx* c, uint64_t)
+ng_status ng_ctx_trim(ng_ctx* c, uint64_t keep_bytes)
 {
-    return inside(c, "ng_ctx_trim", nullptr, [](Context& context) {
-        context.settle(Context::Where::Call);      // nothing is kept beyond it
+    return inside(c, "ng_ctx_trim", nullptr, [&](Context& context) {
+        context.settle(Context::Where::Call);
+        context.backend().trim(keep_bytes);
         context.heap().forget_peak();
         return NG_OK;
     });
 }
 
-ng_stream ng_ctx_stream(ng_ctx*, uint32_t) { return nullptr; }
+ng_stream ng_ctx_stream(ng_ctx* c, uint32_t i)
+{
+    ng_stream stream = nullptr;
+    inside(c, "ng_ctx_stream", nullptr, [&](Context& context) {
+        stream = context.backend().stream(i);
+        return NG_OK;
+    });
+    return stream;
+}
 
 ng_status ng_mark(ng_ctx* c, ng_stream s, uint64_t* out, ng_error* err)
 {
     return inside(c, "ng_mark", err, [&](Context& context) {
-        need_own_stream(s, "ng_mark");
+        context.backend().need_stream(s, "ng_mark");
         uint64_t& mark = need_out(out, "ng_mark");
-        mark = context.mark();
+        mark = context.backend().mark(s);
         return NG_OK;
     });
 }
 
-// Calls are done on return, so every mark that was given out has passed.
-static void need_mark(const Context& context, uint64_t mark, const char* who)
+ng_status ng_mark_wait(ng_ctx* c, uint64_t mark, uint64_t timeout_ns, ng_error* err)
 {
-    if (!context.is_mark(mark)) throw Error(NG_E_INVALID, text(who, ": ", mark, " is no mark that ng_mark gave for this context"));
-}
-
-ng_status ng_mark_wait(ng_ctx* c, uint64_t mark, uint64_t, ng_error* err)
-{
-    return inside(c, "ng_mark_wait", err, [&](Context& context) {
-        need_mark(context, mark, "ng_mark_wait");
-        return NG_OK;
-    });
+    return inside(c, "ng_mark_wait", err, [&](Context& context) { return context.backend().wait_for(mark, timeout_ns, "ng_mark_wait"); });
 }
 
 ng_status ng_mark_after(ng_ctx* c, ng_stream s, uint64_t mark, ng_error* err)
 {
     return inside(c, "ng_mark_after", err, [&](Context& context) {
-        need_own_stream(s, "ng_mark_after");
-        need_mark(context, mark, "ng_mark_after");
+        context.backend().need_stream(s, "ng_mark_after");
+        context.backend().hold(s, mark, "ng_mark_after");
         return NG_OK;
     });
 }

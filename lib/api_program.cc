@@ -28,7 +28,7 @@ std::vector<NodeRef> roots_of(ng_expr* const* e, uint32_t n, const char* who)
 }
 
 struct CalledContext {
-    CalledContext(const ng_ctx* c, ng_stream s, const char* who) : pin(need<Context>(c, who, "c")), entry(*pin, who) { need_own_stream(s, who); }
+    CalledContext(const ng_ctx* c, ng_stream s, const char* who) : pin(need<Context>(c, who, "c")), entry(*pin, who) { pin->backend().need_stream(s, who); }
     Pin<Context> pin;
     Entry        entry;
 };
@@ -93,7 +93,7 @@ ng_status ng_eval(ng_ctx* c, ng_stream s, ng_expr* const* e, ng_tensor** out, ui
             outs.push_back(out[j] ? need<Tensor>(out[j], "ng_eval", "out", int32_t(j)).ref() : Ref<Tensor>());
             if (outs.back() && outs.back()->context().is_lost()) throw Error(NG_E_LOST, text("ng_eval: the context of out[", j, "] is closed"), int32_t(j));
         }
-        const std::vector<Ref<Tensor>> results = evaluate(*called.pin, roots, outs);
+        const std::vector<Ref<Tensor>> results = evaluate(*called.pin, s, roots, outs);
         struct Made {                                        // all of them or none
             std::vector<uint64_t> handles;
             ~Made() { for (const uint64_t h : handles) release_handle<Tensor>(h); }
@@ -123,11 +123,11 @@ ng_status ng_compile(ng_ctx* c, const ng_compile_desc* d, ng_expr* const* e, uin
     });
 }
 
-ng_status ng_prog_wait(ng_prog* p, uint64_t, ng_error* err)
+ng_status ng_prog_wait(ng_prog* p, uint64_t timeout_ns, ng_error* err)
 {
     return guard(err, [&] {
-        const CalledProgram called(p, "ng_prog_wait");      // on the CPU a program is ready when it is made
-        return NG_OK;
+        const CalledProgram called(p, "ng_prog_wait");
+        return called->executor().wait(timeout_ns);
     });
 }
 
@@ -135,7 +135,7 @@ ng_status ng_prog_run(ng_prog* p, ng_stream s, const ng_run* r, ng_error* err)
 {
     return guard(err, [&] {
         const CalledProgram called(p, "ng_prog_run");
-        need_own_stream(s, "ng_prog_run");
+        called->context().backend().need_stream(s, "ng_prog_run");
         const ng_run run = read_struct(r, "ng_prog_run", "ng_run");
         trace(*called.pin, true, s);
         struct End {
@@ -143,7 +143,7 @@ ng_status ng_prog_run(ng_prog* p, ng_stream s, const ng_run* r, ng_error* err)
             ng_stream      s;
             ~End() { trace(program, false, s); }
         } end{*called.pin, s};
-        return called->run(run);
+        return called->run(run, s);
     });
 }
 
@@ -156,7 +156,7 @@ ng_status ng_prog_get_info(const ng_prog* p, ng_prog_info* out, ng_error* err)
         ng_prog_info i = {};
         i.nargs = called->argument_count(), i.nout = uint32_t(plan.outs.size()), i.nlength = uint32_t(plan.lengths);
         i.scalar_bytes = plan.scalar_bytes, i.kernels = uint32_t(std::ranges::count_if(plan.steps, [](const Step& s) { return !s.epilogue; }));
-        i.workspace_bytes = called->workspace_bytes(), i.code_bytes = 0;
+        i.workspace_bytes = called->workspace_bytes(), i.code_bytes = called->executor().code_bytes();
         i.moved_bytes = cost.moved_bytes, i.flops = cost.flops, i.runs = called->runs_so_far();
         const std::string& arch = called->context().arch();
         std::memcpy(i.arch, arch.data(), std::min(arch.size(), sizeof i.arch - 1));

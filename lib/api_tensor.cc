@@ -1,8 +1,8 @@
 // ng.h: tensors, from memory to memory.
 #include "lib/dlpack.h"
 #include "lib/strided.h"
+#include "lib/workspace.h"
 
-#include <bit>
 #include <memory>
 
 using namespace ng;
@@ -52,28 +52,77 @@ void need_bytes(const Tensor& t, const void* host, uint64_t bytes, const char* w
     if (bytes && !host) throw Error(NG_E_INVALID, text(who, ": host memory is NULL, should be ", bytes, " bytes"));
 }
 
-void copy_tensor(const Tensor& dst, const Tensor& src, const char* who)
+// Work of others that is about to be queued on s, or was.
+void use_foreign(const Tensor& t, ng_stream s, uint32_t how)
+{
+    Backend& backend = t.context().backend();
+    backend.need_stream(s, "ng_tensor_use");
+    Ordered order(backend, s);
+    const Reach reach = reach_of(t, "ng_tensor_use");
+    if (Track* const track = t.memory->track(); track && (how & NG_USE_DONE) && reach.high) backend.done(*track, t.data + reach.low, t.data + reach.high);
+    if (how & (NG_USE_READ | NG_USE_WRITE)) touch(order, t, how & NG_USE_WRITE);
+}
+
+// Between a tensor and dense memory of the host, done on return.
+void move_to_host(const Tensor& t, const StridedCopy& copy, Backend::Route route)
+{
+    Backend& backend = t.context().backend();
+    Ordered order(backend, nullptr);
+    touch(order, t, route == Backend::Route::In);
+    backend.move(copy, route, nullptr);
+    order.close();
+    if (!backend.is_host()) backend.wait_for(backend.mark(nullptr), UINT64_MAX, "ng_tensor_put");
+}
+void put_tensor(const Tensor& t, const char* host) { move_to_host(t, copy_between(t, t.data, t, host, nested(t)), Backend::Route::In); }
+void get_tensor(const Tensor& t, char* host) { move_to_host(t, copy_between(t, host, nested(t), t.data, t), Backend::Route::Out); }
+
+// Of two contexts: by way of dense memory of the host, done on return.
+void copy_across(const Tensor& dst, const Tensor& src)
+{
+    const std::unique_ptr<char[]> from(new char[src.bytes()]);
+    get_tensor(src, from.get());
+    const TensorForm as_read = nested(src), as_written = nested(dst);
+    if (as_read.strides == as_written.strides) return put_tensor(dst, from.get());
+    const std::unique_ptr<char[]> to(new char[dst.bytes()]);
+    copy_strided(copy_between(dst, to.get(), as_written, from.get(), as_read), dst.context().parallel());
+    put_tensor(dst, to.get());
+}
+
+// Of one context. Where they overlap it is as if src were read first: by way of dense memory.
+void copy_inside(const Tensor& dst, const Tensor& src, ng_stream s, const char* who)
+{
+    Context& context = dst.context();
+    Backend& backend = context.backend();
+    std::unique_ptr<WorkPiece> dense;
+    if (overlaps(dst, src)) dense = std::make_unique<WorkPiece>(context, dst.bytes(), who);
+    Ordered order(backend, s);
+    touch(order, dst, true);
+    touch(order, src, false);
+    if (!dense) return backend.move(copy_between(dst, dst.data, dst, src.data, src), Backend::Route::Inside, s);
+    dense->touch(order);
+    const TensorForm form = nested(dst);
+    backend.move(copy_between(dst, dense->memory(), form, src.data, src), Backend::Route::Inside, s);
+    backend.move(copy_between(dst, dst.data, dst, dense->memory(), form), Backend::Route::Inside, s);
+}
+
+void copy_tensor(const Tensor& dst, const Tensor& src, ng_stream s, const char* who)
 {
     need_writable(dst, who);
     if (dst.dtype != src.dtype) throw Error(NG_E_DTYPE, text(who, ": src is ", text_of(src), ", dst ", text_of(dst), "; nothing is converted here"));
     if (dst.rank != src.rank || dst.dims != src.dims) throw Error(NG_E_SHAPE, text(who, ": src is ", text_of(src), ", dst ", text_of(dst), "; the shapes should be equal"));
-    if (same_elements(dst, src)) return;
-    const Parallel& parallel = dst.context().parallel();
-    if (!overlaps(dst, src)) return copy_strided(copy_between(dst, dst.data, dst, src.data, src), parallel);
-    // As if read first: by way of a dense array.
-    const TensorForm dense = nested(dst);
-    const std::unique_ptr<char[]> all(new char[dst.bytes()]);
-    copy_strided(copy_between(dst, all.get(), dense, src.data, src), parallel);
-    copy_strided(copy_between(dst, dst.data, dst, all.get(), dense), parallel);
+    if (same_elements(dst, src) || dst.count() == 0) return;
+    const bool both_on_host = dst.context().backend().is_host() && src.context().backend().is_host();
+    if (&dst.context() == &src.context() || both_on_host) copy_inside(dst, src, s, who);
+    else copy_across(dst, src);
 }
 
-void fill_tensor(const Tensor& t, double value)
+void fill_tensor(const Tensor& t, double value, ng_stream s)
 {
-    const uint64_t element = encode(t.dtype, value);
-    StridedCopy copy = copy_between(t, t.data, t, reinterpret_cast<const char*>(&element), t);
-    static_assert(std::endian::native == std::endian::little, "an element lies in the first bytes");
-    copy.in_strides.fill(0);
-    copy_strided(copy, t.context().parallel());
+    if (t.count() == 0) return;
+    Backend& backend = t.context().backend();
+    Ordered order(backend, s);
+    touch(order, t, true);
+    backend.fill(copy_between(t, t.data, t, nullptr, t), encode(t.dtype, value), s);
 }
 
 // What is wrong with a tensor for a function that may not throw; null: nothing. (ng_tensor_shape has no use for the text.)
@@ -151,11 +200,17 @@ ng_status ng_tensor_use(ng_tensor* t, ng_stream s, uint32_t how, void** data, ng
     const Pin<Tensor> tensor(t);
     ng_status status;
     if (const char* fault = fault_of(tensor, status)) return refuse(err, status, fault);
-    if (s) return refuse(err, NG_E_INVALID, "ng_tensor_use: the backend \"cpu\" has the stream NULL alone");
+    Backend& backend = tensor->context().backend();
+    if (s && backend.is_host()) return refuse(err, NG_E_INVALID, "ng_tensor_use: the backend \"cpu\" has the stream NULL alone");
     if (how & ~uint32_t(NG_USE_READ | NG_USE_WRITE | NG_USE_DONE)) return refuse(err, NG_E_INVALID, "ng_tensor_use: how has bits that are no NG_USE_ flag");
     if ((how & NG_USE_WRITE) && tensor->is_readonly()) return refuse(err, NG_E_INVALID, "ng_tensor_use: NG_USE_WRITE of a tensor that is NG_READONLY");
     if (data) *data = tensor->data;
-    return NG_OK;
+    if (backend.is_host() || !how) return NG_OK;
+    return guard(err, [&] {
+        const Worked worked(t, "ng_tensor_use", "t");
+        use_foreign(*worked, s, how);
+        return NG_OK;
+    });
 }
 
 ng_status ng_tensor_put(ng_tensor* t, const void* src, uint64_t bytes, ng_error* err)
@@ -164,7 +219,7 @@ ng_status ng_tensor_put(ng_tensor* t, const void* src, uint64_t bytes, ng_error*
         const Worked tensor(t, "ng_tensor_put", "t");
         need_writable(*tensor, "ng_tensor_put");
         need_bytes(*tensor, src, bytes, "ng_tensor_put");
-        copy_strided(copy_between(*tensor, tensor->data, *tensor, static_cast<const char*>(src), nested(*tensor)), tensor->context().parallel());
+        if (bytes) put_tensor(*tensor, static_cast<const char*>(src));
         return NG_OK;
     });
 }
@@ -174,7 +229,7 @@ ng_status ng_tensor_get(ng_tensor* t, void* dst, uint64_t bytes, ng_error* err)
     return guard(err, [&] {
         const Worked tensor(t, "ng_tensor_get", "t");
         need_bytes(*tensor, dst, bytes, "ng_tensor_get");
-        copy_strided(copy_between(*tensor, static_cast<char*>(dst), nested(*tensor), tensor->data, *tensor), tensor->context().parallel());
+        if (bytes) get_tensor(*tensor, static_cast<char*>(dst));
         return NG_OK;
     });
 }
@@ -183,8 +238,8 @@ ng_status ng_tensor_copy(ng_tensor* dst, ng_tensor* src, ng_stream s, ng_error* 
 {
     return guard(err, [&] {
         const Worked to(dst, "ng_tensor_copy", "dst"), from(src, "ng_tensor_copy", "src");
-        need_own_stream(s, "ng_tensor_copy");
-        copy_tensor(*to, *from, "ng_tensor_copy");
+        to->context().backend().need_stream(s, "ng_tensor_copy");
+        copy_tensor(*to, *from, s, "ng_tensor_copy");
         return NG_OK;
     });
 }
@@ -193,9 +248,9 @@ ng_status ng_tensor_fill(ng_tensor* t, ng_stream s, double value, ng_error* err)
 {
     return guard(err, [&] {
         const Worked tensor(t, "ng_tensor_fill", "t");
-        need_own_stream(s, "ng_tensor_fill");
+        tensor->context().backend().need_stream(s, "ng_tensor_fill");
         need_writable(*tensor, "ng_tensor_fill");
-        fill_tensor(*tensor, value);
+        fill_tensor(*tensor, value, s);
         return NG_OK;
     });
 }
@@ -204,8 +259,10 @@ ng_status ng_tensor_from_dlpack(ng_ctx* c, DLManagedTensorVersioned* m, ng_strea
 {
     const char* who = "ng_tensor_from_dlpack";
     return guard(err, [&] {
-        need_own_stream(s, who);
-        return make_tensor(who, c, out, [&](Context& context) { return from_dlpack(context, m, who); }, [&](Tensor& t) { take_over(t, m); });
+        return make_tensor(who, c, out, [&](Context& context) {
+            context.backend().need_stream(s, who);
+            return from_dlpack(context, m, who);
+        }, [&](Tensor& t) { take_over(t, m); });
     });
 }
 
@@ -214,8 +271,13 @@ ng_status ng_tensor_to_dlpack(ng_tensor* t, ng_stream s, DLManagedTensorVersione
     const char* who = "ng_tensor_to_dlpack";
     return guard(err, [&] {
         const Worked tensor(t, who, "t");
-        need_own_stream(s, who);
+        Backend& backend = tensor->context().backend();
+        backend.need_stream(s, who);
         DLManagedTensorVersioned*& lent = need_out(out, who);
+        {
+            Ordered order(backend, s);               // s waits for what is queued on it elsewhere
+            touch(order, *tensor, !tensor->is_readonly());
+        }
         lent = to_dlpack(tensor.pin.ref());
         return NG_OK;
     });

@@ -1,14 +1,12 @@
 // The life of a context: calls inside it, what was released and is to be freed, and its close.
 #include "lib/context.h"
 
+#include "lib/deadline.h"
+
 #include <algorithm>
-#include <chrono>
-#include <thread>
 
 namespace ng {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // Contexts that nobody holds any more, to be taken apart by a call that may wait and call hooks.
 constinit std::atomic<Context*> dead_contexts{nullptr};
@@ -36,29 +34,7 @@ void run_by_host(void* self, uint32_t count, Parallel::Task task, void* arg)
     hooks.parallel(hooks.user, std::min(count, MAX_TASKS), HostJob::run, &job);
 }
 
-// Sleeps a little longer each time, to `end` at most; false when it has come.
-bool wait_until(Clock::time_point end, int turn)
-{
-    const auto now = Clock::now();
-    if (now >= end) return false;
-    if (turn < 64) std::this_thread::yield();
-    else std::this_thread::sleep_for(std::min<Clock::duration>(std::chrono::microseconds(50), end - now));
-    return true;
-}
-
-Clock::time_point after(uint64_t timeout_ns)
-{
-    const auto now = Clock::now();
-    const auto room = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::time_point::max() - now);
-    return timeout_ns >= uint64_t(room.count()) ? Clock::time_point::max() : now + std::chrono::nanoseconds(timeout_ns);
-}
-
 }  // namespace
-
-void need_own_stream(ng_stream s, const char* who)
-{
-    if (s) throw Error(NG_E_INVALID, text(who, ": s is ", s, "; the backend \"cpu\" has the stream NULL alone"));
-}
 
 void destroy(const Context* context) noexcept
 {
@@ -67,7 +43,7 @@ void destroy(const Context* context) noexcept
 }
 
 Context::Context(ContextPlan plan)
-    : plan_(std::move(plan)), epoch_(fork_epoch()), heap_(plan_.host, plan_.dev, plan_.limit)
+    : plan_(std::move(plan)), epoch_(fork_epoch()), backend_(plan_.backend->open(*this)), heap_(plan_.host, plan_.dev, plan_.limit, *backend_)
 {
     if (plan_.hooks.parallel) {
         parallel_ = Parallel(run_by_host, const_cast<ng_hooks*>(&plan_.hooks), MAX_TASKS);
@@ -80,6 +56,7 @@ Context::Context(ContextPlan plan)
 Context::~Context()
 {
     // Nobody holds it, so nothing that belongs to it lives: all has expired.
+    sync_device(UINT64_MAX);
     while (Belonging* thing = next_expired(true)) thing->fate_.remove(thing, *this);
     say_all();
 }
@@ -116,6 +93,22 @@ void* Context::allocate(uint64_t bytes, size_t align, ng_purpose purpose, const 
     if (const uint64_t limit = heap_.limit(); limit && heap_.held() + bytes > limit)
         throw Error(NG_E_DEVMEM, text(who, ": ", bytes, " bytes are too many: ", heap_.held(), " are in use and dev_limit is ", limit));
     throw Error(NG_E_DEVMEM, text(who, ": no memory for ", bytes, " bytes; ", heap_.held(), " are in use"));
+}
+
+void Context::free(void* memory, uint64_t bytes, ng_purpose purpose, Track* track) noexcept
+{
+    try {
+        track_new(track, memory, bytes);
+    } catch (...) {
+        // The device is lost, and its memory with it.
+    }
+    heap_.free(memory, bytes, purpose);
+}
+
+void Context::track_new(Track* track, const void* memory, uint64_t bytes)
+{
+    const auto* first = static_cast<const char*>(memory);
+    Ordered(*backend_, nullptr).touch(track, first, first + bytes, true);
 }
 
 void Context::log(int32_t level, const std::string& sentence) noexcept
@@ -182,6 +175,7 @@ Belonging* Context::next_expired(bool may_call_done) noexcept
     }
     Queue& queue = quiet_.first || !may_call_done ? quiet_ : with_done_;
     Belonging* thing = queue.first;
+    if (thing && thing->fate_.is_ready && !thing->fate_.is_ready(*thing, *this)) return nullptr;
     if (thing && !(queue.first = std::exchange(thing->next_, nullptr))) queue.last = nullptr;
     return thing;
 }
@@ -192,6 +186,13 @@ void Context::settle(Where where) noexcept
     while (Belonging* thing = next_expired(may_call_done)) thing->fate_.remove(thing, *this);
     if (where == Where::Poll) say_all();
     bury(where == Where::Poll);
+}
+
+bool Context::is_waiting() noexcept
+{
+    const std::lock_guard hold(lock_);
+    Belonging* const oldest = with_done_.first;
+    return oldest && oldest->fate_.is_ready && !oldest->fate_.is_ready(*oldest, *this);
 }
 
 void Context::bury(bool may_poll) noexcept
@@ -218,9 +219,19 @@ void Context::end_all() noexcept
     }
 }
 
+// A device that is lost has nothing more to wait for.
+ng_status Context::sync_device(uint64_t timeout_ns) noexcept
+{
+    try {
+        return backend_->sync(nullptr, timeout_ns);
+    } catch (...) {
+        return NG_OK;
+    }
+}
+
 ng_status Context::close(uint64_t timeout_ns)
 {
-    const auto end = after(timeout_ns);
+    const Deadline end(timeout_ns);
     const auto refuse_closed = [&] {
         if (epoch_ != fork_epoch()) throw Error(NG_E_LOST, "ng_ctx_close: the context is the parent process's; a child can only release it");
         if (inside_.load(std::memory_order_acquire) & CLOSED) throw Error(NG_E_LOST, "ng_ctx_close: the context is closed already");
@@ -228,17 +239,19 @@ ng_status Context::close(uint64_t timeout_ns)
     refuse_closed();
     inside_.fetch_or(CLOSING, std::memory_order_acq_rel);
     for (int turn = 0; is_being_closed_.exchange(true, std::memory_order_acquire); turn++)
-        if (!wait_until(end, turn)) return NG_NOT_READY;
+        if (!end.wait(turn)) return NG_NOT_READY;
     struct Closer {
         std::atomic<bool>& flag;
         ~Closer() { flag.store(false, std::memory_order_release); }
     } closer{is_being_closed_};
     refuse_closed();
     for (int turn = 0; inside_.load(std::memory_order_acquire) & ~(CLOSING | CLOSED); turn++)
-        if (!wait_until(end, turn)) return NG_NOT_READY;
+        if (!end.wait(turn)) return NG_NOT_READY;
+    if (sync_device(end.left_ns()) == NG_NOT_READY) return NG_NOT_READY;
     settle(Where::Poll);
     end_all();
     settle(Where::Poll);
+    backend_->stop();
     if (workers_) workers_->stop();
     inside_.fetch_or(CLOSED, std::memory_order_acq_rel);
     return NG_OK;

@@ -1,5 +1,6 @@
 // A context: a device, its memory and threads, the host's hooks, and the end of all that belongs to it.
 #pragma once
+#include "lib/device.h"
 #include "lib/guard.h"
 #include "lib/heap.h"
 #include "lib/workers.h"
@@ -18,12 +19,15 @@ void destroy(const Context* context) noexcept;
 
 // What a caller's ng_ctx_desc says, checked.
 struct ContextPlan {
-    uint32_t     flags = 0, threads = 0;
+    const BackendRow* backend = nullptr;
+    uint32_t     flags = 0, threads = 0, jit_threads = 0;
+    int32_t      device = 0;                 // among the backend's
+    void*        native = nullptr;
     ng_allocator host{}, dev{};
     ng_hooks     hooks{};
     uint64_t     limit = 0;
-    std::string  arch, cache_dir;
-    bool         has_cache_dir = false;
+    std::string  target, cache_dir;
+    bool         has_target = false, has_cache_dir = false;
 };
 
 struct Counters {
@@ -42,7 +46,8 @@ class Context : public RefCounted {
 
     uint32_t           flags() const noexcept { return plan_.flags; }
     const ng_hooks&    hooks() const noexcept { return plan_.hooks; }
-    const std::string& arch() const noexcept { return plan_.arch; }   // "x86-64-v4": what isa_table() is asked for
+    const std::string& arch() const noexcept { return backend_->arch(); }
+    Backend&           backend() const noexcept { return *backend_; }
     const ContextPlan& plan() const noexcept { return plan_; }
     // The host's hook, our threads, or the caller alone. Good as long as a call is inside.
     const Parallel&    parallel() const noexcept { return parallel_; }
@@ -56,7 +61,10 @@ class Context : public RefCounted {
 
     // Memory of the device, after settle() and the pressure hook if need be: NG_E_DEVMEM. Calls hooks.
     void* allocate(uint64_t bytes, size_t align, ng_purpose purpose, const char* who);
-    void  free(void* memory, uint64_t bytes, ng_purpose purpose) noexcept { heap_.free(memory, bytes, purpose); }
+    // After all work that its track knows of, on the device; nothing waits.
+    void  free(void* memory, uint64_t bytes, ng_purpose purpose, Track* track) noexcept;
+    // Memory is there for what other streams queue from now on.
+    void  track_new(Track* track, const void* memory, uint64_t bytes);
 
     // level 0 error .. 3 debug. Calls the hook, or keeps the text for ng_ctx_poll.
     void log(int32_t level, const std::string& sentence) noexcept;
@@ -64,11 +72,10 @@ class Context : public RefCounted {
     // unless NG_CTX_POLL. Call it where hooks may be called: before memory is taken, after work.
     enum class Where { Call, Poll };
     void settle(Where where) noexcept;
+    // Something released waits for the device's work on it.
+    bool is_waiting() noexcept;
     // NG_OK, NG_NOT_READY when calls are still inside after timeout_ns; NG_E_LOST is thrown for what is closed.
     ng_status close(uint64_t timeout_ns);
-
-    uint64_t mark() noexcept { return marks_.fetch_add(1, std::memory_order_relaxed) + 1; }
-    bool     is_mark(uint64_t mark) const noexcept { return mark && mark <= marks_.load(std::memory_order_relaxed); }
 
   private:
     friend class Belonging;
@@ -82,19 +89,20 @@ class Context : public RefCounted {
     Belonging* next_expired(bool may_call_done) noexcept;
     Belonging* next_alive() noexcept;
     void say_all() noexcept;
+    ng_status sync_device(uint64_t timeout_ns) noexcept;
     void end_all() noexcept;
     static void bury(bool may_poll) noexcept;   // may_poll: those with NG_CTX_POLL too
 
     static constexpr uint64_t CLOSING = uint64_t(1) << 63, CLOSED = uint64_t(1) << 62;
     const ContextPlan        plan_;
     const uint32_t           epoch_;
-    Heap                     heap_;
     std::unique_ptr<Workers> workers_;
     Parallel                 parallel_;
+    std::unique_ptr<Backend> backend_;
+    Heap                     heap_;
     uint64_t                 handle_ = 0;
     std::atomic<uint64_t>    inside_{0};              // calls, and the bits above
     std::atomic<bool>        is_being_closed_{false};  // one closer at a time
-    std::atomic<uint64_t>    marks_{0};
     std::atomic<Belonging*>  expired_{nullptr};       // released, newest first; pushed without a lock
     mutable Context*         next_dead_ = nullptr;    // among contexts that nobody holds
     std::mutex               lock_;                   // of what follows; never held while a hook runs
@@ -118,9 +126,6 @@ class Entry {
     Context& context_;
 };
 
-// NG_E_INVALID for a stream that the context's backend cannot have.
-void need_own_stream(ng_stream s, const char* who);
-
 // What keeps a context alive and ends with it: memory, tensors, programs. When the last reference goes, nothing happens
 // but that it queues: its Fate's remove runs in the next settle(), and deletes it.
 struct Fate {
@@ -128,6 +133,8 @@ struct Fate {
     // from the context; remove comes later, or never before.
     void (*end)(Belonging& thing, Context& context) noexcept;
     void (*remove)(Belonging* thing, Context& context) noexcept;
+    // Whether remove may come already, of what waits for the device. Null: always.
+    bool (*is_ready)(Belonging& thing, Context& context) noexcept = nullptr;
 };
 
 class Belonging : public RefCounted {

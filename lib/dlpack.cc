@@ -29,7 +29,7 @@ struct DLManagedTensorVersioned {
 namespace ng {
 namespace {
 
-constexpr int32_t  DL_CPU = 1, DL_CUDA_HOST = 3, DL_ROCM_HOST = 11;
+constexpr int32_t  DL_CPU = 1, DL_CUDA = 2, DL_CUDA_HOST = 3, DL_ROCM_HOST = 11, DL_CUDA_MANAGED = 13;
 constexpr uint64_t DL_READ_ONLY = 1;
 static_assert(sizeof(DLTensor) == 48 && sizeof(DLManagedTensorVersioned) == 80, "the layout is DLPack's");
 
@@ -39,20 +39,32 @@ void call_deleter(void* managed)
     if (m->deleter) m->deleter(m);
 }
 
-TensorForm form_of(const DLManagedTensorVersioned& managed, const char* who)
+bool is_of_host(int32_t type) { return type == DL_CPU || type == DL_CUDA_HOST || type == DL_ROCM_HOST; }
+
+// Whether a context's backend works on memory of such a device.
+bool takes(const Backend& backend, const DLDevice& device)
+{
+    if (backend.is_host()) return is_of_host(device.device_type);
+    if (device.device_type == DL_CUDA_HOST) return true;
+    return (device.device_type == DL_CUDA || device.device_type == DL_CUDA_MANAGED) && device.device_id == backend.ordinal();
+}
+
+TensorForm form_of(const Backend& backend, const DLManagedTensorVersioned& managed, const char* who)
 {
     const DLTensor& t = managed.dl_tensor;
     if (managed.version.major != 1)
         throw Error(NG_E_UNSUPPORTED, text(who, ": DLPack ", managed.version.major, ".", managed.version.minor, ", should be 1.x"));
-    if (t.device.device_type != DL_CPU && t.device.device_type != DL_CUDA_HOST && t.device.device_type != DL_ROCM_HOST)
-        throw Error(NG_E_UNSUPPORTED, text(who, ": memory of DLPack's device type ", t.device.device_type, " is not the processor's, which is 1"));
+    if (!takes(backend, t.device))
+        throw Error(NG_E_UNSUPPORTED, text(who, ": memory of DLPack's device type ", t.device.device_type, ", number ", t.device.device_id, ", is not this context's, which is type ",
+                                           backend.dlpack_type(), ", number ", backend.ordinal()));
     if (t.ndim < 0 || t.ndim > NG_MAX_NDIM) throw Error(NG_E_SHAPE, text(who, ": ndim is ", t.ndim, ", should be 0 to ", int(NG_MAX_NDIM)));
     if (t.ndim && !t.shape) throw Error(NG_E_INVALID, text(who, ": shape is NULL"));
     ng_shape shape{};
     shape.size = sizeof shape;
     shape.dtype = uint32_t(t.dtype.code) | uint32_t(t.dtype.bits) << 8 | uint32_t(t.dtype.lanes) << 16;
     shape.ndim = t.ndim;
-    shape.flags = (t.strides ? uint32_t(NG_STRIDED) : 0) | (managed.flags & DL_READ_ONLY ? uint32_t(NG_READONLY) : 0);
+    const uint32_t pinned = !backend.is_host() && t.device.device_type == DL_CUDA_HOST ? uint32_t(NG_HOST) : 0;
+    shape.flags = pinned | (t.strides ? uint32_t(NG_STRIDED) : 0) | (managed.flags & DL_READ_ONLY ? uint32_t(NG_READONLY) : 0);
     std::copy_n(t.shape, t.ndim, shape.dims);
     if (t.strides) std::copy_n(t.strides, t.ndim, shape.strides);
     return ng::form_of(&shape, who);
@@ -78,7 +90,7 @@ void end_lent(DLManagedTensorVersioned* managed)
 Ref<Tensor> from_dlpack(Context& context, DLManagedTensorVersioned* managed, const char* who)
 {
     if (!managed) throw Error(NG_E_INVALID, text(who, ": m is NULL"));
-    const TensorForm form = form_of(*managed, who);
+    const TensorForm form = form_of(context.backend(), *managed, who);
     const Reach reach = reach_of(form, who);
     const DLTensor& t = managed->dl_tensor;
     const bool is_empty = reach.high == reach.low;
@@ -100,7 +112,9 @@ DLManagedTensorVersioned* to_dlpack(const Ref<Tensor>& tensor)
     m.manager_ctx = lent.get();
     m.deleter = end_lent;
     m.flags = tensor->is_readonly() ? DL_READ_ONLY : 0;
-    m.dl_tensor = {tensor->data, {DL_CPU, 0}, tensor->rank, {uint8_t(code), uint8_t(code >> 8), uint16_t(code >> 16)},
+    const Backend& backend = tensor->context().backend();
+    const DLDevice device{tensor->flags & NG_HOST && !backend.is_host() ? DL_CUDA_HOST : backend.dlpack_type(), backend.ordinal()};
+    m.dl_tensor = {tensor->data, device, tensor->rank, {uint8_t(code), uint8_t(code >> 8), uint16_t(code >> 16)},
                    lent->dims.data(), lent->strides.data(), 0};
     tensor->memory->lend();
     return &lent.release()->managed;

@@ -11,22 +11,14 @@
 namespace ng {
 namespace {
 
-struct Piece {                       // workspace for one evaluation
-    Context& context;
-    uint64_t bytes;
-    char*    memory;
-    Piece(Context& c, uint64_t size) : context(c), bytes(size), memory(static_cast<char*>(c.allocate(size, 64, NG_MEM_WORK, "ng_eval"))) {}
-    ~Piece() { context.free(memory, bytes, NG_MEM_WORK); }
-    Piece(const Piece&) = delete;
-};
-
 // The leaves' tensors, checked once; a leaf may be bound anew by another thread meanwhile. What only derivatives use is
 // not looked at: the rules of softmax and its like have a param of their own.
-std::vector<Ref<Tensor>> leaves_of(Context& context, std::span<const NodeRef> roots)
+std::vector<Ref<Tensor>> leaves_of(Context& context, const Snapshot& computed)
 {
     std::vector<Ref<Tensor>> all;
-    const Snapshot computed(roots);
-    for (const Node* n : computed.nodes) {
+    for (uint32_t i = 0; i < computed.size(); i++) {
+        if (is_map(computed.ops[i])) continue;                // of its operands' lengths
+        const Node* const n = computed.nodes[i];
         if (n->op == Op::param) throw Error(NG_E_INVALID, text("ng_eval: ", describe(*n), " is ng_param ", n->value, "; only a program has arguments"));
         if (n->op == Op::scalar) throw Error(NG_E_INVALID, "ng_eval: an ng_scalar has no value outside a program's run");
         const bool is_open = std::ranges::any_of(n->dims(), [](const Extent& e) { return !e.is_constant(); });
@@ -68,9 +60,10 @@ void check_outputs(std::span<const Ref<Tensor>> outs, const Context& context)
 
 }  // namespace
 
-std::vector<Ref<Tensor>> evaluate(Context& context, std::span<const NodeRef> roots, std::span<const Ref<Tensor>> outs)
+std::vector<Ref<Tensor>> evaluate(Context& context, ng_stream s, std::span<const NodeRef> roots, std::span<const Ref<Tensor>> outs)
 {
-    const std::vector<Ref<Tensor>> leaves = leaves_of(context, roots);
+    const Snapshot graph(roots);
+    const std::vector<Ref<Tensor>> leaves = leaves_of(context, graph);
     check_outputs(outs, context);
     std::vector<Target> targets;
     for (size_t j = 0; j < roots.size(); j++) targets.push_back(target_of(*roots[j], j, outs[j].get(), leaves));
@@ -78,7 +71,7 @@ std::vector<Ref<Tensor>> evaluate(Context& context, std::span<const NodeRef> roo
     Graph oracle(std::numeric_limits<uint32_t>::max());
     std::vector<NodeRef> doubled;
     if (is_reference) doubled = in_double(oracle, roots);
-    const Plan plan = is_reference ? schedule(doubled, targets, 0, Fusion::None) : schedule(roots, targets, 0);
+    const Plan plan = is_reference ? schedule(doubled, targets, 0, Fusion::None) : schedule(roots, targets, 0, Fusion::Usual, &graph);
     std::vector<Ref<Tensor>> results;
     std::vector<Use> uses;
     for (size_t j = 0; j < roots.size(); j++) {
@@ -99,17 +92,22 @@ std::vector<Ref<Tensor>> evaluate(Context& context, std::span<const NodeRef> roo
         read.push_back(tensor_of(*leaf));
         uses.push_back(use_of(*read.back(), "ng_eval", "a leaf"));
     }
-    const std::unique_ptr<Executor> executor = make_cpu_executor(plan, context.arch().c_str());
+    const std::unique_ptr<Executor> executor = context.backend().make_executor(plan, Backend::Use::Once);
     const WorkLayout layout = layout_work(plan, {});
-    const Piece piece(context, layout.bytes + 64 + executor->scratch_bytes({}, context.parallel().workers()));
+    const WorkPiece piece(context, layout.bytes + 64 + executor->scratch_bytes({}, context.parallel().workers()), "ng_eval");
     std::vector<char*> buffers;
     for (size_t b = 0; b < plan.buffers.size(); b++) {
         const Buffer& buffer = plan.buffers[b];
         const auto index = size_t(buffer.index);
-        buffers.push_back(buffer.place == Place::Work ? piece.memory + layout.offsets[b] : buffer.place == Place::Out ? results[index]->data : read[index]->data);
+        buffers.push_back(buffer.place == Place::Work ? piece.memory() + layout.offsets[b] : buffer.place == Place::Out ? results[index]->data : read[index]->data);
     }
     const int64_t none = 0;
-    executor->run({&none, buffers.data(), nullptr, piece.memory + layout.bytes}, context.parallel());
+    Ordered order(context.backend(), s);
+    piece.touch(order);
+    for (const Ref<Tensor>& t : results) touch(order, *t, true);
+    for (const Ref<Tensor>& t : read) touch(order, *t, false);
+    executor->run({&none, buffers.data(), nullptr, piece.memory() + layout.bytes, s}, context.parallel());
+    order.close();
     context.counters.launches.fetch_add(plan.steps.size(), std::memory_order_relaxed);
     return results;
 }

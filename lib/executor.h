@@ -12,7 +12,8 @@ struct ExecutorRun {
     const int64_t*  variables;       // lengths, then hidden ones
     char* const*    buffers;
     const void*     scalars;
-    void*           scratch;         // scratch_bytes, 64-byte aligned
+    void*           scratch;         // scratch_bytes of the device, 64-byte aligned
+    ng_stream       stream = nullptr;
 };
 
 class Executor {
@@ -20,8 +21,13 @@ class Executor {
     virtual ~Executor() = default;
     // What steps need besides the plan's own buffers when lengths are these or smaller.
     virtual uint64_t scratch_bytes(std::span<const int64_t> variables, uint32_t workers) const = 0;
-    // Allocates, locks and throws nothing.
-    virtual void run(const ExecutorRun& run, const Parallel& parallel) const noexcept = 0;
+    // NG_OK, or NG_SLOW: it ran by interim kernels. Allocates nothing, nor locks; throws what a device says alone.
+    virtual ng_status run(const ExecutorRun& run, const Parallel& parallel) const = 0;
+    // NG_OK: as fast as it gets, for all lengths. NG_NOT_READY: the time is over. Throws what compiling came to.
+    virtual ng_status wait(uint64_t) { return NG_OK; }
+    virtual uint64_t code_bytes() const { return 0; }
+    // The context ends: what lives on the device is given back; no run comes any more.
+    virtual void end() noexcept {}
 };
 
 // level: "x86-64-v4" ..; keeps what it needs of the plan.

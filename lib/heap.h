@@ -1,6 +1,6 @@
 // Where a context's memory comes from, and the account of it.
 #pragma once
-#include <ng.h>
+#include "lib/backend.h"
 
 #include <atomic>
 #include <cstddef>
@@ -10,8 +10,8 @@ namespace ng {
 
 class Heap {
   public:
-    // Descriptions of size 0 stand for none. On the CPU the device's memory is the host's: dev, else host, else our own.
-    Heap(const ng_allocator& host, const ng_allocator& dev, uint64_t limit) : host_(host), dev_(dev), limit_(limit) {}
+    // Descriptions of size 0 stand for none. Memory of the device: dev, else host where that is the same, else its backend's.
+    Heap(const ng_allocator& host, const ng_allocator& dev, uint64_t limit, Backend& device) : host_(host), dev_(dev), device_(device), limit_(limit) {}
 
     // Null when the limit or the allocator says no. Calls the host's allocator, so never under a lock. align: a power of 2.
     void* allocate(uint64_t bytes, size_t align, ng_purpose purpose) noexcept;
@@ -32,6 +32,7 @@ class Heap {
     bool reserve(uint64_t bytes) noexcept;
 
     const ng_allocator    host_, dev_;
+    Backend&              device_;
     std::atomic<uint64_t> limit_, held_{0}, peak_{0};    // of device memory: tensors and workspaces
     std::atomic<uint64_t> by_purpose_[NG_MEM_STAGING + 1] = {};
 };

@@ -11,19 +11,22 @@ constexpr size_t ALIGNMENT = 64;    // a cache line, and the widest vector
 
 }  // namespace
 
-const Fate Memory::FATE = {Memory::end, Memory::remove};
+const Fate Memory::FATE = {Memory::end, Memory::remove, Memory::is_ready};
 
 Memory::Memory(Context& context, void* data, uint64_t bytes)
-    : Belonging(context, FATE), data_(static_cast<char*>(data)), bytes_(bytes) {}
+    : Belonging(context, FATE), data_(static_cast<char*>(data)), bytes_(bytes), track_(context.backend().make_track()) {}
 
 void destroy(const Memory* memory) noexcept { const_cast<Memory*>(memory)->expire(); }
 
-Ref<Memory> Memory::allocate(Context& context, uint64_t bytes, const char* who)
+Ref<Memory> Memory::allocate(Context& context, uint64_t bytes, ng_purpose purpose, const char* who)
 {
     Ref<Memory> memory = new Memory(context, nullptr, bytes);
     if (bytes) {
-        memory->data_ = static_cast<char*>(context.allocate(bytes, ALIGNMENT, NG_MEM_TENSOR, who));
+        memory->data_ = static_cast<char*>(context.allocate(bytes, ALIGNMENT, purpose, who));
         memory->is_ours_ = true;
+        memory->purpose_ = purpose;
+        memory->calls_done_ = purpose == NG_MEM_STAGING;   // freed when the device is done
+        context.track_new(memory->track(), memory->data_, bytes);
     } else {
         memory->data_ = reinterpret_cast<char*>(memory.get());   // an address that nobody reads
     }
@@ -59,6 +62,7 @@ void Memory::close(const char* who)
         if (turn < 64) std::this_thread::yield();
         else std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
+    if (track_) context().backend().wait_until_idle(*track_);
     give_back(context());
 }
 
@@ -66,15 +70,21 @@ void Memory::give_back(Context& context) noexcept
 {
     if (const ng_done_fn done = std::exchange(done_, nullptr)) done(user_);
     if (!is_ours_) return;
-    if (borrowers_.load(std::memory_order_acquire) && !context.heap().is_hosted(NG_MEM_TENSOR)) return;   // remove will
+    if (borrowers_.load(std::memory_order_acquire) && !context.heap().is_hosted(purpose_)) return;   // remove will
     is_ours_ = false;
-    context.free(data_, bytes_, NG_MEM_TENSOR);
+    context.free(data_, bytes_, purpose_, track());
 }
 
 void Memory::end(Belonging& thing, Context& context) noexcept
 {
     Memory& memory = static_cast<Memory&>(thing);
     if (!(memory.uses_.fetch_or(CLOSED, std::memory_order_acq_rel) & CLOSED)) memory.give_back(context);
+}
+
+bool Memory::is_ready(Belonging& thing, Context& context) noexcept
+{
+    Memory& memory = static_cast<Memory&>(thing);
+    return !memory.calls_done_ || !memory.track_ || context.backend().is_idle(*memory.track_);
 }
 
 void Memory::remove(Belonging* thing, Context& context) noexcept

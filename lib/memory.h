@@ -7,7 +7,8 @@ namespace ng {
 class Memory final : public Belonging {
   public:
     // NG_E_DEVMEM. Not initialised; pages are first touched by who fills them (S7).
-    static Ref<Memory> allocate(Context& context, uint64_t bytes, const char* who);
+    // purpose: NG_MEM_TENSOR, or NG_MEM_STAGING for page-locked memory of the host.
+    static Ref<Memory> allocate(Context& context, uint64_t bytes, ng_purpose purpose, const char* who);
     static Ref<Memory> wrap(Context& context, void* data, uint64_t bytes);
     // Of wrapped memory, once nothing can fail any more: done comes once, when nobody uses data (S5).
     void set_done(ng_done_fn done, void* user) noexcept;
@@ -18,6 +19,7 @@ class Memory final : public Belonging {
     // Between enter and leave the memory stays (Use does both). False: it was closed.
     bool enter() noexcept;
     void leave() noexcept { uses_.fetch_sub(1, std::memory_order_release); }
+    Track* track() const noexcept { return track_.get(); }   // of the device's work on it; null: there is none to track
     bool is_closed() const noexcept { return uses_.load(std::memory_order_acquire) & CLOSED; }
     // Waits for those inside, then gives the memory back or calls done. NG_E_INVALID when it was closed before.
     void close(const char* who);
@@ -32,12 +34,15 @@ class Memory final : public Belonging {
     void give_back(Context& context) noexcept;
     static void end(Belonging& thing, Context& context) noexcept;
     static void remove(Belonging* thing, Context& context) noexcept;
+    static bool is_ready(Belonging& thing, Context& context) noexcept;
     static const Fate FATE;
 
     static constexpr uint64_t CLOSED = uint64_t(1) << 63;
     char*                 data_;
     const uint64_t        bytes_;
     bool                  is_ours_ = false;         // to be freed
+    ng_purpose            purpose_ = NG_MEM_TENSOR;
+    std::unique_ptr<Track> track_;
     ng_done_fn            done_ = nullptr;
     void*                 user_ = nullptr;
     std::atomic<uint64_t> uses_{0};                 // and CLOSED

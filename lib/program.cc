@@ -53,7 +53,7 @@ std::string name_of_program(std::span<const NodeRef> roots)
 
 }  // namespace
 
-const Fate Program::FATE = {nullptr, Program::remove};        // its workspaces are what ends
+const Fate Program::FATE = {Program::end, Program::remove};
 
 Program::Program(Context& context, std::vector<NodeRef> roots, CompileOptions options)
     : Belonging(context, FATE), roots_(std::move(roots)), options_(std::move(options)) {}
@@ -68,11 +68,23 @@ void destroy(const Program* dead) noexcept
     program->expire();
 }
 
-void Program::remove(Belonging* thing, Context&) noexcept { delete static_cast<Program*>(thing); }
+void Program::end(Belonging& thing, Context&) noexcept
+{
+    Program& program = static_cast<Program&>(thing);
+    if (program.executor_) program.executor_->end();
+}
+
+void Program::remove(Belonging* thing, Context& context) noexcept
+{
+    Program* program = static_cast<Program*>(thing);
+    program->delist(context);
+    delete program;
+}
 
 Ref<Program> Program::compile(Context& context, std::vector<NodeRef> roots, CompileOptions options, const Program* workspace_of, const char* who)
 {
     Ref<Program> p = new Program(context, std::move(roots), std::move(options));
+    p->enlist();
     const CompileOptions& o = p->options_;
     const int32_t lengths = count_lengths(p->roots_, o);
     if (lengths > int32_t(o.length_max.size()))
@@ -105,7 +117,7 @@ void Program::make_plan(std::span<const Target> targets, int32_t lengths, const 
             leaves_.push_back(tensor_of(*leaf));
             if (&leaves_.back()->context() != &context()) throw Error(NG_E_INVALID, text(who, ": ", describe(*leaf), " is a leaf of another context"));
         }
-        executor_ = make_cpu_executor(plan_, context().arch().c_str());
+        executor_ = context().backend().make_executor(plan_, Backend::Use::Often);
         make_frame(who);
         if (!most || frame_.bytes <= most) return;
         needed = std::min(needed, frame_.bytes);
@@ -133,9 +145,12 @@ void Program::make_frame(const char* who)
     f.uses = rounded(f.pins + slots * sizeof(Pin<Tensor>));
     f.buffers = rounded(f.uses + slots * sizeof(Use));
     f.variables = rounded(f.buffers + plan_.buffers.size() * sizeof(char*));
-    f.work = rounded(f.variables + (largest_.size() + 1) * sizeof(int64_t));
-    f.scratch = rounded(f.work + layout_.bytes);
-    f.bytes = rounded(f.scratch + executor_->scratch_bytes(largest_, context().parallel().workers()));
+    f.tables = rounded(f.variables + (largest_.size() + 1) * sizeof(int64_t));
+    f.scratch = rounded(layout_.bytes);
+    f.work = rounded(f.scratch + executor_->scratch_bytes(largest_, context().parallel().workers()));
+    const bool is_host = context().backend().is_host();
+    f.bytes = is_host ? f.tables + f.work : std::max<uint64_t>(f.work, 64);
+    if (!is_host) tables_ = std::make_unique<char[]>(f.tables);
 }
 
 }  // namespace ng

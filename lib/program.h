@@ -13,7 +13,7 @@ class Program final : public Belonging {
     static Ref<Program> compile(Context& context, std::vector<NodeRef> roots, CompileOptions options, const Program* workspace_of, const char* who);
 
     // ng_prog_run. Throws Error; allocates only for outputs that alias an argument in part, and for sentences.
-    ng_status run(const ng_run& r);
+    ng_status run(const ng_run& r, ng_stream s);
 
     const Plan& plan() const { return plan_; }
     const std::vector<NodeRef>& roots() const { return roots_; }
@@ -22,13 +22,19 @@ class Program final : public Belonging {
     uint64_t runs_so_far() const { return runs_.load(std::memory_order_relaxed); }
     uint32_t argument_count() const { return plan_.args.empty() ? 0 : uint32_t(plan_.args.back().index) + 1; }
     const std::vector<int64_t>& largest() const { return largest_; }       // variables at length_max
-    const Executor& executor() const { return *executor_; }
+    Executor& executor() const { return *executor_; }
     const WorkLayout& layout() const { return layout_; }
 
   private:
-    // One piece of workspace: tables of this run, then temporaries, then what steps scratch in.
+    // Tables of a run; then, in workspace, temporaries and what steps scratch in. On the host's own memory both are one
+    // piece; else the program has the tables of one run, which the order of the device guards.
     struct Frame {
-        uint64_t pins, uses, buffers, variables, work, scratch, bytes;
+        uint64_t pins, uses, buffers, variables, tables;     // in the tables; bytes of them
+        uint64_t scratch, work;                              // in the work; bytes of it
+        uint64_t bytes;                                      // of workspace
+    };
+    struct Room {
+        char *tables, *work;
     };
     struct Running;
 
@@ -36,19 +42,22 @@ class Program final : public Belonging {
     friend void destroy(const Program*) noexcept;
     void make_plan(std::span<const Target> targets, int32_t lengths, const char* who);
     void make_frame(const char* who);
-    std::vector<uint32_t> run_in(char* memory, const ng_run& r);
+    Room room_in(char* workspace) const;
+    std::vector<uint32_t> run_in(const Room& room, const ng_run& r, ng_stream s, Ordered& order, ng_status& status);
+    void touch_all(const Running& run, Ordered& order) const;
     std::vector<uint32_t> outputs_apart(const Running& run) const;
     void bind_arguments(Running& run, const ng_run& r);
     void bind_outputs(Running& run, const ng_run& r);
     void bind_leaves(Running& run);
     void bind_hidden(Running& run) const;
-    void bind_buffers(Running& run, char* memory) const;
+    void bind_buffers(Running& run, char* work) const;
     void solve_lengths(Running& run, const ng_run& r) const;
     void check_port(const Port& port, const Tensor& t, Running& run, const char* what, int32_t at) const;
     void check_all(Running& run) const;
     void check_overlaps(Running& run, const ng_run& r) const;
     const Tensor& pin(Running& run, size_t slot, ng_tensor* handle, const char* what, int32_t at);
-    ng_status run_apart(const ng_run& r, const std::vector<uint32_t>& outputs);
+    ng_status run_apart(const ng_run& r, ng_stream s, const std::vector<uint32_t>& outputs);
+    static void end(Belonging& thing, Context& context) noexcept;
     static void remove(Belonging* thing, Context& context) noexcept;
     static const Fate FATE;
 
@@ -60,13 +69,14 @@ class Program final : public Belonging {
     std::vector<int64_t>      largest_;
     std::vector<Ref<Tensor>>  leaves_;
     Frame                     frame_{};
+    std::unique_ptr<char[]>   tables_;               // where the workspace is not the host's
     Ref<Workspaces>           workspaces_;
     std::atomic<uint64_t>     runs_{0};
 };
 void destroy(const Program* program) noexcept;
 
 // ng_eval: out[i] null: a new tensor comes back there.
-std::vector<Ref<Tensor>> evaluate(Context& context, std::span<const NodeRef> roots, std::span<const Ref<Tensor>> outs);
+std::vector<Ref<Tensor>> evaluate(Context& context, ng_stream s, std::span<const NodeRef> roots, std::span<const Ref<Tensor>> outs);
 
 template <> inline constexpr HandleKind  KIND_OF<Program> = HandleKind::Program;
 template <> inline constexpr const char* NOUN_OF<Program> = "program";

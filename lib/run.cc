@@ -205,22 +205,26 @@ std::vector<uint32_t> Program::outputs_apart(const Running& run) const
 
 void Program::bind_hidden(Running& run) const
 {
+    const std::span<const int64_t> lengths(run.variables, size_t(plan_.lengths));
     int64_t* next = run.variables + plan_.lengths;
     for (size_t i = 0; i < plan_.args.size() + plan_.outs.size(); i++) {
         const Port& p = i < plan_.args.size() ? plan_.args[i] : plan_.outs[i - plan_.args.size()];
         if (!p.hidden) continue;
-        for (size_t a = 0; a < p.dims.size(); a++) *next++ = run.pins[i] ? run.pins[i]->strides[a] : 1;
+        // Strides decide which axes are walked as one, so how sums are paired: an output that is not wanted counts as row-major.
+        int64_t row_major = 1;
+        for (size_t a = p.dims.size(); a-- > 0; row_major *= p.dims[a].value(lengths)) next[a] = run.pins[i] ? run.pins[i]->strides[a] : row_major;
+        next += p.dims.size();
     }
 }
 
-void Program::bind_buffers(Running& run, char* memory) const
+void Program::bind_buffers(Running& run, char* work) const
 {
     const size_t args = plan_.args.size();
     for (size_t b = 0; b < plan_.buffers.size(); b++) {
         const Buffer& buffer = plan_.buffers[b];
         char*& data = run.buffers[b];
         switch (buffer.place) {
-        case Place::Work: data = memory + frame_.work + layout_.offsets[b]; break;
+        case Place::Work: data = work + layout_.offsets[b]; break;
         case Place::Out: data = run.pins[args + size_t(buffer.index)] ? run.pins[args + size_t(buffer.index)]->data : nullptr; break;
         case Place::Leaf: data = leaves_[size_t(buffer.index)]->data; break;
         case Place::Arg:
@@ -231,10 +235,25 @@ void Program::bind_buffers(Running& run, char* memory) const
     }
 }
 
-// Everything checked and bound, then the steps. What comes back is to be computed apart; then nothing has run.
-std::vector<uint32_t> Program::run_in(char* memory, const ng_run& r)
+Program::Room Program::room_in(char* workspace) const
 {
-    Running run(memory, frame_);
+    if (tables_) return {tables_.get(), workspace};
+    return {workspace, workspace + frame_.tables};
+}
+
+void Program::touch_all(const Running& run, Ordered& order) const
+{
+    if (!tables_) return;                              // nothing goes on after the call
+    const size_t args = plan_.args.size();
+    for (size_t i = 0; i < args + plan_.outs.size(); i++)
+        if (run.pins[i]) touch(order, *run.pins[i], i >= args);
+    for (const Ref<Tensor>& leaf : leaves_) touch(order, *leaf, false);
+}
+
+// Everything checked and bound, then the steps. What comes back is to be computed apart; then nothing has run.
+std::vector<uint32_t> Program::run_in(const Room& room, const ng_run& r, ng_stream s, Ordered& order, ng_status& status)
+{
+    Running run(room.tables, frame_);
     bind_arguments(run, r);
     bind_outputs(run, r);
     bind_leaves(run);
@@ -245,13 +264,14 @@ std::vector<uint32_t> Program::run_in(char* memory, const ng_run& r)
     check_overlaps(run, r);
     std::vector<uint32_t> apart = outputs_apart(run);
     if (!apart.empty()) return apart;
-    bind_buffers(run, memory);
-    executor_->run({run.variables, run.buffers, r.scalars, memory + frame_.scratch}, context().parallel());
+    bind_buffers(run, room.work);
+    touch_all(run, order);
+    status = executor_->run({run.variables, run.buffers, r.scalars, room.work + frame_.scratch, s}, context().parallel());
     return apart;
 }
 
 // Outputs that lie in their argument's memory, but not on its very elements, are computed elsewhere and copied.
-ng_status Program::run_apart(const ng_run& r, const std::vector<uint32_t>& outputs)
+ng_status Program::run_apart(const ng_run& r, ng_stream s, const std::vector<uint32_t>& outputs)
 {
     struct Releases {
         std::vector<uint64_t> handles;
@@ -266,19 +286,24 @@ ng_status Program::run_apart(const ng_run& r, const std::vector<uint32_t>& outpu
     }
     ng_run again = r;
     again.out = out.data();
-    const ng_status status = this->run(again);
-    for (size_t i = 0; status == NG_OK && i < outputs.size(); i++) {
+    const ng_status status = this->run(again, s);
+    for (size_t i = 0; status >= 0 && i < outputs.size(); i++) {
         const Pin<Tensor> from(made.handles[i]), to(r.out[outputs[i]]);
         const Use use = use_of(*to, "ng_prog_run", "out");
-        copy_strided({to->data, from->data, bytes_of(to->dtype), to->rank, to->dims, to->strides, from->strides}, context().parallel());
+        Ordered order(context().backend(), s);
+        touch(order, *to, true);
+        touch(order, *from, false);
+        context().backend().move({to->data, from->data, bytes_of(to->dtype), to->rank, to->dims, to->strides, from->strides}, Backend::Route::Inside, s);
     }
     return status;
 }
 
-ng_status Program::run(const ng_run& r)
+ng_status Program::run(const ng_run& r, ng_stream s)
 {
     if (r.flags & ~uint32_t(NG_RUN_DISTINCT)) throw Error(NG_E_INVALID, text("ng_prog_run: unknown flags ", r.flags));
     std::vector<uint32_t> apart;
+    ng_status status = NG_OK;
+    Ordered order(context().backend(), s);
     if (r.workspace) {
         const Pin<Tensor> given = need<Tensor>(r.workspace, "ng_prog_run", "workspace");
         const Use use = use_of(*given, "ng_prog_run", "workspace");
@@ -288,22 +313,26 @@ ng_status Program::run(const ng_run& r)
             throw Error(NG_E_INVALID, text("ng_prog_run: the workspace is ", text_of(*given), given->is_readonly() ? ", NG_READONLY" : ", strided", "; it should be row-major memory to write into"));
         if (&given->context() != &context() || given->bytes() < frame_.bytes || reinterpret_cast<uintptr_t>(given->data) % 64)
             throw Error(NG_E_INVALID, text("ng_prog_run: the workspace has ", given->bytes(), " bytes, should be this context's, have ", frame_.bytes, " and begin at a multiple of 64"));
-        apart = run_in(given->data, r);
+        touch(order, *given, true);
+        apart = run_in(room_in(given->data), r, s, order, status);
     } else {
         uint32_t piece;
-        char* const memory = workspaces_->claim(piece);
-        if (!memory) return NG_NOT_READY;
+        const WorkPiece* const work = workspaces_->claim(piece);
+        if (!work) return NG_NOT_READY;
         struct Release {
             Workspaces& w;
             uint32_t    piece;
             ~Release() { w.vacate(piece); }
         } release{*workspaces_, piece};
-        apart = run_in(memory, r);
+        work->touch(order);
+        apart = run_in(room_in(work->memory()), r, s, order, status);
     }
-    if (!apart.empty()) return run_apart(r, apart);
+    order.close();
+    if (!apart.empty()) return run_apart(r, s, apart);
     runs_.fetch_add(1, std::memory_order_relaxed);
     context().counters.launches.fetch_add(plan_.steps.size(), std::memory_order_relaxed);
-    return NG_OK;
+    if (status == NG_SLOW) context().counters.interim_runs.fetch_add(1, std::memory_order_relaxed);
+    return status;
 }
 
 }  // namespace ng

@@ -100,7 +100,7 @@ void destroy(const Tensor* dead) noexcept
 Ref<Tensor> Tensor::create(Context& context, TensorForm form, const char* who)
 {
     const Reach reach = reach_of(form, who);
-    Ref<Memory> memory = Memory::allocate(context, uint64_t(reach.high - reach.low), who);
+    Ref<Memory> memory = Memory::allocate(context, uint64_t(reach.high - reach.low), form.flags & NG_HOST && !context.backend().is_host() ? NG_MEM_STAGING : NG_MEM_TENSOR, who);
     char* data = memory->data() - reach.low;
     return new Tensor(std::move(memory), data, form);
 }
@@ -112,6 +112,7 @@ Ref<Tensor> Tensor::wrap(Context& context, const TensorForm& form, void* data, u
     if (needed > bytes)
         throw Error(NG_E_SHAPE, text(who, ": ", text_of(form), " needs ", needed, " bytes with its strides, there are ", bytes));
     if (!data && needed) throw Error(NG_E_INVALID, text(who, ": data is NULL, should be ", needed, " bytes of memory"));
+    if (needed) context.backend().need_reachable(data, bytes, form.flags, who);
     Ref<Memory> memory = Memory::wrap(context, data, bytes);
     return new Tensor(std::move(memory), static_cast<char*>(data) - reach.low, form);
 }
@@ -126,6 +127,12 @@ Ref<Tensor> Tensor::view(int64_t byte_offset, TensorForm form) const
     if (start + reach.low < 0 || start + reach.high > int64_t(memory->bytes()))
         throw Error(NG_E_BUG, text(who, ": ", text_of(form), " at byte ", start, " is outside its memory of ", memory->bytes(), " bytes"));
     return new Tensor(memory, memory->data() + start, form);
+}
+
+void touch(Ordered& order, const Tensor& t, bool writes)
+{
+    const Reach reach = reach_of(t, "a tensor");
+    order.touch(t.memory->track(), t.data + reach.low, t.data + reach.high, writes);
 }
 
 Use use_of(const Tensor& tensor, const char* who, const char* argument)

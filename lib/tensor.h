@@ -45,6 +45,8 @@ void destroy(const Tensor* tensor) noexcept;
 
 // By the elements really touched where strides are equal, else by address range (E2). No lock, no allocation.
 bool overlaps(const Tensor& a, const Tensor& b) noexcept;
+// What is queued until the order is closed waits for what others queued on these elements.
+void touch(Ordered& order, const Tensor& t, bool writes);
 // Element for element the same addresses and type.
 bool same_elements(const Tensor& a, const Tensor& b) noexcept;
 

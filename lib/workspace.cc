@@ -8,6 +8,12 @@ namespace {
 constexpr size_t ALIGNMENT = 64;
 }
 
+WorkPiece::WorkPiece(Context& context, uint64_t bytes, const char* who)
+    : context_(context), bytes_(bytes), memory_(static_cast<char*>(context.allocate(bytes, ALIGNMENT, NG_MEM_WORK, who))), track_(context.backend().make_track())
+{
+    context.track_new(track_.get(), memory_, bytes);
+}
+
 const Fate Workspaces::FATE = {Workspaces::end, Workspaces::remove};
 
 Workspaces::Workspaces(Context& context, uint32_t count) : Belonging(context, FATE), pieces_(new Piece[count]), count_(count) {}
@@ -28,42 +34,36 @@ void Workspaces::grow(uint64_t bytes, const char* who)
     for (uint32_t i = 0; i < count_; i++) {
         Piece& p = pieces_[i];
         while (p.busy.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
-        char* memory = nullptr;
         try {
-            memory = static_cast<char*>(context().allocate(bytes, ALIGNMENT, NG_MEM_WORK, who));
+            p.work = std::make_unique<WorkPiece>(context(), bytes, who);
         } catch (...) {
             p.busy.store(false, std::memory_order_release);
             throw;
         }
-        if (p.memory) context().free(p.memory, p.bytes, NG_MEM_WORK);
-        p.memory = memory, p.bytes = bytes;
         p.busy.store(false, std::memory_order_release);
     }
     bytes_.store(bytes, std::memory_order_release);
 }
 
-char* Workspaces::claim(uint32_t& index) noexcept
+const WorkPiece* Workspaces::claim(uint32_t& index) noexcept
 {
     for (index = 0; index < count_; index++)
-        if (!pieces_[index].busy.load(std::memory_order_relaxed) && !pieces_[index].busy.exchange(true, std::memory_order_acquire)) return pieces_[index].memory;
+        if (!pieces_[index].busy.load(std::memory_order_relaxed) && !pieces_[index].busy.exchange(true, std::memory_order_acquire)) return pieces_[index].work.get();
     return nullptr;
 }
 
-void Workspaces::give_back(Context& context) noexcept
+void Workspaces::give_back() noexcept
 {
-    for (uint32_t i = 0; i < count_; i++) {
-        if (pieces_[i].memory) context.free(pieces_[i].memory, pieces_[i].bytes, NG_MEM_WORK);
-        pieces_[i].memory = nullptr;
-    }
+    for (uint32_t i = 0; i < count_; i++) pieces_[i].work = nullptr;
 }
 
-void Workspaces::end(Belonging& thing, Context& context) noexcept { static_cast<Workspaces&>(thing).give_back(context); }
+void Workspaces::end(Belonging& thing, Context&) noexcept { static_cast<Workspaces&>(thing).give_back(); }
 
 void Workspaces::remove(Belonging* thing, Context& context) noexcept
 {
     auto* w = static_cast<Workspaces*>(thing);
     w->delist(context);
-    w->give_back(context);
+    w->give_back();
     delete w;
 }
 

@@ -7,6 +7,23 @@
 
 namespace ng {
 
+// One stretch of workspace, given back after the device's work on it.
+class WorkPiece {
+  public:
+    WorkPiece(Context& context, uint64_t bytes, const char* who);
+    ~WorkPiece() { context_.free(memory_, bytes_, NG_MEM_WORK, track_.get()); }
+    WorkPiece(const WorkPiece&) = delete;
+    char* memory() const noexcept { return memory_; }
+    // What is queued until the order is closed waits for what others queued on it.
+    void touch(Ordered& order) const { order.touch(track_.get(), memory_, memory_ + bytes_, true); }
+
+  private:
+    Context&               context_;
+    const uint64_t         bytes_;
+    char* const            memory_;
+    std::unique_ptr<Track> track_;
+};
+
 // As many pieces of equal size as runs may be under way; programs may share them, their runs are then ordered.
 class Workspaces final : public Belonging {
   public:
@@ -15,19 +32,18 @@ class Workspaces final : public Belonging {
     void grow(uint64_t bytes, const char* who);
 
     // A piece that nobody else has until vacate; null when all are taken. No lock, no allocation.
-    char* claim(uint32_t& index) noexcept;
+    const WorkPiece* claim(uint32_t& index) noexcept;
     void  vacate(uint32_t index) noexcept { pieces_[index].busy.store(false, std::memory_order_release); }
     uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_acquire); }
 
   private:
     struct Piece {
-        std::atomic<bool> busy{false};
-        char*    memory = nullptr;
-        uint64_t bytes = 0;
+        std::atomic<bool>          busy{false};
+        std::unique_ptr<WorkPiece> work;
     };
     Workspaces(Context& context, uint32_t count);
     friend void destroy(const Workspaces*) noexcept;
-    void give_back(Context& context) noexcept;
+    void give_back() noexcept;
     static void end(Belonging& thing, Context& context) noexcept;
     static void remove(Belonging* thing, Context& context) noexcept;
     static const Fate FATE;

@@ -3,11 +3,14 @@
 #include <doctest/doctest.h>
 #include <ng.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 using Values = std::vector<double>;
@@ -116,10 +119,18 @@ inline std::string differs(const Values& got, const Values& want, double atol = 
     }
     return "";
 }
+// The backend that the rules are tried on: NG_TEST_BACKEND, else the processor.
+inline const char* backend()
+{
+    constexpr std::string_view name = "NG_TEST_BACKEND=";      // a test watches getenv
+    for (char** variable = environ; variable && *variable; variable++)
+        if (std::string_view(*variable).starts_with(name)) return *variable + name.size();
+    return "cpu";
+}
 inline ng_ctx_desc description(uint32_t flags = 0, uint32_t threads = 0)
 {
     ng_ctx_desc d{};
-    d.size = sizeof d, d.version = NG_VERSION, d.backend = "cpu", d.flags = flags, d.threads = threads, d.cache_dir = "";
+    d.size = sizeof d, d.version = NG_VERSION, d.backend = backend(), d.flags = flags, d.threads = threads, d.cache_dir = "";
     return d;
 }
 

@@ -150,16 +150,16 @@ TEST_CASE("workspaces: as many claims as pieces, then none until one is vacated;
         const Ref<Workspaces> w = Workspaces::create(*context, 1000, 3, "test");
         CHECK(stats(c).workspace_bytes == 3000);
         uint32_t index[4];
-        char* memory[3];
+        const WorkPiece* piece[3];
         for (uint32_t i = 0; i < 3; i++) {
-            memory[i] = w->claim(index[i]);
-            REQUIRE(memory[i]);
-            CHECK(uintptr_t(memory[i]) % 64 == 0);
-            for (uint32_t k = 0; k < i; k++) CHECK(memory[i] != memory[k]);
+            piece[i] = w->claim(index[i]);
+            REQUIRE(piece[i]);
+            CHECK(uintptr_t(piece[i]->memory()) % 64 == 0);
+            for (uint32_t k = 0; k < i; k++) CHECK(piece[i]->memory() != piece[k]->memory());
         }
         CHECK(w->claim(index[3]) == nullptr);
         w->vacate(index[1]);
-        CHECK(w->claim(index[3]) == memory[1]);
+        CHECK(w->claim(index[3]) == piece[1]);
         for (const uint32_t i : {0u, 1u, 2u}) w->vacate(i);
         w->grow(500, "test");
         CHECK(w->bytes() == 1000);
@@ -184,10 +184,10 @@ TEST_CASE("workspaces: growth waits for the claim that is out, and threads never
             threads.emplace_back([&] {
                 while (!stop) {
                     uint32_t index;
-                    char* const memory = w->claim(index);
-                    if (!memory) continue;
+                    const WorkPiece* const piece = w->claim(index);
+                    if (!piece) continue;
                     if (inside[index]++) odd++;
-                    std::fill(memory, memory + 64, char(index));
+                    std::fill(piece->memory(), piece->memory() + 64, char(index));
                     inside[index]--;
                     w->vacate(index);
                 }

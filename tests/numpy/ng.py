@@ -1,5 +1,6 @@
 """libng from Python, as small as NumPy tests need it: types and prototypes are made from the records of bindings/api.py."""
 import ctypes
+import os
 
 import numpy as np
 
@@ -54,7 +55,7 @@ class Fault(Exception):
 class Library:
     """libng.so with a context on one backend. Every array goes in and comes out as (dtype name, NumPy array of its bytes)."""
 
-    def __init__(self, path, backend="cpu"):
+    def __init__(self, path, backend=os.environ.get("NG_TEST_BACKEND", "cpu")):
         self.c = ctypes.CDLL(path)
         for function in RECORDS.functions:
             found = getattr(self.c, function.name)

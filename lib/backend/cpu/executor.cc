@@ -3,6 +3,7 @@
 
 #include "lib/backend/cpu/fused.h"
 #include "lib/backend/cpu/indexed.h"
+#include "lib/placed.h"
 
 #include <algorithm>
 
@@ -11,50 +12,10 @@ namespace {
 
 constexpr int MAX_OPERANDS = 3;
 
-// Dims, strides and offset of a view in numbers; those that no variable is in are computed once.
-class Placed {
-  public:
-    explicit Placed(View view) : view_(std::move(view)) {}
-    int   rank() const { return int(view_.dims.size()); }
-    Dtype type() const { return view_.dtype; }
-    bool  is_unit(int axis) const { return view_.dims[size_t(axis)].is(1); }
-
-    struct Numbers {
-        int64_t dims[NG_MAX_NDIM], strides[NG_MAX_NDIM];
-        char*   data;
-    };
-    Operand at(const ExecutorRun& run, int32_t variables, Numbers& n) const
-    {
-        char* const base = run.buffers[view_.buffer];
-        evaluate({run.variables, size_t(variables)}, n);
-        n.data = base ? base + view_.offset.value({run.variables, size_t(variables)}) * bytes_of(view_.dtype) : nullptr;
-        return {n.data, view_.dtype, n.dims, n.strides};
-    }
-    void evaluate(std::span<const int64_t> variables, Numbers& n) const
-    {
-        for (size_t i = 0; i < view_.dims.size(); i++) n.dims[i] = view_.dims[i].value(variables), n.strides[i] = view_.strides[i].value(variables);
-    }
-
-  private:
-    View view_;
-};
-
-ConvWindow window_of(const ConvShape& s, int spatial)
+Operand operand_at(const Placed& placed, const ExecutorRun& run, int32_t variables, Placed::Numbers& n)
 {
-    ConvWindow w{};
-    w.spatial = spatial, w.groups = s.groups, w.pad_value = s.pad_value;
-    for (size_t i = 0; i < 3; i++) w.stride[i] = s.stride[i], w.dilate[i] = s.dilate[i], w.pad_lo[i] = s.pad_lo[i];
-    return w;
-}
-
-PoolWindow window_of(const PoolShape& s, int spatial)
-{
-    PoolWindow w{};
-    w.kind = ng_pool_kind(s.kind), w.flags = uint32_t(s.flags), w.spatial = spatial;
-    for (size_t i = 0; i < 3; i++)
-        w.window[i] = s.window[i], w.stride[i] = s.stride[i], w.dilate[i] = s.dilate[i], w.pad_lo[i] = s.pad_lo[i], w.pad_hi[i] = s.pad_hi[i];
-    w.channel_window = s.channel_window, w.channel_stride = s.channel_stride, w.channel_pad = s.channel_pad;
-    return w;
+    placed.at(run, variables, n);
+    return {n.data, placed.type(), n.dims, n.strides};
 }
 
 // A step that is not fused, ready to run.
@@ -77,7 +38,7 @@ class CpuExecutor final : public Executor {
   public:
     CpuExecutor(const Plan& plan, const char* level);
     uint64_t scratch_bytes(std::span<const int64_t> variables, uint32_t workers) const override;
-    void     run(const ExecutorRun& run, const Parallel& parallel) const noexcept override;
+    ng_status run(const ExecutorRun& run, const Parallel& parallel) const noexcept override;
 
   private:
     uint64_t call_scratch(const Call& c, std::span<const int64_t> variables, uint32_t workers) const;
@@ -125,8 +86,8 @@ uint64_t CpuExecutor::call_scratch(const Call& c, std::span<const int64_t> varia
 {
     if (!c.node) return 0;
     std::vector<Placed::Numbers> n(c.in.size() + 1);
-    for (size_t i = 0; i < c.in.size(); i++) c.in[i].evaluate(variables, n[i]);
-    c.out.evaluate(variables, n.back());
+    for (size_t i = 0; i < c.in.size(); i++) c.in[i].evaluate_most(variables, n[i]);
+    c.out.evaluate_most(variables, n.back());
     const auto operand = [&](size_t i) { return Operand{nullptr, c.in[i].type(), n[i].dims, n[i].strides}; };
     const Operand y{nullptr, c.out.type(), n.back().dims, n.back().strides};
     const int rank = c.out.rank();
@@ -136,16 +97,16 @@ uint64_t CpuExecutor::call_scratch(const Call& c, std::span<const int64_t> varia
         for (int i = 0; i < rank - 2; i++) batch *= y.dims[i];
         return matmul_workspace(products_, {batch, y.dims[rank - 2], y.dims[rank - 1], n[0].dims[rank - 1], c.in[0].type(), c.in[1].type(), y.type}, workers);
     }
-    case Op::conv: return conv_workspace(products_, operand(0), operand(1), y, window_of(conv_shape(*c.node), rank - 2), workers);
-    case Op::conv_dx: return conv_workspace(products_, y, operand(0), operand(1), window_of(conv_shape(*c.node), rank - 2), workers);
-    case Op::conv_dw: return conv_workspace(products_, operand(0), y, operand(1), window_of(conv_shape(*c.node), rank - 2), workers);
-    case Op::pool: case Op::pool_dx: return pool_workspace(products_, window_of(pool_shape(*c.node), rank - 2), workers);
+    case Op::conv: return conv_workspace(products_, operand(0), operand(1), y, conv_window<ConvWindow>(*c.node, rank - 2), workers);
+    case Op::conv_dx: return conv_workspace(products_, y, operand(0), operand(1), conv_window<ConvWindow>(*c.node, rank - 2), workers);
+    case Op::conv_dw: return conv_workspace(products_, operand(0), y, operand(1), conv_window<ConvWindow>(*c.node, rank - 2), workers);
+    case Op::pool: case Op::pool_dx: return pool_workspace(products_, pool_window<PoolWindow>(*c.node, rank - 2), workers);
     case Op::argsort: return argsort_workspace(y.dims, int(c.node->value), workers);
     default: return 0;
     }
 }
 
-void CpuExecutor::run(const ExecutorRun& run, const Parallel& parallel) const noexcept
+ng_status CpuExecutor::run(const ExecutorRun& run, const Parallel& parallel) const noexcept
 {
     auto** const local = static_cast<char**>(run.scratch);
     for (size_t i = 0; i < works_.size(); i++) {
@@ -153,6 +114,7 @@ void CpuExecutor::run(const ExecutorRun& run, const Parallel& parallel) const no
         if (w.fused && !w.epilogue) run_fused(w, run, local, parallel);
         else if (!w.fused) run_call(*w.call, i + 1 < works_.size() && works_[i + 1].epilogue ? &works_[i + 1] : nullptr, run, parallel);
     }
+    return NG_OK;
 }
 
 // Whether anything that it writes is wanted; then its buffers are in `local`.
@@ -191,8 +153,8 @@ void CpuExecutor::run_call(const Call& c, const Work* tail, const ExecutorRun& r
     if (tail && !bind(*tail, run, local)) return;
     Placed::Numbers n[MAX_OPERANDS], to;
     Operand x[MAX_OPERANDS];
-    for (size_t i = 0; i < c.in.size(); i++) x[i] = c.in[i].at(run, variables_, n[i]);
-    const Operand y = c.out.at(run, variables_, to);
+    for (size_t i = 0; i < c.in.size(); i++) x[i] = operand_at(c.in[i], run, variables_, n[i]);
+    const Operand y = operand_at(c.out, run, variables_, to);
     const int rank = c.out.rank();
     if (!y.data) return;                                           // not wanted
     if (!c.node) return copy(x[0], y, rank, parallel);
@@ -220,13 +182,13 @@ void CpuExecutor::run_product(const Call& c, const Operand* x, const Operand& y,
     const int rank = c.out.rank(), spatial = rank - 2;
     switch (n.op) {
     case Op::matmul: return matmul(x[0], x[1], y, rank, epilogue, place);
-    case Op::conv: return conv(x[0], x[1], y, window_of(conv_shape(n), spatial), epilogue, place);
-    case Op::conv_dx: return conv_dx(x[0], x[1], y, window_of(conv_shape(n), spatial), place);
-    case Op::conv_dw: return conv_dw(x[0], x[1], y, window_of(conv_shape(n), spatial), place);
+    case Op::conv: return conv(x[0], x[1], y, conv_window<ConvWindow>(n, spatial), epilogue, place);
+    case Op::conv_dx: return conv_dx(x[0], x[1], y, conv_window<ConvWindow>(n, spatial), place);
+    case Op::conv_dw: return conv_dw(x[0], x[1], y, conv_window<ConvWindow>(n, spatial), place);
     case Op::pool:
-        if (c.in.size() > 1) return pool_pick(x[0], x[1], y, window_of(pool_shape(n), spatial), place);
-        return pool(x[0], y, window_of(pool_shape(n), spatial), place);
-    default: return pool_dx(x[0], x[1], y, window_of(pool_shape(n), spatial), place);
+        if (c.in.size() > 1) return pool_pick(x[0], x[1], y, pool_window<PoolWindow>(n, spatial), place);
+        return pool(x[0], y, pool_window<PoolWindow>(n, spatial), place);
+    default: return pool_dx(x[0], x[1], y, pool_window<PoolWindow>(n, spatial), place);
     }
 }
 

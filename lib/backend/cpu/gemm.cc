@@ -54,7 +54,9 @@ Grid grid_of(const TileKind& t, const Shape& s, int64_t batches, uint32_t worker
         g.batches = (batches + want - 1) / want;
         return g;
     }
-    while (g.row_pieces * g.column_pieces * batches < want) {
+    // Each piece packs its own rows and columns: more pieces than keep all workers busy to the end would pack too much twice.
+    const int64_t most = std::min<int64_t>(want, 2 * workers);
+    while (g.row_pieces * g.column_pieces * batches < most) {
         const bool rows = g.rows >= 4 * t.rows, columns = g.columns >= 2 * t.columns;
         if (!rows && !columns) break;
         if (columns && (!rows || g.columns >= g.rows)) g.columns = rounded((g.columns + 1) / 2, t.columns);
@@ -146,12 +148,17 @@ void Rectangle::pack(const Matrix& m, uint64_t depth_points, const Depth& depth,
     Point* lines = at<Point>(at_.lines);
     fill_points(m.lines, m.start, panels.first, panels.count, lines);
     PanelSource source = {m.data, {}, strand(m.depth, at<Point>(depth_points), depth.first, depth.count),
-                          {m.limit[0], m.limit[1], m.limit[2]}, m.bounds, panels.width, m.fill};
+                          {m.limit[0], m.limit[1], m.limit[2]}, m.bounds, panels.width, m.fill, 0};
     const int        bytes = bytes_of(m.type), width = panels.width;
     const int64_t    elements = depth.units * t_.unit * width;
     const PanelWiden widen = plan_.table.widen[plan_.packed][int(m.type)];
     const PanelPack  pack = plan_.table.pack[bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3][t_.unit - 1];
     char*            out = panels.data;
+    if (!widen && bytes >= 4 && m.bounds == 0 && panels.count > width) {
+        source.lines = strand(m.lines, lines, panels.first, panels.count), source.panel_step = elements;
+        if (source.lines.step == 1 && source.lines.position + panels.count <= source.lines.extent) return pack(out, source);
+        source.panel_step = 0;
+    }
     for (int64_t j = 0; j < panels.count; j += width, out += t_.packed_bytes * elements) {
         source.lines = strand(m.lines, lines + j, panels.first + j, std::min<int64_t>(width, panels.count - j));
         pack(widen ? at<char>(at_.raw) : out, source);
@@ -173,10 +180,12 @@ void Rectangle::load_rows(int64_t row, int64_t rows)
 void Rectangle::one_tile(const char* a, const char* b, const Spot& spot, const Depth& depth)
 {
     const int64_t *row = at<int64_t>(at_.rows) + spot.row, *column = at<int64_t>(at_.columns) + spot.column;
-    if (spot.is_direct && spot.rows == t_.rows)
-        return t_.tile(depth.units, a, b, c_ + (row[0] + column[0]) * plan_.result_bytes, row_step_, !depth.is_first);
+    const bool     is_last = spot.rows <= t_.last_rows;
+    const TileLoop loop = is_last ? t_.last : t_.tile;
+    if (spot.is_direct && spot.rows == (is_last ? t_.last_rows : t_.rows))
+        return loop(depth.units, a, b, c_ + (row[0] + column[0]) * plan_.result_bytes, row_step_, !depth.is_first);
     char* tile = at<char>(at_.tile);
-    t_.tile(depth.units, a, b, tile, t_.columns, false);
+    loop(depth.units, a, b, tile, t_.columns, false);
     plan_.table.store[plan_.packed][int(plan_.product.c.type)](tile, t_.columns, {c_, row, column, spot.rows, spot.columns, !depth.is_first});
 }
 
@@ -245,13 +254,20 @@ Product transposed(const Product& p)
     return t;
 }
 
+// Rows that tiles compute for so many of a product.
+int64_t tiled_rows(const TileKind& t, int64_t rows)
+{
+    const int64_t left = rows % t.rows;
+    return left && left <= t.last_rows ? rows - left + t.last_rows : rounded(rows, t.rows);
+}
+
 // Both orientations give the same bits; less waste at the tiles' edges wins, and columns that are consecutive in memory.
 bool is_better_transposed(const TileKind& t, const Product& p)
 {
     const auto cost = [&](const Side& rows, const Side& columns) {
         int64_t step;
         const bool unit = is_affine(columns, step) ? step == 1 : columns.rank && columns.axis[columns.rank - 1].stride == 1;
-        return double(rounded(rows.count(), t.rows)) * double(rounded(columns.count(), t.columns)) * (unit ? 1 : 1.15);
+        return double(tiled_rows(t, rows.count())) * double(rounded(columns.count(), t.columns)) * (unit ? 1 : 1.15);
     };
     return cost(p.c.columns, p.c.rows) < cost(p.c.rows, p.c.columns);
 }

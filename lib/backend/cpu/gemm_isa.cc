@@ -14,7 +14,12 @@ template <class Arithmetic>
 constexpr TileKind tile_kind(int unit, int packed_bytes, int64_t depth)
 {
     using T = Tile<Arithmetic>;
-    return {T::run, TILE_ROWS, T::COLUMNS, unit, packed_bytes, int(sizeof(typename T::Element)), depth, TILE_ROWS * (224 / TILE_ROWS), 1024};
+    TileKind t = {T::run, TILE_ROWS, T::COLUMNS, unit, packed_bytes, int(sizeof(typename T::Element)), depth, TILE_ROWS * (224 / TILE_ROWS), 1024,
+                  nullptr, 0};
+    // Those that convolution and wide products are made of.
+    if constexpr (LAST_ROWS && (__is_same(Arithmetic, Multiply<float>) || __is_same(Arithmetic, Multiply<double>)))
+        t.last = Tile<Arithmetic, LAST_ROWS>::run, t.last_rows = LAST_ROWS;
+    return t;
 }
 
 template <class T>

@@ -126,6 +126,8 @@ struct Packer {
     static void run(void* panel, const PanelSource& s)
     {
         Raw* out = static_cast<Raw*>(panel);
+        if constexpr (UNIT == 1 && sizeof(Raw) >= 4)
+            if (s.panel_step) return side_by_side(out, s);
         if (s.lines.count < s.width || s.depth.count % UNIT != 0)
             __builtin_memset(out, 0, sizeof(Raw) * size_t((s.depth.count + UNIT - 1) / UNIT * UNIT * s.width));
         if (effort(s.lines) <= effort(s.depth)) along_lines(out, s);
@@ -152,7 +154,7 @@ struct Packer {
             }
         }
     }
-    static void rows_of_run(Raw* to, const Raw* from, const PanelSource& s, int64_t rows, int64_t count)
+    [[gnu::noinline]] static void rows_of_run(Raw* to, const Raw* from, const PanelSource& s, int64_t rows, int64_t count)
     {
         const int64_t step = s.lines.step, next = s.depth.step;
         if (UNIT == 1 && (step == 1 || count == 1))
@@ -160,6 +162,22 @@ struct Packer {
                              next * int64_t(sizeof(Raw)), rows, count * int64_t(sizeof(Raw)));
         for (int64_t q = 0; q < rows; q++, to += s.width, from += next)
             for (int64_t e = 0; e < count; e++) to[e * UNIT] = from[e * step];
+    }
+
+    // A few steps of depth go through all panels before the next few: memory is read in long runs, from few pages at once.
+    static void side_by_side(Raw* out, const PanelSource& s)
+    {
+        constexpr int64_t STEPS = 8;
+        const int64_t     whole = s.lines.count / s.width * s.width, left = s.lines.count - whole;
+        const Raw*        data = reinterpret_cast<const Raw*>(s.data) + s.lines.points[0].offset;
+        if (left) __builtin_memset(out + whole / s.width * s.panel_step, 0, sizeof(Raw) * size_t(s.depth.count * s.width));
+        for (int64_t p = 0, rows; p < s.depth.count; p += rows) {
+            rows = least(STEPS, run_at(s.depth, p));
+            const Raw* from = data + s.depth.points[p].offset;
+            Raw*       to = out + p * s.width;
+            for (int64_t j = 0; j < whole; j += s.width, to += s.panel_step) rows_of_run(to, from + j, s, rows, s.width);
+            if (left) rows_of_run(to, from + whole, s, rows, left);
+        }
     }
 
     // Runs of depth are a line's own column of the panel; GROUP lines at a time where memory is consecutive.

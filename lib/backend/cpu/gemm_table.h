@@ -28,12 +28,15 @@ struct Strand {
 
 // A panel of a matrix: element (line, depth) is at data + lines' offset + depth's offset when every coordinate, the sum of
 // both points', is inside [0, limit); `fill` otherwise. In memory [depth / unit][width][unit], zeros past its lines.
+// panel_step: 0, or there are as many panels as lines fill, so many elements apart; lines are one run of consecutive elements
+// then, of 4 or 8 bytes, nothing is bounded and the unit is 1.
 struct PanelSource {
     const char* data;
     Strand      lines, depth;
     int64_t     limit[WINDOW_AXES];
     int         bounds, width;
     uint64_t    fill;
+    int64_t     panel_step;
 };
 
 // The part of a tile that is stored: element (i, j) at data + (rows[i] + columns[j]) elements.
@@ -58,6 +61,8 @@ struct TileKind {
     int      rows, columns, unit;
     int      packed_bytes, accumulator_bytes;
     int64_t  depth, block_rows, block_columns;   // of what is packed at once; multiples of unit, rows, columns
+    TileLoop last;                               // of the same panels, the first last_rows rows alone
+    int      last_rows;                          // 0: there is none
 };
 
 struct DirectLoops {

@@ -13,10 +13,13 @@ namespace {
 
 #if defined(__AVX512F__)
 constexpr int VECTOR_BYTES = 64, TILE_ROWS = 14;   // 28 accumulators of 32 registers
+constexpr int LAST_ROWS = 8;                       // the most of a last tile that is worth a loop of its own; 0: none is
 #elif defined(__AVX2__)
 constexpr int VECTOR_BYTES = 32, TILE_ROWS = 6;    // 12 of 16
+constexpr int LAST_ROWS = 0;
 #else
 constexpr int VECTOR_BYTES = 16, TILE_ROWS = 6;
+constexpr int LAST_ROWS = 0;
 #endif
 
 template <class T>
@@ -65,8 +68,8 @@ struct MultiplyPairsVnni {
 #endif
 
 // Two vectors of columns by TILE_ROWS rows, all of it in registers; one row of b feeds 2 * TILE_ROWS multiply-adds.
-//   a  [depth][TILE_ROWS]     b  [depth][2 vectors]
-template <class Arithmetic>
+//   a  [depth][TILE_ROWS], of which the first ROWS are used     b  [depth][2 vectors]
+template <class Arithmetic, int ROWS = TILE_ROWS>
 struct Tile {
     using Vector = typename Arithmetic::Vector;
     using Element = typename Arithmetic::Element;
@@ -75,20 +78,23 @@ struct Tile {
     static void run(int64_t depth, const void* a_panel, const void* b_panel, void* out, int64_t row_stride, bool accumulate)
     {
         const Element *a = static_cast<const Element*>(a_panel), *b = static_cast<const Element*>(b_panel);
-        Vector         sum[TILE_ROWS][2];
+        Element*       c = static_cast<Element*>(out);
+        Vector         sum[ROWS][2];
+        // The result comes from far while the sums are made.
 #pragma GCC unroll 16
-        for (int i = 0; i < TILE_ROWS; i++) sum[i][0] = sum[i][1] = Vector{};
+        for (int i = 0; i < ROWS; i++) __builtin_prefetch(c + i * row_stride, 1), __builtin_prefetch(c + i * row_stride + COLUMNS - 1, 1);
+#pragma GCC unroll 16
+        for (int i = 0; i < ROWS; i++) sum[i][0] = sum[i][1] = Vector{};
         for (int64_t p = 0; p < depth; p++, a += TILE_ROWS, b += COLUMNS) {
             const Vector b0 = *reinterpret_cast<const Vector*>(b), b1 = *reinterpret_cast<const Vector*>(b + N);
 #pragma GCC unroll 16
-            for (int i = 0; i < TILE_ROWS; i++) {
+            for (int i = 0; i < ROWS; i++) {
                 Arithmetic::step(sum[i][0], a[i], b0);
                 Arithmetic::step(sum[i][1], a[i], b1);
             }
         }
-        Element* c = static_cast<Element*>(out);
 #pragma GCC unroll 16
-        for (int i = 0; i < TILE_ROWS; i++) {
+        for (int i = 0; i < ROWS; i++) {
             Vector *c0 = reinterpret_cast<Vector*>(c + i * row_stride), *c1 = reinterpret_cast<Vector*>(c + i * row_stride + N);
             *c0 = accumulate ? *c0 + sum[i][0] : sum[i][0];
             *c1 = accumulate ? *c1 + sum[i][1] : sum[i][1];

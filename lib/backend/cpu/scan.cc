@@ -9,6 +9,9 @@ namespace {
 constexpr int64_t LINES_BESIDE = 64;     // lines that run together where they lie next to each other
 constexpr int64_t WORK_A_TASK = 1 << 15; // elements
 constexpr int64_t MOST_TASKS = 64;
+// A long line is scanned as PARTS lines, each from the fold of those before it: as many whoever runs them, so the sums are the same.
+constexpr int64_t PARTS = 64, PARTS_BESIDE = 8, LONG = 1 << 15, FEW_LINES = 16;
+constexpr int64_t ROW_PIECE = 256;       // accumulators of a segment's rows at once
 
 uint32_t tasks_for(int64_t units, int64_t elements_a_unit)
 {
@@ -17,14 +20,19 @@ uint32_t tasks_for(int64_t units, int64_t elements_a_unit)
 }
 
 struct Line { const void* x; void* y; int64_t x_at, y_at, x_step, y_step, count; };
+// Lines in step; starts: what each begins with (null: the identity).
+struct Beside { int64_t count, x, y; const void* starts; };
 
-// `beside` lines that are x_beside and y_beside apart, in step.
+constexpr bool is_running(Folding how) { return how == Folding::Sum || how == Folding::Prod; }
+
 template <class T, Folding HOW>
-void scan_lines(const Elements<T>& e, Dtype t, const Line& l, uint32_t flags, int64_t beside, int64_t x_beside, int64_t y_beside)
+void scan_lines(const Elements<T>& e, Dtype t, const Line& l, uint32_t flags, const Beside& lines)
 {
-    using A = std::conditional_t<HOW == Folding::Sum || HOW == Folding::Prod, Running<T>, T>;
+    using A = std::conditional_t<is_running(HOW), Running<T>, T>;
+    const int64_t beside = lines.count, x_beside = lines.x, y_beside = lines.y;
     A sum[LINES_BESIDE];
-    std::fill_n(sum, beside, identity_of<A>(HOW, t));
+    if (lines.starts) std::copy_n(static_cast<const A*>(lines.starts), beside, sum);
+    else std::fill_n(sum, beside, identity_of<A>(HOW, t));
     const bool reverse = flags & NG_REVERSE, exclusive = flags & NG_EXCLUSIVE;
     for (int64_t k = 0; k < l.count; k++) {
         const int64_t i = reverse ? l.count - 1 - k : k;
@@ -37,15 +45,63 @@ void scan_lines(const Elements<T>& e, Dtype t, const Line& l, uint32_t flags, in
     }
 }
 
+// Out of line: the callers of each type share it.
 template <class T>
-void scan_lines(Folding how, const Elements<T>& e, Dtype t, const Line& l, uint32_t flags, int64_t beside, int64_t x_beside, int64_t y_beside)
+[[gnu::noinline]] void scan_lines(Folding how, const Elements<T>& e, Dtype t, const Line& l, uint32_t flags, const Beside& lines)
 {
     switch (how) {
-    case Folding::Last: return scan_lines<T, Folding::Last>(e, t, l, flags, beside, x_beside, y_beside);
-    case Folding::Sum: return scan_lines<T, Folding::Sum>(e, t, l, flags, beside, x_beside, y_beside);
-    case Folding::Prod: return scan_lines<T, Folding::Prod>(e, t, l, flags, beside, x_beside, y_beside);
-    case Folding::Min: return scan_lines<T, Folding::Min>(e, t, l, flags, beside, x_beside, y_beside);
-    default: return scan_lines<T, Folding::Max>(e, t, l, flags, beside, x_beside, y_beside);
+    case Folding::Last: return scan_lines<T, Folding::Last>(e, t, l, flags, lines);
+    case Folding::Sum: return scan_lines<T, Folding::Sum>(e, t, l, flags, lines);
+    case Folding::Prod: return scan_lines<T, Folding::Prod>(e, t, l, flags, lines);
+    case Folding::Min: return scan_lines<T, Folding::Min>(e, t, l, flags, lines);
+    default: return scan_lines<T, Folding::Max>(e, t, l, flags, lines);
+    }
+}
+
+Op fold_op(Folding how) { return how == Folding::Sum ? Op::sum : Op::prod; }
+
+// One line of consecutive elements; `how` is Sum or Prod. Parts lie beside each other, what is left of the line is its own.
+template <class T>
+void scan_in_parts(Folding how, const Elements<T>& e, Dtype t, const Line& l, uint32_t flags, const IndexPlace& place)
+{
+    using A = Running<T>;
+    const int64_t   length = l.count / PARTS;
+    const bool      reverse = flags & NG_REVERSE;
+    const FoldAlong along = place.isa.fold[int(fold_op(how))][int(t)].along;
+    const T* const  x = static_cast<const T*>(l.x) + l.x_at;
+    A               start[PARTS + 1];
+    std::fill_n(start, PARTS + 1, identity_of<A>(how, t));
+    place.parallel.for_each(PARTS, [&](uint32_t part, uint32_t) { along(&start[part], x + part * length, length); });
+    along(&start[PARTS], x + PARTS * length, l.count - PARTS * length);
+    A before = identity_of<A>(how, t);
+    for (int64_t i = 0; i <= PARTS; i++) {
+        A& part = start[reverse ? PARTS - i : i];
+        const A all = folded(how, before, part);
+        part = before, before = all;
+    }
+    const auto from = [&](int64_t part, int64_t count) {
+        return Line{l.x, l.y, l.x_at + part * length, l.y_at + part * length * l.y_step, 1, l.y_step, count};
+    };
+    place.parallel.for_each(PARTS / PARTS_BESIDE, [&](uint32_t task, uint32_t) {
+        const int64_t part = task * PARTS_BESIDE;
+        scan_lines<T>(how, e, t, from(part, length), flags, {PARTS_BESIDE, length, length * l.y_step, &start[part]});
+    });
+    scan_lines<T>(how, e, t, from(PARTS, l.count - PARTS * length), flags, {1, 0, 0, &start[PARTS]});
+}
+
+// The folds of rows first .. last, which are `width` consecutive elements each: columns side by side, or one along the rows.
+template <class T>
+void fold_rows(const FoldLoops& loops, Folding how, Dtype t, const T* x, int64_t step, int64_t rows, T* y, int64_t width)
+{
+    using A = Running<T>;
+    A sum[ROW_PIECE];
+    for (int64_t i = 0; i < width; i += ROW_PIECE) {
+        const int64_t count = std::min(ROW_PIECE, width - i);
+        std::fill_n(sum, count, identity_of<A>(how, t));
+        if (width == 1) loops.along(sum, x, rows);
+        else
+            for (int64_t r = 0; r < rows; r++) loops.across(sum, x + r * step + i, count);
+        std::copy_n(sum, count, y + i);
     }
 }
 
@@ -66,13 +122,22 @@ void scan(const Operand& x, const Operand& y, int rank, int axis, Folding how, u
     const uint32_t tasks = tasks_for(units, x.dims[axis] * std::min(beside, LINES_BESIDE));
     with_compute_type(x.type, [&]<class T>(T) {
         const Elements<T> e(place.isa, x.type);
+        if constexpr (std::is_floating_point_v<T>) {       // whose additions take several cycles each
+            if (!together && is_running(how) && e.is_native() && x.strides[axis] == 1 && x.dims[axis] >= LONG && units <= FEW_LINES) {
+                outer.seek(0);
+                for (int64_t u = 0; u < units; u++, outer.next())
+                    scan_in_parts<T>(how, e, x.type, {x.data, y.data, outer.a, outer.b, 1, y.strides[axis], x.dims[axis]}, flags, place);
+                return;
+            }
+        }
         place.parallel.for_each(tasks, [&](uint32_t task, uint32_t) {
             Walk w = outer;
             const int64_t first = units * task / tasks, end = units * (task + 1) / tasks;
             w.seek(first);
             for (int64_t u = first; u < end; u++, w.next()) {
                 const int64_t lines = std::min(LINES_BESIDE, beside - u % groups * LINES_BESIDE);
-                scan_lines<T>(how, e, x.type, {x.data, y.data, w.a, w.b, x.strides[axis], y.strides[axis], x.dims[axis]}, flags, lines, x_beside, y_beside);
+                const Line    line = {x.data, y.data, w.a, w.b, x.strides[axis], y.strides[axis], x.dims[axis]};
+                scan_lines<T>(how, e, x.type, line, flags, {lines, x_beside, y_beside, nullptr});
             }
         });
     });
@@ -84,6 +149,7 @@ void segment(const Operand& x, const Operand& offsets, const Operand& y, int ran
     const int64_t rows = x.dims[0], segments = y.dims[0];
     Walk inner;
     for (int a = 1; a < rank; a++) inner.add(x.dims[a], x.strides[a], y.strides[a]);
+    const bool is_dense = is_running(how) && (rank == 1 ? x.strides[0] == 1 : rank == 2 && x.dims[1] > 1 && x.strides[1] == 1 && y.strides[1] == 1);
     const uint32_t tasks = tasks_for(segments, segments ? inner.count * (rows / segments + 1) : 0);
     with_compute_type(x.type, [&]<class T>(T) {
         using A = Running<T>;
@@ -93,6 +159,12 @@ void segment(const Operand& x, const Operand& offsets, const Operand& y, int ran
             for (int64_t s = segments * task / tasks; s < segments * (task + 1) / tasks; s++) {
                 const int64_t from = std::clamp<int64_t>(bound[s * offsets.strides[0]], 0, rows);
                 const int64_t to = std::clamp<int64_t>(bound[(s + 1) * offsets.strides[0]], 0, rows);
+                if constexpr (std::is_floating_point_v<T>)
+                    if (is_dense && e.is_native()) {
+                        fold_rows(place.isa.fold[int(fold_op(how))][int(x.type)], how, x.type, static_cast<const T*>(x.data) + from * x.strides[0],
+                                  x.strides[0], to - from, static_cast<T*>(y.data) + s * y.strides[0], inner.count);
+                        continue;
+                    }
                 w.seek(0);
                 for (int64_t i = 0; i < w.count; i++, w.next()) {
                     A sum = identity_of<A>(how, x.type);

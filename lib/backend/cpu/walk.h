@@ -63,6 +63,8 @@ class Elements {
         : native_(compute_of(t) == t), bytes_(bytes_of(t)), load_(isa.load[int(t)]), store_(isa.store[int(t)]), round_(isa.convert[int(compute_of(t))][int(t)])
     {
     }
+    // Memory holds T itself.
+    bool is_native() const { return native_; }
     T get(const void* array, int64_t at) const
     {
         if (native_) return static_cast<const T*>(array)[at];

@@ -76,9 +76,9 @@ DeviceContext DeviceContext::adopt(const Driver& driver, void* native)
     return made;
 }
 
-DeviceContext::~DeviceContext()
+void DeviceContext::end() noexcept
 {
-    if (context_ && is_primary_) (void)driver_->cuDevicePrimaryCtxRelease.quiet(device_);
+    if (std::exchange(context_, nullptr) && is_primary_) (void)driver_->cuDevicePrimaryCtxRelease.quiet(device_);
 }
 
 // ---- streams and events -----------------------------------------------------------------------------------------------

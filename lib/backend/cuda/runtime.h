@@ -28,7 +28,9 @@ class DeviceContext {
     DeviceContext(DeviceContext&& other) noexcept
         : driver_(other.driver_), context_(std::exchange(other.context_, nullptr)), device_(other.device_), is_primary_(other.is_primary_) {}
     DeviceContext& operator=(DeviceContext&&) = delete;
-    ~DeviceContext();
+    ~DeviceContext() { end(); }
+    // Holds no context any more; nothing that lives in it may be used from here on.
+    void end() noexcept;
 
     const Driver& driver() const noexcept { return *driver_; }
     CUcontext native() const noexcept { return context_; }
@@ -49,7 +51,7 @@ class CurrentContext {
     explicit CurrentContext(const DeviceContext& home) : driver_(&home.driver()) { driver_->cuCtxPushCurrent(home.native()); }
     // For what may not throw: false when the driver refused.
     CurrentContext(const DeviceContext& home, std::nothrow_t) noexcept
-        : driver_(home.driver().cuCtxPushCurrent.quiet(home.native()) == CUDA_SUCCESS ? &home.driver() : nullptr) {}
+        : driver_(home.native() && home.driver().cuCtxPushCurrent.quiet(home.native()) == CUDA_SUCCESS ? &home.driver() : nullptr) {}
     ~CurrentContext()
     {
         CUcontext ours;

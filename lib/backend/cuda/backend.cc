@@ -1,0 +1,260 @@
+// CUDA devices opened for contexts: the driver's context adopted or held, memory from a pool, copies and fills on streams.
+#include "lib/backend/cuda/backend.h"
+
+#include "lib/backend/cuda/executor.h"
+#include "lib/backend/cuda/images.h"
+#include "lib/context.h"
+#include "lib/strided.h"
+
+#include <algorithm>
+
+namespace ng::cuda {
+namespace {
+
+CUstream native(ng_stream s, const Stream& own) { return s ? static_cast<CUstream>(s) : own.get(); }
+
+// Whether elements lie one after another in both, in the same order: then they are one stretch of bytes.
+bool is_one_stretch(const StridedCopy& c, int64_t& bytes)
+{
+    struct Axis { int64_t size, stride; };
+    std::array<Axis, NG_MAX_NDIM> axes;
+    int rank = 0;
+    int64_t count = 1;
+    for (size_t i = 0; i < size_t(c.rank); i++) {
+        count *= c.dims[i];
+        if (c.dims[i] == 1) continue;
+        if (c.out_strides[i] != c.in_strides[i]) return false;
+        axes[size_t(rank++)] = {c.dims[i], c.out_strides[i]};
+    }
+    bytes = count * c.size;
+    std::sort(axes.begin(), axes.begin() + rank, [](const Axis& a, const Axis& b) { return a.stride < b.stride; });
+    int64_t next = 1;
+    for (int i = 0; i < rank; i++) {
+        if (axes[size_t(i)].stride != next) return false;
+        next *= axes[size_t(i)].size;
+    }
+    return true;
+}
+
+Dtype type_of_size(int bytes) { return bytes == 1 ? Dtype::u8 : bytes == 2 ? Dtype::u16 : bytes == 4 ? Dtype::u32 : Dtype::u64; }
+
+basic::Operand operand(const char* data, const StridedCopy& c, const std::array<int64_t, NG_MAX_NDIM>& strides)
+{
+    return {const_cast<char*>(data), type_of_size(c.size), c.dims.data(), strides.data()};
+}
+
+int64_t bytes_of(const StridedCopy& c)
+{
+    int64_t bytes = c.size;
+    for (int i = 0; i < c.rank; i++) bytes *= c.dims[size_t(i)];
+    return bytes;
+}
+
+CUdeviceptr address(const char* data) { return reinterpret_cast<CUdeviceptr>(data); }
+
+}  // namespace
+
+// ---- shipped kernels --------------------------------------------------------------------------------------------------
+
+void Shipped::need()
+{
+    std::call_once(once_, [this] {
+        const RelaxedCapture relaxed(home_.driver());
+        const CurrentContext now(home_);
+        if (std::string(basic_image()).empty()) throw Error(NG_E_UNSUPPORTED, "this build has no CUDA kernels: it was made without nvcc");
+        basic_.emplace(home_, std::string(basic_image()), Module::Accepts::Ptx);
+        for (uint32_t k = 0; k < uint32_t(basic::BasicKernel::count_); k++) functions_.push_back(basic_->function(basic::name_of(basic::BasicKernel(k))));
+    });
+}
+
+void Shipped::launch(const basic::Launch& l, CUstream stream) const
+{
+    Launch grid;
+    grid.grid[0] = l.grid, grid.block[0] = l.block, grid.shared_bytes = l.shared_bytes;
+    void* arguments[] = {const_cast<void*>(l.numbers)};
+    cuda::launch(home_, functions_[size_t(l.kernel)], grid, stream, arguments);
+}
+
+void Shipped::unload() noexcept { basic_.reset(), interpreter_module_.reset(); }
+
+// ---- opening ----------------------------------------------------------------------------------------------------------
+
+uint32_t count_devices()
+{
+    const Driver* driver = Driver::find();
+    return driver && driver->is_ours() ? count_devices(*driver) : 0;
+}
+
+ng_device_info device_info(uint32_t index) { return info_of(Driver::need("ng_device_get"), int32_t(index)); }
+
+std::unique_ptr<Backend> open_backend(Context& context)
+{
+    const char* who = "ng_ctx_create";
+    const ContextPlan& plan = context.plan();
+    if (plan.has_target) throw Error(NG_E_UNSUPPORTED, text(who, ": target \"", plan.target, "\": this version compiles for the device that it runs on"));
+    const Driver& driver = Driver::need(who);
+    DeviceContext home = plan.native ? DeviceContext::adopt(driver, plan.native) : DeviceContext::primary(driver, plan.device);
+    const ng_device_info info = info_of(driver, home.device());
+    return std::make_unique<CudaBackend>(context, std::move(home), info);
+}
+
+CudaBackend::CudaBackend(Context& context, DeviceContext home, ng_device_info info)
+    : context_(context), home_(std::move(home)), info_(info), arch_(info.arch), compute_(compute_of(home_.driver(), home_.device())),
+      own_(new_stream(StreamKind::Ordered)), uploads_(new_stream(StreamKind::Independent)),
+      order_(home_, own_.get(), !(context.flags() & NG_CTX_CALLER_ORDERS)), shipped_(home_), code_(home_, code_options(), context.counters)
+{
+    const CurrentContext now(home_);
+    pool_.emplace(home_);
+}
+
+Stream CudaBackend::new_stream(StreamKind kind)
+{
+    const CurrentContext now(home_);
+    return make_stream(home_, kind);
+}
+
+CodeOptions CudaBackend::code_options() const
+{
+    const ContextPlan& plan = context_.plan();
+    CodeOptions o;
+    o.compute = compute_;
+    o.threads = plan.jit_threads ? plan.jit_threads : std::max(1u, cpu::usable_cores() / 2);
+    o.may_compile = !(plan.flags & NG_CTX_NO_JIT);
+    o.has_threads = !(plan.flags & NG_CTX_NO_THREADS);
+    o.cache_dir = plan.has_cache_dir ? plan.cache_dir.c_str() : nullptr;
+    return o;
+}
+
+bool CudaBackend::is_ordered() const noexcept { return context_.flags() & NG_CTX_DETERMINISTIC; }
+
+void CudaBackend::stop() noexcept
+{
+    code_.stop();
+    order_.forget_all();
+    shipped_.unload();
+    streams_.clear();
+    own_ = {}, uploads_ = {};
+    pool_.reset();
+    home_.end();
+}
+
+// ---- memory -----------------------------------------------------------------------------------------------------------
+
+void* CudaBackend::allocate(uint64_t bytes, size_t, ng_purpose purpose) noexcept
+{
+    try {
+        const CurrentContext now(home_);
+        const RelaxedCapture relaxed(home_.driver());
+        if (purpose != NG_MEM_STAGING) return reinterpret_cast<void*>(pool_->try_allocate(bytes, own_.get()));
+        void* memory = nullptr;
+        return home_.driver().cuMemHostAlloc.quiet(&memory, std::max<uint64_t>(bytes, 1), 0) == CUDA_SUCCESS ? memory : nullptr;
+    } catch (...) {
+        return nullptr;
+    }
+}
+
+void CudaBackend::free(void* memory, uint64_t, ng_purpose purpose) noexcept
+{
+    if (!pool_) return;                              // stopped: it went with the pool
+    const CurrentContext now(home_, std::nothrow);
+    const RelaxedCapture relaxed(home_.driver());
+    if (purpose == NG_MEM_STAGING) (void)home_.driver().cuMemFreeHost.quiet(memory);
+    else pool_->free(reinterpret_cast<CUdeviceptr>(memory), own_.get());
+}
+
+void CudaBackend::trim(uint64_t keep_bytes)
+{
+    const CurrentContext now(home_);
+    pool_->trim(keep_bytes);
+}
+
+void CudaBackend::need_reachable(const void* data, uint64_t, uint32_t flags, const char* who)
+{
+    const CurrentContext now(home_);
+    const PointerInfo info = pointer_info(home_, data);
+    if (!info.type)
+        throw Error(NG_E_INVALID, text(who, ": data is ordinary memory of the host, which the device does not see; wrap it in a context of \"cpu\" and copy",
+                                       flags & NG_HOST ? ", or page-lock it first" : ""));
+    if (info.type == CU_MEMORYTYPE_DEVICE && !info.is_managed && info.ordinal >= 0 && info.ordinal != home_.device())
+        throw Error(NG_E_INVALID, text(who, ": data is memory of device ", info.ordinal, ", the context is of device ", home_.device()));
+}
+
+char* CudaBackend::upload(const void* bytes, uint64_t count)
+{
+    const CurrentContext now(home_);
+    const RelaxedCapture relaxed(home_.driver());
+    const CUdeviceptr memory = pool_->try_allocate(count, uploads_.get());
+    if (!memory) return nullptr;
+    try {
+        home_.driver().cuMemcpyHtoDAsync(memory, bytes, count, uploads_.get());
+        home_.driver().cuStreamSynchronize(uploads_.get());
+    } catch (...) {
+        pool_->free(memory, uploads_.get());
+        throw;
+    }
+    return reinterpret_cast<char*>(memory);
+}
+
+ng_stream CudaBackend::stream(uint32_t i)
+{
+    if (i == 0) return own_.get();
+    if (i >= StreamOrder::MOST / 2) throw Error(NG_E_LIMIT, text("ng_ctx_stream: ", i, " is too many; a context has ", StreamOrder::MOST / 2));
+    const std::lock_guard hold(streams_lock_);
+    while (streams_.size() < i) streams_.push_back(new_stream(StreamKind::Ordered));
+    return streams_[i - 1].get();
+}
+
+// ---- elements ---------------------------------------------------------------------------------------------------------
+
+void CudaBackend::copy_strides(const StridedCopy& c, CUstream stream)
+{
+    shipped_.need();
+    auto body = [&](const basic::Launch& launch) { shipped_.launch(launch, stream); };
+    const basic::Launcher launcher(body);
+    basic::copy(operand(c.in, c, c.in_strides), operand(c.out, c, c.out_strides), c.rank, {nullptr, launcher});
+}
+
+// Strided elements of the device and dense ones of the host meet in dense memory of the device.
+void CudaBackend::move(const StridedCopy& c, Route route, ng_stream s)
+{
+    const CUstream stream = native(s, own_);
+    const Driver& driver = home_.driver();
+    int64_t bytes = bytes_of(c);
+    if (bytes == 0) return;
+    if (is_one_stretch(c, bytes)) return driver.cuMemcpyAsync(address(c.out), address(c.in), size_t(bytes), stream);
+    if (route == Route::Inside) return copy_strides(c, stream);
+    const DeviceMemory dense(*pool_, uint64_t(bytes), stream);
+    auto* const there = reinterpret_cast<char*>(dense.get());
+    StridedCopy inside = c;
+    if (route == Route::In) {
+        driver.cuMemcpyAsync(dense.get(), address(c.in), size_t(bytes), stream);
+        inside.in = there;
+        return copy_strides(inside, stream);
+    }
+    inside.out = there;
+    copy_strides(inside, stream);
+    driver.cuMemcpyAsync(address(c.out), dense.get(), size_t(bytes), stream);
+}
+
+void CudaBackend::fill(const StridedCopy& to, uint64_t bits, ng_stream s)
+{
+    const CUstream stream = native(s, own_);
+    const Driver& driver = home_.driver();
+    StridedCopy self = to;
+    self.in_strides = to.out_strides;
+    int64_t bytes = bytes_of(to);
+    if (bytes == 0) return;
+    if (is_one_stretch(self, bytes) && to.size <= 4) {
+        if (to.size == 1) return driver.cuMemsetD8Async(address(to.out), uint8_t(bits), size_t(bytes), stream);
+        if (to.size == 2) return driver.cuMemsetD16Async(address(to.out), uint16_t(bits), size_t(bytes / 2), stream);
+        return driver.cuMemsetD32Async(address(to.out), uint32_t(bits), size_t(bytes / 4), stream);
+    }
+    shipped_.need();
+    auto body = [&](const basic::Launch& launch) { shipped_.launch(launch, stream); };
+    const basic::Launcher launcher(body);
+    basic::fill(operand(to.out, to, to.out_strides), to.rank, bits, {nullptr, launcher});
+}
+
+std::unique_ptr<Executor> CudaBackend::make_executor(const Plan& plan, Use use) { return std::make_unique<CudaExecutor>(*this, plan, use); }
+
+}  // namespace ng::cuda

@@ -1,0 +1,103 @@
+// One CUDA device for one context: its memory, streams, code, and the moves of elements.
+#pragma once
+#include "lib/backend.h"
+#include "lib/backend/cuda/basic_launch.h"
+#include "lib/backend/cuda/code.h"
+#include "lib/backend/cuda/order.h"
+
+#include <vector>
+
+namespace ng::cuda {
+
+// The shipped kernels on a device, ready to launch. They are loaded when the first is wanted.
+class Shipped {
+  public:
+    explicit Shipped(const DeviceContext& home) : home_(home) {}
+    // NG_E_UNSUPPORTED where none were built for this device.
+    void need();
+    // Throws what the driver says.
+    void launch(const basic::Launch& launch, CUstream stream) const;
+    const Function& interpreter() const { return interpreter_; }
+    bool has_interpreter() const { return interpreter_.native; }
+    void unload() noexcept;
+
+  private:
+    const DeviceContext&    home_;
+    std::once_flag          once_;
+    std::optional<Module>   basic_, interpreter_module_;
+    std::vector<Function>   functions_;      // by BasicKernel
+    Function                interpreter_;
+};
+
+class CudaBackend final : public Backend {
+  public:
+    CudaBackend(Context& context, DeviceContext home, ng_device_info info);
+    ~CudaBackend() override { stop(); }
+
+    const char*        name() const noexcept override { return "cuda"; }
+    const std::string& arch() const noexcept override { return arch_; }
+    ng_device_info     info() const override { return info_; }
+    bool               is_host() const noexcept override { return false; }
+    int32_t            dlpack_type() const noexcept override { return 2; }       // kDLCUDA
+    int32_t            ordinal() const noexcept override { return home_.device(); }
+
+    void* allocate(uint64_t bytes, size_t align, ng_purpose purpose) noexcept override;
+    void  free(void* memory, uint64_t bytes, ng_purpose purpose) noexcept override;
+    void  trim(uint64_t keep_bytes) override;
+    void  need_reachable(const void* data, uint64_t bytes, uint32_t flags, const char* who) override;
+
+    ng_stream own_stream() noexcept override { return own_.get(); }
+    ng_stream stream(uint32_t i) override;
+    void      need_stream(ng_stream s, const char* who) override { order_.need(static_cast<CUstream>(s), who); }
+    ng_status sync(ng_stream s, uint64_t timeout_ns) override { return order_.sync(static_cast<CUstream>(s), !s, timeout_ns); }
+    void      forget(ng_stream s) override { order_.forget(static_cast<CUstream>(s)); }
+    uint64_t  mark(ng_stream s) override { return order_.mark(static_cast<CUstream>(s)); }
+    ng_status wait_for(uint64_t mark, uint64_t timeout_ns, const char* who) override { return order_.wait_for(mark, timeout_ns, who); }
+    void      hold(ng_stream s, uint64_t mark, const char* who) override { order_.hold(static_cast<CUstream>(s), mark, who); }
+
+    std::unique_ptr<Track> make_track() override { return std::make_unique<CudaTrack>(); }
+    void open(ng_stream s) override { order_.open(static_cast<CUstream>(s)); }
+    void touch(Track& track, const char* begin, const char* end, bool writes) override { order_.touch(static_cast<CudaTrack&>(track), begin, end, writes); }
+    void done(Track& track, const char* begin, const char* end) override { order_.done(static_cast<CudaTrack&>(track), begin, end); }
+    void close() noexcept override { order_.close(); }
+    bool is_idle(Track& track) noexcept override { return order_.is_idle(static_cast<CudaTrack&>(track)); }
+    void wait_until_idle(Track& track) noexcept override { order_.wait_until_idle(static_cast<CudaTrack&>(track)); }
+
+    void move(const StridedCopy& copy, Route route, ng_stream s) override;
+    void fill(const StridedCopy& to, uint64_t bits, ng_stream s) override;
+    std::unique_ptr<Executor> make_executor(const Plan& plan, Use use) override;
+    bool poll(uint64_t budget_ns) override { return code_.poll(budget_ns); }
+    void stop() noexcept override;
+
+    // For executors.
+    const DeviceContext& home() const noexcept { return home_; }
+    CodeStore&   code() noexcept { return code_; }
+    Shipped&     shipped() noexcept { return shipped_; }
+    StreamOrder& order() noexcept { return order_; }
+    int32_t      compute() const noexcept { return compute_; }
+    uint32_t     units() const noexcept { return info_.units; }
+    Context&     context() const noexcept { return context_; }
+    bool         is_ordered() const noexcept;                // sums in one order: NG_CTX_DETERMINISTIC
+    // Bytes to new memory of the device, there when this returns; null when there is none left.
+    char* upload(const void* bytes, uint64_t count);
+
+  private:
+    CodeOptions code_options() const;
+    Stream new_stream(StreamKind kind);
+    void copy_strides(const StridedCopy& copy, CUstream stream);
+
+    Context&             context_;
+    DeviceContext        home_;
+    const ng_device_info info_;
+    const std::string    arch_;
+    const int32_t        compute_;
+    std::optional<MemoryPool> pool_;
+    Stream               own_, uploads_;
+    StreamOrder          order_;
+    Shipped              shipped_;
+    CodeStore            code_;
+    std::mutex           streams_lock_;
+    std::vector<Stream>  streams_;
+};
+
+}  // namespace ng::cuda

@@ -1,0 +1,186 @@
+// One flight for each text: who asks second waits for the first; the disk is asked before the compiler.
+#include "lib/backend/cuda/code.h"
+
+#include "jit/dialect.h"
+#include "lib/context.h"
+#include "lib/deadline.h"
+
+#include <algorithm>
+
+namespace ng::cuda {
+namespace {
+
+constexpr size_t MOST_CODES = 4096;      // kept for those who ask again; then nobody's are let go
+
+uint64_t microseconds_since(Deadline::Clock::time_point start)
+{
+    return uint64_t(std::chrono::duration_cast<std::chrono::microseconds>(Deadline::Clock::now() - start).count());
+}
+
+}  // namespace
+
+Code::Code(const DeviceContext& home, const std::string& image, Module::Accepts accepts, int count) : module(home, image, accepts), bytes(image.size())
+{
+    for (int i = 0; i < count; i++) functions.push_back(module.function(i ? text("fused_", i).c_str() : "fused"));
+}
+
+CodeStore::CodeStore(const DeviceContext& home, const CodeOptions& options, Counters& counters) : home_(home), options_(options), counters_(counters)
+{
+    if (!options.may_compile) return;
+    compiler_ = Compiler::find();
+    if (!compiler_) return;
+    disk_ = DiskCache::open(options.cache_dir);
+    const std::vector<int>& computes = compiler_->computes();
+    is_ptx_ = std::ranges::find(computes, options.compute) == computes.end();
+    const auto newer = std::ranges::upper_bound(computes, options.compute);
+    const int compute = !is_ptx_ || newer == computes.begin() ? options.compute : newer[-1];
+    arch_ = text(is_ptx_ ? "compute_" : "sm_", compute);
+    identity_ = text(arch_, " nvrtc ", compiler_->version(), cuda_dialect().options, '\n', cuda_dialect().prelude);
+}
+
+Digest CodeStore::key_of(const std::string& source) const noexcept { return cache_key({identity_, source}); }
+
+std::shared_ptr<const Code> CodeStore::find(const std::string& source) noexcept
+{
+    const Digest key = key_of(source);
+    const std::lock_guard hold(lock_);
+    const auto at = entries_.find(key);
+    return at == entries_.end() ? nullptr : at->second->code;
+}
+
+std::shared_ptr<const Code> CodeStore::need(const std::string& source, int functions)
+{
+    const Digest key = key_of(source);
+    std::shared_ptr<Entry> mine;
+    {
+        std::unique_lock hold(lock_);
+        std::shared_ptr<Entry>& known = entries_[key];
+        if (const std::shared_ptr<Entry> entry = known) {
+            changed_.wait(hold, [&] { return entry->is_done || is_stopped_; });
+            if (entry->code) return entry->code;
+            if (entry->error) throw *entry->error;
+            throw Error(NG_E_LOST, "the context is being closed");
+        }
+        mine = known = std::make_shared<Entry>();
+        if (entries_.size() > MOST_CODES)
+            std::erase_if(entries_, [](const auto& entry) { return entry.second->is_done && entry.second->code.use_count() == 1; });
+    }
+    std::shared_ptr<const Code> code;
+    std::unique_ptr<Error> error;
+    try {
+        code = make(key, source, functions);
+    } catch (const Error& fault) {
+        error = std::make_unique<Error>(fault);
+    } catch (const std::bad_alloc&) {
+        error = std::make_unique<Error>(NG_E_NOMEM, "there is no host memory left to compile in");
+    }
+    const std::lock_guard hold(lock_);
+    mine->code = code, mine->is_done = true;
+    const Error* const fault = error.get();
+    mine->error = std::move(error);
+    changed_.notify_all();
+    if (fault) throw *fault;
+    return code;
+}
+
+std::shared_ptr<const Code> CodeStore::make(const Digest& key, const std::string& source, int functions)
+{
+    if (!compiler_) throw Error(NG_E_UNSUPPORTED, "there is no compiler: libnvrtc.so.13 and .12 are not here, or NG_CTX_NO_JIT forbids them");
+    const auto accepts = is_ptx_ ? Module::Accepts::Ptx : Module::Accepts::Binary;
+    const auto load = [&](const std::string& image) {
+        const RelaxedCapture relaxed(home_.driver());
+        const CurrentContext now(home_);
+        return std::make_shared<const Code>(home_, image, accepts, functions);
+    };
+    if (const auto found = disk_.load(key)) {
+        try {
+            std::shared_ptr<const Code> code = load(std::string(found->begin(), found->end()));
+            counters_.cache_hits.fetch_add(1, std::memory_order_relaxed);
+            return code;
+        } catch (const Error&) {
+            // A driver that refuses what another one took: it is compiled again.
+        }
+    }
+    const auto start = Deadline::Clock::now();
+    const Dialect& dialect = cuda_dialect();
+    const std::string image = compiler_->compile({.prelude = dialect.prelude, .text = source, .options = dialect.options, .arch = arch_});
+    counters_.jit_compiles.fetch_add(1, std::memory_order_relaxed);
+    counters_.jit_usec.fetch_add(microseconds_since(start), std::memory_order_relaxed);
+    disk_.store(key, image);
+    return load(image);
+}
+
+// ---- jobs -------------------------------------------------------------------------------------------------------------
+
+void CodeStore::later(std::function<void()> job)
+{
+    const std::lock_guard hold(lock_);
+    if (is_stopped_) return;
+    jobs_.push_back(std::move(job));
+    if (options_.has_threads && threads_.size() < std::min<size_t>(options_.threads, jobs_.size())) start();
+    changed_.notify_all();
+}
+
+void CodeStore::start()
+{
+    try {
+        threads_.emplace_back([this] { work(); });
+    } catch (const std::system_error&) {
+        // Where no thread can be had, poll() and wait do the work.
+    }
+}
+
+bool CodeStore::work_once()
+{
+    std::function<void()> job;
+    {
+        const std::lock_guard hold(lock_);
+        if (jobs_.empty()) return false;
+        job = std::move(jobs_.front());
+        jobs_.pop_front();
+    }
+    job();
+    return true;
+}
+
+void CodeStore::work()
+{
+    while (true) {
+        {
+            std::unique_lock hold(lock_);
+            changed_.wait(hold, [&] { return is_stopped_ || !jobs_.empty(); });
+            if (is_stopped_) return;
+        }
+        (void)work_once();
+    }
+}
+
+bool CodeStore::poll(uint64_t budget_ns)
+{
+    const Deadline deadline(budget_ns);
+    {
+        const std::lock_guard hold(lock_);
+        if (!threads_.empty() || jobs_.empty()) return true;
+    }
+    while (deadline.left_ns())
+        if (!work_once()) return true;
+    const std::lock_guard hold(lock_);
+    return jobs_.empty();
+}
+
+void CodeStore::stop() noexcept
+{
+    std::deque<std::function<void()>> dropped;
+    {
+        const std::lock_guard hold(lock_);
+        is_stopped_ = true;
+        dropped.swap(jobs_);
+        changed_.notify_all();
+    }
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+    const std::lock_guard hold(lock_);
+    entries_.clear();
+}
+
+}  // namespace ng::cuda

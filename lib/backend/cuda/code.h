@@ -1,0 +1,83 @@
+// Compiled kernels of one context: each text is found in memory, on disk, or compiled, once for all who ask at the same time.
+#pragma once
+#include "lib/backend/cuda/nvrtc.h"
+#include "lib/backend/cuda/runtime.h"
+#include "lib/disk_cache.h"
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace ng {
+struct Counters;
+}
+
+namespace ng::cuda {
+
+// The functions `fused`, `fused_1` .. of one text, on the device.
+struct Code {
+    Code(const DeviceContext& home, const std::string& image, Module::Accepts accepts, int functions);
+    Module module;
+    std::vector<Function> functions;
+    uint64_t bytes;
+};
+
+struct CodeOptions {
+    int32_t     compute = 80;            // 90: sm_90
+    uint32_t    threads = 1;             // that compile
+    bool        may_compile = true;      // not under NG_CTX_NO_JIT: no compiler, no file
+    bool        has_threads = true;      // else jobs wait for poll()
+    const char* cache_dir = nullptr;     // as ng_ctx_desc has it
+};
+
+class CodeStore {
+  public:
+    CodeStore(const DeviceContext& home, const CodeOptions& options, Counters& counters);
+    ~CodeStore() { stop(); }
+
+    bool can_compile() const noexcept { return compiler_; }
+    // The code of a text, from whatever holds it; waits for a compiler's work on it. NG_E_COMPILE, the same again for the
+    // same text. NG_E_UNSUPPORTED where nothing compiles.
+    std::shared_ptr<const Code> need(const std::string& text, int functions);
+    // The same, but null where it would have to be made.
+    std::shared_ptr<const Code> find(const std::string& text) noexcept;
+
+    // A job for our threads, or for poll(). Jobs do not throw.
+    void later(std::function<void()> job);
+    bool poll(uint64_t budget_ns);       // false: the budget ended first
+    // Ends the threads; jobs that wait are dropped, and code is unloaded.
+    void stop() noexcept;
+
+  private:
+    struct Entry {
+        std::shared_ptr<const Code> code;
+        std::unique_ptr<Error>      error;
+        bool                        is_done = false;
+    };
+    Digest key_of(const std::string& text) const noexcept;
+    std::shared_ptr<const Code> make(const Digest& key, const std::string& text, int functions);
+    void start();
+    void work();
+    bool work_once();
+
+    const DeviceContext& home_;
+    const CodeOptions    options_;
+    Counters&            counters_;
+    const Compiler*      compiler_ = nullptr;
+    std::string          arch_;          // what NVRTC is asked for: "sm_90", or "compute_90" where it knows no newer
+    bool                 is_ptx_ = false;
+    std::string          identity_;      // of compiler and options, part of each key
+    DiskCache            disk_;
+    std::mutex           lock_;
+    std::condition_variable       changed_;
+    std::map<Digest, std::shared_ptr<Entry>> entries_;
+    std::deque<std::function<void()>> jobs_;
+    std::vector<std::thread>      threads_;
+    bool                          is_stopped_ = false;
+};
+
+}  // namespace ng::cuda

@@ -1,0 +1,253 @@
+// A plan's steps made ready and queued: what is compiled is launched as such, what is not goes through the interpreter.
+#include "lib/backend/cuda/executor.h"
+
+#include "lib/backend/cuda/calls.h"
+#include "lib/context.h"
+#include "lib/deadline.h"
+
+#include <algorithm>
+
+namespace ng::cuda {
+namespace {
+
+constexpr size_t MOST_BUFFERS = 128, MOST_NUMBER_BYTES = 4096;
+
+}  // namespace
+
+// ---- texts ------------------------------------------------------------------------------------------------------------
+
+Fused::Fused(const Step& step, DeviceTraits device) : kernel(*step.kernel, cuda_dialect(), device), buffers(step.buffers), name(step.name)
+{
+    for (const StoreTo& s : step.kernel->stores) stored.push_back(s.buffer);
+    variants = std::make_unique<Variant[]>(kernel.classes().size());
+    if (buffers.size() > MOST_BUFFERS) throw Error(NG_E_LIMIT, text("a kernel of ", buffers.size(), " buffers; the limit is ", MOST_BUFFERS));
+}
+
+void Fused::make(CodeStore& store, size_t which) noexcept
+{
+    Variant& v = variants[which];
+    try {
+        v.source = kernel.source(which);
+        if (v.source.number_bytes > MOST_NUMBER_BYTES - v.source.buffers * 8u) throw Error(NG_E_LIMIT, "the numbers of a kernel are more than 4 KiB");
+        v.code = store.need(v.source.text, v.source.functions);
+        v.state.store(Variant::Ready, std::memory_order_release);
+    } catch (const Error& error) {
+        v.error = std::make_unique<Error>(error);
+        v.state.store(Variant::Refused, std::memory_order_release);
+    } catch (...) {
+        v.state.store(Variant::Refused, std::memory_order_release);
+    }
+    waiting.fetch_sub(1, std::memory_order_release);
+}
+
+void Fused::unload() noexcept
+{
+    for (size_t i = 0; i < kernel.classes().size(); i++) {
+        if (variants[i].state.load(std::memory_order_acquire) != Variant::Ready) continue;
+        variants[i].state.store(Variant::Refused, std::memory_order_relaxed);
+        variants[i].code = nullptr;
+    }
+}
+
+// ---- making -----------------------------------------------------------------------------------------------------------
+
+CudaExecutor::CudaExecutor(CudaBackend& backend, const Plan& plan, Backend::Use use)
+    : backend_(backend), use_(use), variables_(plan.lengths + plan.hidden), track_(backend.make_track())
+{
+    for (const Step& step : plan.steps) {
+        Work w;
+        w.name = step.name;
+        if (step.kernel) {
+            prepare(w, step);
+        } else {
+            backend.shipped().need();
+            w.call = std::make_unique<Call>(Call{step.node, {}, Placed(step.out)});
+            for (const View& v : step.in) w.call->in.emplace_back(v);
+        }
+        works_.push_back(std::move(w));
+    }
+}
+
+CudaExecutor::~CudaExecutor() { end(); }
+
+// Interim lists are freed after the last run that was queued.
+void CudaExecutor::end() noexcept
+{
+    for (Work& w : works_) {
+        if (w.fused) w.fused->unload();
+        if (!w.interim || !w.interim->code) continue;
+        backend_.context().free(std::exchange(w.interim->code, nullptr), w.interim->tape.code_bytes(), NG_MEM_CODE, track_.get());
+    }
+}
+
+void CudaExecutor::prepare(Work& w, const Step& step)
+{
+    w.fused = std::make_shared<Fused>(step, DeviceTraits{backend_.compute(), int32_t(backend_.units())});
+    if (use_ == Backend::Use::Often && backend_.code().can_compile())
+        for (size_t i = 0; i < w.fused->kernel.classes().size(); i++) ask(w.fused, i);
+    make_interim(w, *step.kernel);
+}
+
+void CudaExecutor::ask(const std::shared_ptr<Fused>& fused, size_t which) const
+{
+    Variant& v = fused->variants[which];
+    int idle = Variant::Idle;
+    if (!v.state.compare_exchange_strong(idle, Variant::Asked, std::memory_order_acq_rel)) return;
+    fused->waiting.fetch_add(1, std::memory_order_relaxed);
+    CodeStore& store = backend_.code();
+    store.later([&store, fused, which] { fused->make(store, which); });
+}
+
+// Where the interpreter is not there, or cannot run the kernel, there is no interim; runs wait for the compiler.
+void CudaExecutor::make_interim(Work& w, const Kernel& kernel)
+{
+    backend_.shipped().need();
+    if (!backend_.shipped().has_interpreter()) return;
+    auto interim = std::make_unique<Interim>();
+    try {
+        interim->tape = make_tape(kernel);
+    } catch (const Error& error) {
+        if (error.status != NG_E_LIMIT) throw;
+        return;
+    }
+    interim->code = backend_.upload(interim->tape.code.data(), interim->tape.code_bytes());
+    if (interim->code) w.interim = std::move(interim);
+}
+
+ng_status CudaExecutor::wait(uint64_t timeout_ns)
+{
+    if (!backend_.code().can_compile()) return NG_OK;            // interim is as fast as it gets
+    const Deadline deadline(timeout_ns);
+    for (const Work& w : works_) {
+        if (!w.fused) continue;
+        for (int turn = 0; w.fused->waiting.load(std::memory_order_acquire) > 0; turn++) {
+            (void)backend_.code().poll(deadline.left_ns());
+            if (w.fused->waiting.load(std::memory_order_acquire) > 0 && !deadline.wait(turn)) return NG_NOT_READY;
+        }
+        for (size_t i = 0; i < w.fused->kernel.classes().size(); i++)
+            if (w.fused->variants[i].error) throw Error(w.fused->variants[i].error->status, text("ng_prog_wait: \"", w.name, "\": ", w.fused->variants[i].error->text));
+    }
+    return NG_OK;
+}
+
+uint64_t CudaExecutor::code_bytes() const
+{
+    uint64_t all = 0;
+    for (const Work& w : works_) {
+        if (w.interim) all += w.interim->tape.code_bytes();
+        for (size_t i = 0; w.fused && i < w.fused->kernel.classes().size(); i++)
+            if (w.fused->variants[i].state.load(std::memory_order_acquire) == Variant::Ready) all += w.fused->variants[i].code->bytes;
+    }
+    return all;
+}
+
+// ---- running ----------------------------------------------------------------------------------------------------------
+
+uint64_t CudaExecutor::scratch_bytes(std::span<const int64_t> variables, uint32_t) const
+{
+    uint64_t most = 0;
+    for (const Work& w : works_) {
+        if (w.call) most = std::max(most, call_scratch(*w.call, variables));
+        if (w.fused) most = std::max(most, w.fused->kernel.scratch_bytes(variables));
+        if (w.interim) most = std::max(most, most_scratch(w.interim->tape));
+    }
+    return most ? most + 256 : 0;
+}
+
+namespace {
+
+char* aligned_scratch(const ExecutorRun& run)
+{
+    return reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(run.scratch) + 255) / 256 * 256);
+}
+
+}  // namespace
+
+ng_status CudaExecutor::run(const ExecutorRun& run, const Parallel&) const
+{
+    bool is_slow = false;
+    for (const Work& w : works_) {
+        try {
+            if (w.call) run_call(*w.call, run);
+            else is_slow |= run_fused(w, run);
+        } catch (const Error& error) {
+            throw Error(error.status, text("\"", w.name, "\": ", error.text), error.at, error.native);
+        }
+    }
+    return is_slow ? NG_SLOW : NG_OK;
+}
+
+// True: by interim.
+bool CudaExecutor::run_fused(const Work& w, const ExecutorRun& run) const
+{
+    const Fused& f = *w.fused;
+    char* buffers[MOST_BUFFERS];
+    uint64_t addresses[MOST_BUFFERS];
+    for (size_t i = 0; i < f.buffers.size(); i++) buffers[i] = run.buffers[f.buffers[i]], addresses[i] = reinterpret_cast<uint64_t>(buffers[i]);
+    if (std::ranges::none_of(f.stored, [&](int32_t b) { return buffers[b] != nullptr; })) return false;
+    const Geometry g = f.kernel.choose({run.variables, size_t(variables_)}, {addresses, f.buffers.size()});
+    if (g.launches == 0) return false;
+    const Variant& v = f.variants[size_t(g.which)];
+    if (v.state.load(std::memory_order_acquire) != Variant::Ready && backend_.code().can_compile()) ask(w.fused, size_t(g.which));
+    if (!w.interim)
+        for (int turn = 0; v.state.load(std::memory_order_acquire) == Variant::Asked; turn++) {
+            (void)backend_.code().poll(UINT64_MAX);
+            (void)Deadline(UINT64_MAX).wait(turn);
+        }
+    const int state = v.state.load(std::memory_order_acquire);
+    if (state == Variant::Ready) return run_variant(f, g, run, buffers), false;
+    if (!w.interim) {
+        if (v.error) throw *v.error;
+        throw Error(NG_E_UNSUPPORTED, "neither a compiler nor the interpreter can run this kernel here");
+    }
+    run_interim(w, run, buffers);
+    return true;
+}
+
+void CudaExecutor::run_variant(const Fused& f, const Geometry& g, const ExecutorRun& run, char* const* buffers) const
+{
+    const Variant& v = f.variants[size_t(g.which)];
+    alignas(16) char numbers[MOST_NUMBER_BYTES];
+    fill_numbers(v.source, {run.variables, size_t(variables_)}, run.scalars, g, reinterpret_cast<uint64_t>(aligned_scratch(run)), numbers);
+    void* arguments[MOST_BUFFERS + 1];
+    const size_t count = size_t(v.source.buffers);
+    for (size_t i = 0; i < count; i++) arguments[i] = const_cast<char**>(buffers + i);
+    arguments[count] = numbers;
+    for (int32_t k = 0; k < g.launches; k++) {
+        const Geometry::Launch& l = g.launch[size_t(k)];
+        Launch launch;
+        launch.grid[0] = l.blocks, launch.block[0] = l.threads, launch.cluster[0] = l.cluster, launch.shared_bytes = l.shared_bytes;
+        cuda::launch(backend_.home(), v.code->functions[size_t(k)], launch, backend_.order().stream(), arguments);
+    }
+}
+
+void CudaExecutor::run_interim(const Work& w, const ExecutorRun& run, char* const* buffers) const
+{
+    const Interim& interim = *w.interim;
+    const std::span<const int64_t> variables(run.variables, size_t(variables_));
+    const TapeGeometry g = geometry_of(interim.tape, variables);
+    if (!g.is_possible) throw Error(NG_E_LIMIT, "an axis among several is 2^31 long or longer: the interpreter cannot walk it, and nothing is compiled");
+    backend_.touch(*track_, interim.code, interim.code + 1, false);
+    const TapeRun tape_run{interim.code, aligned_scratch(run), {reinterpret_cast<void* const*>(buffers), w.fused->buffers.size()},
+                           variables, run.scalars};
+    interpreter::Numbers numbers;
+    void* arguments[] = {&numbers};
+    for (uint32_t k = 0; k < g.launches; k++) {
+        fill_numbers(interim.tape, g, tape_run, k, numbers);
+        Launch launch;
+        launch.grid[0] = g.blocks(k, backend_.units()), launch.block[0] = g.threads, launch.shared_bytes = g.shared_bytes;
+        cuda::launch(backend_.home(), backend_.shipped().interpreter(), launch, backend_.order().stream(), arguments);
+    }
+}
+
+uint64_t CudaExecutor::call_scratch(const Call& c, std::span<const int64_t> variables) const { return calls::scratch_bytes(c.node, c.in, c.out, variables); }
+
+void CudaExecutor::run_call(const Call& c, const ExecutorRun& run) const
+{
+    const CUstream stream = backend_.order().stream();
+    auto body = [&](const basic::Launch& launch) { backend_.shipped().launch(launch, stream); };
+    const basic::Launcher launcher(body);
+    calls::run(c.node, c.in, c.out, run, variables_, backend_.is_ordered(), {aligned_scratch(run), launcher});
+}
+
+}  // namespace ng::cuda

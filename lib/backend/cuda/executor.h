@@ -1,0 +1,82 @@
+// Runs a plan on a CUDA device: fused kernels compiled or interpreted, calls by the shipped kernels.
+#pragma once
+#include "jit/emit.h"
+#include "lib/backend/cuda/backend.h"
+#include "lib/backend/cuda/interpreter.h"
+#include "lib/executor.h"
+#include "lib/placed.h"
+
+#include <atomic>
+
+namespace ng::cuda {
+
+// One text of a fused kernel: asked for, then there, or refused for good.
+struct Variant {
+    enum State : int { Idle, Asked, Ready, Refused };
+    std::atomic<int>            state{Idle};
+    KernelSource                source;      // good once Ready
+    std::shared_ptr<const Code> code;
+    std::unique_ptr<Error>      error;       // once Refused
+};
+
+// A fused step and its texts; a job that compiles keeps it alive.
+class Fused {
+  public:
+    Fused(const Step& step, DeviceTraits device);
+    // Makes this text's code ready; for any thread, once a variant.
+    void make(CodeStore& store, size_t which) noexcept;
+    bool is_ready() const noexcept;
+    void unload() noexcept;
+
+    KernelFamily                kernel;
+    std::vector<int32_t>        buffers;     // of the plan, in the kernel's order
+    std::vector<int32_t>        stored;      // places in it that the kernel writes
+    std::string                 name;
+    std::unique_ptr<Variant[]>  variants;    // by class
+    std::atomic<int>            waiting{0};  // variants that are asked for
+};
+
+class CudaExecutor final : public Executor {
+  public:
+    CudaExecutor(CudaBackend& backend, const Plan& plan, Backend::Use use);
+    ~CudaExecutor() override;
+    uint64_t  scratch_bytes(std::span<const int64_t> variables, uint32_t workers) const override;
+    ng_status run(const ExecutorRun& run, const Parallel& parallel) const override;
+    ng_status wait(uint64_t timeout_ns) override;
+    uint64_t  code_bytes() const override;
+    void      end() noexcept override;
+
+  private:
+    // The interpreter's list of a fused step, on the device.
+    struct Interim {
+        Tape  tape;
+        char* code = nullptr;
+    };
+    struct Call {
+        NodeRef             node;            // null: a copy
+        std::vector<Placed> in;
+        Placed              out;
+    };
+    struct Work {
+        std::shared_ptr<Fused>   fused;
+        std::unique_ptr<Interim> interim;
+        std::unique_ptr<Call>    call;
+        std::string              name;
+    };
+    void prepare(Work& w, const Step& step);
+    void ask(const std::shared_ptr<Fused>& fused, size_t which) const;
+    void make_interim(Work& w, const Kernel& kernel);
+    bool run_fused(const Work& w, const ExecutorRun& run) const;
+    void run_variant(const Fused& f, const Geometry& g, const ExecutorRun& run, char* const* buffers) const;
+    void run_interim(const Work& w, const ExecutorRun& run, char* const* buffers) const;
+    void run_call(const Call& c, const ExecutorRun& run) const;
+    uint64_t call_scratch(const Call& c, std::span<const int64_t> variables) const;
+
+    CudaBackend&           backend_;
+    const Backend::Use     use_;
+    const int32_t          variables_;
+    std::vector<Work>      works_;
+    std::unique_ptr<Track> track_;           // of the interpreter's lists
+};
+
+}  // namespace ng::cuda

@@ -1,0 +1,278 @@
+// Submissions numbered, touched addresses remembered, and streams held by each other's events.
+#include "lib/backend/cuda/order.h"
+
+#include "lib/deadline.h"
+
+#include <algorithm>
+
+namespace ng::cuda {
+namespace {
+
+// A mark is a stream's id and a submission's number.
+constexpr int NUMBER_BITS = 40;
+constexpr uint64_t NUMBER_MASK = (uint64_t(1) << NUMBER_BITS) - 1;
+
+const auto PER_THREAD_STREAM = reinterpret_cast<CUstream>(uintptr_t(2));     // CU_STREAM_PER_THREAD
+
+}  // namespace
+
+StreamOrder::StreamOrder(const DeviceContext& home, CUstream own, bool orders)
+    : home_(home), own_(own), orders_(orders), slots_(std::make_unique<Slot[]>(MOST))
+{
+    (void)slot_of(own, "ng_ctx_create");
+}
+
+size_t StreamOrder::slot_of(CUstream s, const char* who)
+{
+    const CUstream native = native_of(s);
+    size_t at = used_;
+    for (size_t i = used_; i-- > 0;) {
+        if (slots_[i].id && slots_[i].native == native) return i;
+        if (!slots_[i].id) at = i;
+    }
+    if (at == MOST) throw Error(NG_E_LIMIT, text(who, ": the context remembers ", MOST, " streams already; ng_ctx_sync forgets one"));
+    if (native == PER_THREAD_STREAM) throw Error(NG_E_INVALID, text(who, ": s is CU_STREAM_PER_THREAD, another stream for each thread; make one and pass that"));
+    if (at != 0) {
+        CUcontext of = nullptr;
+        const CurrentContext now(home_);
+        home_.driver().cuStreamGetCtx(native, &of);
+        if (of != home_.native()) throw Error(NG_E_INVALID, text(who, ": s is a stream of another CUcontext"));
+    }
+    Slot& slot = slots_[at];
+    slot.native = native, slot.id = next_id_++, slot.last = 0;
+    slot.recorded.fill(0), slot.waited.fill(0), slot.waited_id.fill(0);
+    used_ = std::max(used_, at + 1), alive_++;
+    return at;
+}
+
+StreamOrder::Slot* StreamOrder::find(uint64_t id) noexcept
+{
+    for (size_t i = 0; i < used_; i++)
+        if (slots_[i].id == id) return &slots_[i];
+    return nullptr;
+}
+
+void StreamOrder::need(CUstream s, const char* who)
+{
+    if (!s) return;
+    const std::lock_guard hold(lock_);
+    (void)slot_of(s, who);
+}
+
+void StreamOrder::forget(CUstream s)
+{
+    const std::lock_guard hold(lock_);
+    for (size_t i = 1; i < used_; i++)
+        if (slots_[i].id && slots_[i].native == s) slots_[i].id = 0, slots_[i].native = nullptr, alive_--;
+}
+
+void StreamOrder::forget_all() noexcept
+{
+    const std::lock_guard hold(lock_);
+    slots_ = nullptr, used_ = alive_ = 0;
+}
+
+// ---- events -----------------------------------------------------------------------------------------------------------
+
+void StreamOrder::record(Slot& slot)
+{
+    const size_t at = slot.next;
+    if (!slot.events[at]) slot.events[at].emplace(home_);
+    slot.events[at]->record(slot.native);
+    slot.recorded[at] = slot.last;
+    slot.next = (at + 1) % EVENTS;
+}
+
+// The earliest event that comes after this submission.
+const Event& StreamOrder::event_after(Slot& slot, uint64_t number)
+{
+    const auto earliest = [&] {
+        size_t best = EVENTS;
+        for (size_t i = 0; i < EVENTS; i++)
+            if (slot.recorded[i] >= number && (best == EVENTS || slot.recorded[i] < slot.recorded[best])) best = i;
+        return best;
+    };
+    size_t best = earliest();
+    if (best == EVENTS) record(slot), best = earliest();
+    return *slot.events[best];
+}
+
+// What the open stream gets from now on comes after that submission of another.
+void StreamOrder::wait(Slot& slot, uint64_t id, uint64_t number)
+{
+    Slot& mine = slots_[current_];
+    const size_t other = size_t(&slot - slots_.get());
+    if (&slot == &mine || (mine.waited_id[other] == id && mine.waited[other] >= number)) return;
+    event_after(slot, number).hold(mine.native);
+    mine.waited_id[other] = id, mine.waited[other] = number;
+}
+
+// ---- what is queued ---------------------------------------------------------------------------------------------------
+
+void StreamOrder::open(CUstream s)
+{
+    lock_.lock();
+    try {
+        if (!slots_) throw Error(NG_E_LOST, "the context is closed");
+        now_.emplace(home_);
+        current_ = slot_of(s, "a stream");
+        int state = CU_STREAM_CAPTURE_STATUS_NONE;
+        is_capturing_ = home_.driver().cuStreamIsCapturing.quiet(slots_[current_].native, &state) == CUDA_SUCCESS && state == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+        slots_[current_].last++;
+    } catch (...) {
+        now_.reset();
+        lock_.unlock();
+        throw;
+    }
+}
+
+// What a capture gathers runs when its graph is launched, in an order that is the host's.
+void StreamOrder::touch(CudaTrack& track, const char* begin, const char* end, bool writes)
+{
+    if (is_capturing_) return;
+    Slot& mine = slots_[current_];
+    const auto conflicts = [&](const CudaTrack::Entry& e) { return e.begin < end && begin < e.end && (e.writes || writes); };
+    const auto is_covered = [&](const CudaTrack::Entry& e) {
+        return begin <= e.begin && e.end <= end && (writes || (!e.writes && e.stream == mine.id));
+    };
+    const bool is_full = track.count_ == CudaTrack::ROOM;
+    size_t kept = 0;
+    for (size_t i = 0; i < track.count_; i++) {
+        const CudaTrack::Entry e = track.entries_[i];
+        Slot* const slot = find(e.stream);
+        if (!slot) continue;                                    // forgotten, and done before that
+        if (orders_ && (conflicts(e) || is_full)) wait(*slot, e.stream, e.number);
+        if (is_full) begin = std::min(begin, e.begin), end = std::max(end, e.end), writes = true;
+        else if (!orders_ || !is_covered(e)) track.entries_[kept++] = e;
+    }
+    if (kept == CudaTrack::ROOM) kept--;                        // not ordered by us: the newest are what memory waits for
+    track.entries_[kept] = {begin, end, mine.id, mine.last, writes, false};
+    track.count_ = kept + 1;
+}
+
+void StreamOrder::done(CudaTrack& track, const char* begin, const char* end)
+{
+    const Slot& mine = slots_[current_];
+    bool is_known = false;
+    for (size_t i = 0; i < track.count_; i++) {
+        CudaTrack::Entry& e = track.entries_[i];
+        if (e.stream == mine.id && e.begin < end && begin < e.end) e.number = mine.last, is_known = true;
+    }
+    if (!is_known) touch(track, begin, end, true);
+}
+
+void StreamOrder::close() noexcept
+{
+    if (alive_ > 1 && !is_capturing_) {
+        try {
+            record(slots_[current_]);
+        } catch (...) {
+            // Who waits will record one, or be told what the driver says.
+        }
+    }
+    now_.reset();
+    lock_.unlock();
+}
+
+// ---- waiting ----------------------------------------------------------------------------------------------------------
+
+bool StreamOrder::is_idle(CudaTrack& track) noexcept
+{
+    const std::lock_guard hold(lock_);
+    const CurrentContext now(home_, std::nothrow);
+    if (!now || !slots_) return true;
+    size_t kept = 0;
+    for (size_t i = 0; i < track.count_; i++) {
+        Slot* const slot = find(track.entries_[i].stream);
+        bool is_done = true;
+        try {
+            is_done = !slot || event_after(*slot, track.entries_[i].number).is_done();
+        } catch (...) {
+            // A device that answers no more has nothing under way.
+        }
+        if (!is_done) track.entries_[kept++] = track.entries_[i];
+    }
+    track.count_ = kept;
+    return kept == 0;
+}
+
+void StreamOrder::wait_until_idle(CudaTrack& track) noexcept
+{
+    const Deadline never(UINT64_MAX);
+    for (int turn = 0; !is_idle(track); turn++) (void)never.wait(turn);
+}
+
+uint64_t StreamOrder::mark(CUstream s)
+{
+    const std::lock_guard hold(lock_);
+    const CurrentContext now(home_);
+    Slot& slot = slots_[slot_of(s, "ng_mark")];
+    slot.last++;
+    record(slot);
+    return slot.id << NUMBER_BITS | slot.last;
+}
+
+// Null: the stream was forgotten, all that it had is done.
+StreamOrder::Slot* StreamOrder::slot_of_mark(uint64_t mark, uint64_t& number, const char* who)
+{
+    const uint64_t id = mark >> NUMBER_BITS;
+    number = mark & NUMBER_MASK;
+    Slot* const slot = id ? find(id) : nullptr;
+    if (!id || id >= next_id_ || !number || (slot && number > slot->last))
+        throw Error(NG_E_INVALID, text(who, ": ", mark, " is no mark that ng_mark gave for this context"));
+    return slot;
+}
+
+ng_status StreamOrder::wait_for(uint64_t mark, uint64_t timeout_ns, const char* who)
+{
+    const Event* event = nullptr;
+    {
+        const std::lock_guard hold(lock_);
+        uint64_t number;
+        Slot* const slot = slot_of_mark(mark, number, who);
+        if (!slot) return NG_OK;
+        const CurrentContext now(home_);
+        event = &event_after(*slot, number);
+    }
+    const CurrentContext now(home_);
+    const Deadline deadline(timeout_ns);
+    if (deadline.is_never()) return event->wait(), NG_OK;
+    for (int turn = 0; !event->is_done(); turn++)
+        if (!deadline.wait(turn)) return NG_NOT_READY;
+    return NG_OK;
+}
+
+void StreamOrder::hold(CUstream s, uint64_t mark, const char* who)
+{
+    open(s);
+    struct Close {
+        StreamOrder& order;
+        ~Close() { order.close(); }
+    } close{*this};
+    uint64_t number;
+    if (Slot* const slot = slot_of_mark(mark, number, who)) wait(*slot, slot->id, number);
+}
+
+ng_status StreamOrder::sync(CUstream s, bool all, uint64_t timeout_ns)
+{
+    const Deadline deadline(timeout_ns);
+    std::array<CUstream, MOST> streams;
+    size_t count = 0;
+    {
+        const std::lock_guard hold(lock_);
+        for (size_t i = 0; slots_ && i < used_; i++)
+            if (slots_[i].id && (all || slots_[i].native == native_of(s))) streams[count++] = slots_[i].native;
+    }
+    const CurrentContext now(home_);
+    for (size_t i = 0; i < count; i++) {
+        if (deadline.is_never()) {
+            home_.driver().cuStreamSynchronize(streams[i]);
+            continue;
+        }
+        for (int turn = 0; !cuda::is_idle(home_, streams[i]); turn++)
+            if (!deadline.wait(turn)) return NG_NOT_READY;
+    }
+    return NG_OK;
+}
+
+}  // namespace ng::cuda

@@ -1,0 +1,87 @@
+// Which stream waits for which: who touched which addresses last, and the events that others wait for.
+#pragma once
+#include "lib/backend.h"
+#include "lib/backend/cuda/runtime.h"
+
+#include <array>
+#include <mutex>
+#include <optional>
+
+namespace ng::cuda {
+
+// What of one memory may still be under way: by address, the last work that read or wrote there. Fixed in size: when it is
+// full, the stream that comes next waits for all of it and stands for it.
+class CudaTrack final : public Track {
+  private:
+    friend class StreamOrder;
+    struct Entry {
+        const char *begin, *end;
+        uint64_t    stream, number;          // the stream's id, and which of its submissions
+        bool        writes, is_foreign;      // is_foreign: between ng_tensor_use and its NG_USE_DONE
+    };
+    static constexpr size_t ROOM = 12;
+    std::array<Entry, ROOM> entries_;
+    size_t count_ = 0;
+};
+
+// Each stream's submissions are numbered. While there is one stream nothing is recorded and nobody waits; from the second
+// stream on each submission ends with an event, of which the last few are kept: who waits for an older one waits for the
+// next that is there. Everything but what says otherwise is under one lock, which open() takes and close() leaves.
+class StreamOrder {
+  public:
+    static constexpr size_t MOST = 64;       // streams that a context remembers at once
+
+    // own: what NULL means. orders: false under NG_CTX_CALLER_ORDERS.
+    StreamOrder(const DeviceContext& home, CUstream own, bool orders);
+
+    // Remembers s; NG_E_INVALID for another context's, NG_E_LIMIT. Takes the lock by itself.
+    void need(CUstream s, const char* who);
+    void forget(CUstream s);
+    void forget_all() noexcept;              // all events are destroyed
+
+    void open(CUstream s);                   // the driver's context is current until close()
+    void touch(CudaTrack& track, const char* begin, const char* end, bool writes);
+    void done(CudaTrack& track, const char* begin, const char* end);
+    void close() noexcept;
+    CUstream stream() const noexcept { return slots_[current_].native; }     // that is open
+    bool is_capturing() const noexcept { return is_capturing_; }
+
+    // These take the lock for moments, and wait without it.
+    bool      is_idle(CudaTrack& track) noexcept;
+    void      wait_until_idle(CudaTrack& track) noexcept;
+    uint64_t  mark(CUstream s);
+    ng_status wait_for(uint64_t mark, uint64_t timeout_ns, const char* who);
+    void      hold(CUstream s, uint64_t mark, const char* who);
+    ng_status sync(CUstream s, bool all, uint64_t timeout_ns);
+
+  private:
+    static constexpr size_t EVENTS = 16;
+    struct Slot {
+        CUstream native = nullptr;
+        uint64_t id = 0;                     // 0: free
+        uint64_t last = 0;                   // number of the latest submission
+        std::array<std::optional<Event>, EVENTS> events;
+        std::array<uint64_t, EVENTS> recorded{};     // the number each was recorded after; 0: none
+        size_t next = 0;
+        std::array<uint64_t, MOST> waited{}, waited_id{};    // by slot: of its submissions, those up to here come before
+    };
+    CUstream native_of(CUstream s) const noexcept { return s ? s : own_; }
+    size_t  slot_of(CUstream s, const char* who);
+    Slot*   find(uint64_t id) noexcept;
+    void    record(Slot& slot);
+    const Event& event_after(Slot& slot, uint64_t number);
+    void    wait(Slot& slot, uint64_t id, uint64_t number);
+    Slot*   slot_of_mark(uint64_t mark, uint64_t& number, const char* who);
+
+    const DeviceContext& home_;
+    const CUstream own_;
+    const bool orders_;
+    std::mutex lock_;
+    std::optional<CurrentContext> now_;
+    std::unique_ptr<Slot[]> slots_;
+    size_t   used_ = 0, alive_ = 0, current_ = 0;    // used_: slots ever taken
+    uint64_t next_id_ = 1;
+    bool     is_capturing_ = false;
+};
+
+}  // namespace ng::cuda
