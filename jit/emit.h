@@ -76,7 +76,8 @@ struct LaunchClass {
     uint8_t width = 1;           // elements that an access moves where they lie side by side
     uint8_t held = 1;            // vectors of a thread at once
     bool    is_wide = false;     // 64-bit indices
-    bool    is_split = false;    // a row's points are spread over blocks, whose folds meet in scratch memory: several functions
+    bool    is_split = false;    // a row's points are spread over blocks, whose folds meet in scratch memory: several functions,
+                                 // or, where they are held, one for clusters of blocks
     bool operator==(const LaunchClass&) const = default;
 };
 std::string text_of(const LaunchClass& c);       // "held 4x4": for explain and names

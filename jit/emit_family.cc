@@ -10,7 +10,6 @@ namespace ng {
 namespace emitting {
 
 constexpr int64_t NARROW = (int64_t(1) << 31) - (int64_t(1) << 22);     // below it sums of an index and a step fit an i32
-constexpr int32_t TEAM_MOST = 512;                                       // threads of a held row
 constexpr int64_t PART_LEAST = 4096;                                     // points of a part of a row
 
 int32_t threads_of(const LaunchClass& c)
@@ -27,7 +26,8 @@ bool is_known(const Extent& e) { return e.is_constant(); }
 bool is_constant(const Arranged& a)
 {
     const auto known = [](const Access& access) { return is_known(access.offset) && std::ranges::all_of(access.strides, is_known); };
-    return is_known(a.rows) && is_known(a.points) && std::ranges::all_of(a.kernel.accesses, known);
+    const bool are_axes_known = std::ranges::all_of(a.kernel.axes, [](const KernelAxis& axis) { return is_known(axis.extent); });
+    return are_axes_known && is_known(a.rows) && is_known(a.points) && std::ranges::all_of(a.kernel.accesses, known);
 }
 
 // Calls f(access, type, buffer) for what threads move point by point.
@@ -47,15 +47,16 @@ void each_moved(const Arranged& a, const F& f)
 // Vectors of the full width may be moved as they lie; no addresses: as far as lengths say.
 bool fits(const Arranged& a, std::span<const int64_t> variables, std::span<const uint64_t> addresses)
 {
-    if (a.width == 1 || a.kernel.axes[size_t(a.axis)].extent.value(variables) % a.width) return false;
+    if (a.width == 1 || (!a.is_flat && a.kernel.axes[size_t(a.axis)].extent.value(variables) % a.width)) return false;
     bool fits = true;
     each_moved(a, [&](int32_t access, Dtype t, int32_t buffer) {
         if (pace_of(a, access, true) != Pace::Unit) return;
         const Access& at = a.kernel.accesses[size_t(access)];
         const int64_t step = std::min(a.width, 16 / bytes_of(t));
+        if (size_t(buffer) < addresses.size()) fits &= addresses[size_t(buffer)] % uint64_t(step * bytes_of(t)) == 0;
+        if (a.is_flat) return;
         fits &= at.strides[size_t(a.axis)].value(variables) == 1 && at.offset.value(variables) % step == 0;
         for (size_t x = 0; x < at.strides.size(); x++) fits &= int32_t(x) == a.axis || at.strides[x].value(variables) % step == 0;
-        if (size_t(buffer) < addresses.size()) fits &= addresses[size_t(buffer)] % uint64_t(step * bytes_of(t)) == 0;
     });
     return fits;
 }
@@ -81,19 +82,31 @@ int32_t log_of(int64_t n) { return n <= 1 ? 0 : 64 - std::countl_zero(uint64_t(n
 // Vectors of a thread at once: enough bytes on their way to fill the memory's latency, not more work than is worth its text.
 int32_t held_points(const Arranged& a, int32_t width)
 {
-    const int32_t most = width > 1 ? 2 : 8;
+    const int32_t most = width == 1 ? 8 : a.is_flat ? 4 : 2;
     return std::max(1, std::min(most, 512 / (width * a.weight)));
+}
+LaunchClass points_class(const Arranged& a, int32_t width, bool is_wide)
+{
+    LaunchClass c{Form::Points, uint8_t(width), 1, is_wide, false};
+    c.held = uint8_t(is_tiled(a, c) ? TILE * TILE / TILE_THREADS / width : held_points(a, width));
+    return c;
 }
 int32_t held_walk(const Arranged& a, int32_t width)
 {
     const int32_t most = width > 1 ? 4 : 8;
-    return std::max(1, std::min(most, 512 / (width * a.weight)));
+    return std::max(1, std::min(most, 1024 / (width * a.weight)));
 }
+// Of a point, that come from memory: what all rows share is in caches.
 int32_t loaded_bytes(const Arranged& a)
 {
     int32_t bytes = 0;
-    for (size_t v = 0; v < a.kernel.values.size(); v++)
-        if (a.kernel.values[v].kind == ValueKind::Load && a.is_full(int32_t(v)) && a.passes.wanted[v]) bytes += bytes_of(a.kernel.values[v].type);
+    for (size_t v = 0; v < a.kernel.values.size(); v++) {
+        const Value& value = a.kernel.values[v];
+        if (value.kind != ValueKind::Load || !a.is_full(int32_t(v)) || !a.passes.wanted[v]) continue;
+        const Extents& strides = a.kernel.accesses[size_t(value.access)].strides;
+        const bool is_shared = !a.kept.empty() && std::ranges::all_of(a.kept, [&](int32_t x) { return strides[size_t(x)].is(0); });
+        if (!is_shared) bytes += bytes_of(value.type);
+    }
     return bytes;
 }
 // Of a row, vectors that one thread keeps: 64 bytes are on their way at once, and what stays is 32 registers at most; 0: a
@@ -108,13 +121,17 @@ int32_t held_row(const Arranged& a, int32_t width)
 
 bool may_split(const Arranged& a) { return a.passes.count + 1 <= MAX_LAUNCHES && a.axis >= 0; }
 
+// Rows of several passes that are longer than a block holds: a cluster of blocks, at most as many as every GPU that has them.
+constexpr int32_t LOG_CLUSTER = 3;
+bool may_cluster(const Arranged& a, const DeviceTraits& device) { return device.compute >= 90 && a.passes.count > 1; }
+
 // Blocks of columns: as many vectors side by side as a warp takes, fewer where there are not as many.
 int32_t log_columns(int64_t vectors) { return std::min(log_of(vectors), 5); }
 
 class Chooser {
   public:
     Chooser(const Arranged& a, std::span<const int64_t> variables, const DeviceTraits& device)
-        : a_(a), device_(device), rows_(a.has_rows() ? a.rows.value(variables) : 1), points_(a.points.value(variables)), is_narrow_(emitting::is_narrow(a, variables, rows_, points_)) {}
+        : a_(a), variables_(variables), device_(device), rows_(a.has_rows() ? a.rows.value(variables) : 1), points_(a.points.value(variables)), is_narrow_(emitting::is_narrow(a, variables, rows_, points_)) {}
 
     Geometry choose(bool is_vector, LaunchClass& c)
     {
@@ -132,18 +149,28 @@ class Chooser {
         g_.launch[size_t(g_.launches)].blocks = uint32_t(blocks), g_.launch[size_t(g_.launches)].threads = uint32_t(threads);
         g_.launches++;
     }
+    int64_t extent_of(int32_t axis) const { return a_.kernel.axes[size_t(axis)].extent.value(variables_); }
     int64_t& cut(Cut c) { return g_.cuts[size_t(c)]; }
 
     void choose_points(int32_t width, LaunchClass& c)
     {
-        c = {Form::Points, uint8_t(width), uint8_t(held_points(a_, width)), !is_narrow_, false};
+        c = points_class(a_, width, !is_narrow_);
+        if (is_tiled(a_, c)) {
+            const int64_t along = extent_of(a_.axis), across = extent_of(a_.tile_axis);
+            cut(Cut::TilesAlong) = ceil_div(along, TILE), cut(Cut::TilesAcross) = ceil_div(across, TILE);
+            return launch(points_ / along / across * cut(Cut::TilesAlong) * cut(Cut::TilesAcross), TILE_THREADS);
+        }
         launch(ceil_div(points_, int64_t(threads_of(c)) * c.width * c.held), threads_of(c));
     }
+
+    // The most threads that a held row may have.
+    static int64_t team_most(int32_t width, int32_t held) { return threads_of({Form::Held, uint8_t(width), uint8_t(held), false, false}); }
 
     bool choose_held(int32_t width, LaunchClass& c)
     {
         const int32_t held = held_row(a_, width);
-        if (!is_narrow_ || points_ > int64_t(TEAM_MOST) * held * width) return false;
+        if (!is_narrow_) return false;
+        if (points_ > team_most(width, held) * held * width) return choose_cluster(width, held, c);
         c = {Form::Held, uint8_t(width), uint8_t(held), false, false};
         // As few threads a row as hold it, but neighbours that read 32 bytes side by side, as memory moves them.
         const int64_t least = std::min<int64_t>(ceil_div(points_, width), ceil_div(32, std::max(1, loaded_bytes(a_)) * width));
@@ -152,6 +179,19 @@ class Chooser {
         while (threads > 32 && threads > lanes && rows_ * lanes < threads * device_.units * 2) threads /= 2;
         cut(Cut::LogLanes) = log_of(lanes);
         launch(ceil_div(rows_, threads / lanes), threads);
+        return true;
+    }
+
+    bool choose_cluster(int32_t width, int32_t held, LaunchClass& c)
+    {
+        const int64_t team = team_most(width, held);
+        const int32_t log = log_of(ceil_div(points_, std::max<int64_t>(1, team * held * width)));
+        if (held == 0 || !may_cluster(a_, device_) || log > LOG_CLUSTER) return false;
+        c = {Form::Held, uint8_t(width), uint8_t(held), false, true};
+        cut(Cut::Parts) = int64_t(1) << log;
+        take_scratch();
+        launch(rows_ << log, team);
+        g_.launch[0].cluster = uint32_t(1) << log;
         return true;
     }
 
@@ -186,6 +226,10 @@ class Chooser {
         c.is_split = true;
         cut(Cut::Chunk) = ceil_div(chunk, multiple) * multiple;
         cut(Cut::Parts) = std::min(parts, ceil_div(points_, cut(Cut::Chunk)));
+        take_scratch();
+    }
+    void take_scratch()
+    {
         cut(Cut::Region) = rows_ * cut(Cut::Parts) * 16;
         int64_t folds = 0;
         for (const Value& v : a_.kernel.values) folds += v.kind == ValueKind::Fold;
@@ -197,6 +241,7 @@ class Chooser {
     }
 
     const Arranged&     a_;
+    std::span<const int64_t> variables_;
     const DeviceTraits& device_;
     int64_t  rows_, points_;
     bool     is_narrow_;
@@ -246,11 +291,12 @@ void KernelFamily::list()
     for (const int32_t w : {a.width, 1}) {
         const auto width = uint8_t(w);
         if (!a.has_rows()) {
-            for (const bool is_wide : {false, true}) add({Form::Points, width, uint8_t(held_points(a, w)), is_wide, false});
+            for (const bool is_wide : {false, true}) add(points_class(a, w, is_wide));
             continue;
         }
         if (!a.is_across) {
-            if (held_row(a, w)) add({Form::Held, width, uint8_t(held_row(a, w)), false, false});
+            for (const bool is_split : {false, true})
+                if (held_row(a, w) && (!is_split || may_cluster(a, device_))) add({Form::Held, width, uint8_t(held_row(a, w)), false, is_split});
         }
         for (const bool is_split : {false, true})
             if (!is_split || may_split(a)) add({a.is_across ? Form::Columns : Form::Walked, width, uint8_t(held_walk(a, w)), w == 1, is_split});

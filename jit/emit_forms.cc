@@ -40,6 +40,17 @@ void FormPrinter::lanes_of_held()
     line(text("const ", at_, " start = lane * WIDTH, step = lanes * WIDTH;"));
 }
 
+// One row for all blocks of a cluster: `parts` of them.
+void FormPrinter::lanes_of_cluster()
+{
+    const std::string parts = cut("parts", Cut::Parts);
+    line(text("const i32 lanes = ", dialect_.threads, ", lane = ", dialect_.thread, ";"));
+    line(text("const i32 part = ", dialect_.block, " % ", parts, ";"));
+    line(text("const ", at_, " row = ", dialect_.block, " / ", parts, ", here = row, end = n.points;"));
+    line(text("const ", at_, " start = (part * lanes + lane) * WIDTH, step = ", parts, " * lanes * WIDTH;"));
+    line("const bool is_row = part == 0;");
+}
+
 void FormPrinter::lanes_of_walked(bool has_parts)
 {
     line(text("const i32 lanes = ", dialect_.threads, ", lane = ", dialect_.thread, ";"));
@@ -126,6 +137,7 @@ void FormPrinter::row_stores()
 
 void FormPrinter::points()
 {
+    if (is_tiled(a_, c_)) return tiles();
     define_uniform();
     line(text("const ", at_, " start = ((", at_, ")", dialect_.block, " * (THREADS * HELD) + ", dialect_.thread, ") * WIDTH, step = THREADS * WIDTH, end = n.points;"));
     pointers();
@@ -136,7 +148,8 @@ void FormPrinter::rows()
 {
     shared();
     define_uniform();
-    if (c_.form == Form::Held) lanes_of_held();
+    if (is_cluster()) lanes_of_cluster();
+    else if (c_.form == Form::Held) lanes_of_held();
     else if (c_.form == Form::Walked) lanes_of_walked(false);
     else lanes_of_columns(false);
     indices(a_.kept, "here");
@@ -149,11 +162,11 @@ void FormPrinter::rows()
             if (is_kept(v)) line(text(held_name(kernel_.values[v].type), " v", v, "[HELD][WIDTH];"));
         fetch({0, "HELD", true}, held);
     }
-    for (int32_t pass = 0; pass < a_.passes.count; pass++) define_row(pass), walk(pass), meet(pass);
+    for (int32_t pass = 0; pass < a_.passes.count; pass++) define_row(pass), walk(pass), is_cluster() ? meet_cluster(pass) : meet(pass);
     define_row(a_.passes.count);
     // Who writes what others of its row read waits for them.
     const bool is_late = std::ranges::any_of(kernel_.stores, [](const StoreTo& s) { return s.late; });
-    if (is_late && folds_of(a_.passes.count - 1).empty()) line(std::string(dialect_.barrier) + ";");
+    if (is_late && folds_of(a_.passes.count - 1).empty()) line(is_cluster() ? "meet_cluster();" : std::string(dialect_.barrier) + ";");
     row_stores();
 }
 
@@ -196,7 +209,7 @@ KernelSource FormPrinter::print()
     if (a_.has_rows()) words_.count("rows", a_.rows);
     words_.count("points", a_.points);
     const bool has_row_stores = std::ranges::any_of(a_.passes.stores, [](const Passes::Placed& p) { return p.row; });
-    if (c_.is_split) {
+    if (c_.is_split && !is_cluster()) {
         for (int32_t s = 0; s < a_.passes.count + has_row_stores; s++) {
             stage(s, s == a_.passes.count);
             function(source, s ? text("fused_", s) : "fused");
@@ -208,7 +221,7 @@ KernelSource FormPrinter::print()
     for (const Value& v : kernel_.values) source.buffers = std::max(source.buffers, v.buffer + 1);
     for (const StoreTo& s : kernel_.stores) source.buffers = std::max(source.buffers, s.buffer + 1);
     const std::string numbers = numbers_.finish(source);
-    source.text = text(head(), "enum { WIDTH = ", c_.width, ", HELD = ", c_.held, ", THREADS = ", threads_of(c_), " };\n", numbers, "\n", helpers_.printed(), functions_);
+    source.text = text(head(), "enum { WIDTH = ", c_.width, ", HELD = ", c_.held, ", THREADS = ", threads_of(c_), is_tiled(a_, c_) ? text(", TILE = ", TILE) : "", " };\n", numbers, "\n", helpers_.printed(), functions_);
     return source;
 }
 

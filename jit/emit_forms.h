@@ -11,6 +11,8 @@ enum class Cut : int64_t {
     Parts,       // of a row, each a block's
     Chunk,       // points of a part
     Region,      // bytes of one fold's partial results
+    TilesAlong,  // tiles side by side along the vectors' axis
+    TilesAcross, // and along the tiles' other axis
 };
 
 struct Arranged {
@@ -20,6 +22,8 @@ struct Arranged {
     int32_t axis = -1;           // that vectors lie along; -1: none can
     bool    is_across = false;   // that axis is kept: a vector is of rows
     int32_t width = 1;           // of the widest vector worth its registers
+    int32_t tile_axis = -1;      // that some loads lie along, not the vectors' axis: tiles are turned in shared memory; -1: none
+    bool    is_flat = false;     // vectors of points in row-major order, over the ends of rows: what lies otherwise moves by elements
     int32_t weight = 1;          // of a point: about its instructions
     int32_t held_bytes = 0;      // of a point, of what a held row keeps between passes
     std::vector<uint32_t> held_wanted;   // Passes::wanted where a row is held
@@ -32,8 +36,12 @@ struct Arranged {
     const std::vector<int32_t>& walked() const { return has_rows() ? reduced : kept; }
     bool is_full(int32_t v) const { return passes.level[size_t(v)] == Level::Full; }
     bool is_held(int32_t v) const;       // a load that several passes read
+    bool is_tiled(int32_t v) const;      // a load along tile_axis
 };
 Arranged arrange(const Kernel& kernel);
+inline constexpr int32_t TILE = 64;      // points of a tile's side: 128 bytes of f16, a line of the cache
+inline constexpr int32_t TILE_THREADS = 256;
+bool is_tiled(const Arranged& a, const LaunchClass& c);
 void hold(Arranged& a);
 
 // From one element of a vector to the next.

@@ -41,6 +41,7 @@ class FormPrinter {
     void fetch(const Batch& b, const std::vector<size_t>& loads);
     void compute(const Batch& b);
     void lanes(const Batch& b);
+    void lane_indices();
     bool is_vector_store(size_t s, int32_t pass) const;
     void batch(const Batch& b);
     std::string tree(const std::string& array, int64_t from, int64_t count, const FoldWords& w);
@@ -55,6 +56,14 @@ class FormPrinter {
     void shared();
     void lanes_of_held();
     void lanes_of_walked(bool has_parts);
+    void lanes_of_cluster();
+    void place_tile();
+    std::string in_space();
+    void turn(size_t v);
+    void tiles();
+    void open_tile_item();
+    void meet_cluster(int32_t pass);
+    bool is_cluster() const { return c_.form == Form::Held && c_.is_split; }
     void lanes_of_columns(bool has_parts);
     void points();
     void rows();

@@ -13,6 +13,8 @@ std::string VectorWords::expression(int32_t v)
 {
     const Value& a = value(v);
     if (takes_inverses_ && is_by_inverse(v)) return text("quotient_of(", name(a.args[0]), ", d", v, is_by_lane(a.args[1]) ? "[j]" : "", ", is_tame)");
+    // Its bound is 24 units in the last place.
+    if (a.kind == ValueKind::Map && a.op == Op::gelu && compute_of(a.type) == Dtype::f32) return text(name(a.args[0]), " * near_normcdf(", name(a.args[0]), ")");
     if (a.kind != ValueKind::Load || !a_.is_full(v)) return Words::expression(v);
     return decoded(text("m", v, "[k].e[", pace(a.access) == Pace::Same ? "0" : "j", "]"), a.type);
 }
@@ -26,7 +28,7 @@ bool VectorWords::is_by_inverse(int32_t v) const
 std::string VectorWords::index(size_t axis) const
 {
     const std::string i = Words::index(axis);
-    return in_lanes_ && int32_t(axis) == a_.axis ? "(" + i + " + j)" : i;
+    return in_lanes_ && int32_t(axis) == a_.axis && !is_flat() ? "(" + i + " + j)" : i;
 }
 
 std::string VectorWords::count(const std::string& name, const Extent& extent)
@@ -46,6 +48,7 @@ std::string VectorWords::base(const std::string& of, int32_t buffer, Dtype t, co
 std::string VectorWords::distance(const std::string& of, const Access& access)
 {
     std::string out;
+    if (is_flat() && a_.unit[size_t(&access - kernel_.accesses.data())] == a_.axis) return "point";
     for (size_t x = 0; x < access.strides.size(); x++) {
         if (!is_walked(x) || access.strides[x].is(0)) continue;
         const bool is_unit = access.strides[x].is(1) || (int32_t(x) == a_.axis && is_vector_ && a_.unit[size_t(&access - kernel_.accesses.data())] == a_.axis);
@@ -71,7 +74,10 @@ std::string VectorWords::fetch(int32_t v, const std::string& k)
     const Value& a = value(v);
     const Access& access = kernel_.accesses[size_t(a.access)];
     const std::string of = "v" + number(v), at = distance(of, access), to = text("m", v, "[", k, "]");
+    if (is_tiled_ && a_.is_tiled(v)) return text("for (i32 j = 0; j < WIDTH; j++) ", to, ".e[j] = tile", v, "[(i", a_.tile_axis, " - from_across) * (TILE + 1) + i", a_.axis, " - from_along + j];");
     if (a_.axis < 0) return text(to, ".e[0] = p_", of, "[", at, "];");
+    if (is_flat() && pace(a.access) == Pace::Strided) return text(to, ".e[j] = p_", of, "[", at, "];");
+    if (is_flat()) return text(to, " = first_of<WIDTH>(p_", of, " + point, end - point);");
     switch (pace(a.access)) {
     case Pace::Same: return text(to, ".e[0] = p_", of, "[", at, "];");
     case Pace::Unit: return text(to, " = *(const ", vector_type(a.type, Pace::Unit), "*)(p_", of, " + (", at, "));");
@@ -111,6 +117,7 @@ std::string VectorWords::put(size_t s)
     stored(s, is_rounding);
     const Dtype type = value(t.value).type;
     const std::string vector = is_rounding ? text("packed_", name_of(type), "(o", s, ")") : text("o", s);
+    if (is_flat()) return text(guard(t.buffer), "put_first<WIDTH>(p_", of, " + point, ", vector, ", end - point);");
     return text(guard(t.buffer), "*(", vector_type(type, Pace::Unit), "*)(p_", of, " + (", distance(of, kernel_.accesses[size_t(t.access)]), ")) = ", vector, ";");
 }
 

@@ -7,7 +7,7 @@ namespace ng::emitting {
 class VectorWords : public Words {
   public:
     VectorWords(const Arranged& a, const LaunchClass& c, const Dialect& dialect, Helpers& helpers, Numbers& numbers)
-        : Words(a.kernel, dialect, helpers, numbers), a_(a), is_vector_(c.width > 1), is_held_(c.form == Form::Held), at_(c.is_wide ? "i64" : "i32") {}
+        : Words(a.kernel, dialect, helpers, numbers), a_(a), is_vector_(c.width > 1), is_held_(c.form == Form::Held), is_tiled_(emitting::is_tiled(a, c)), at_(c.is_wide ? "i64" : "i32") {}
 
     std::string name(int32_t v) override;
     std::string expression(int32_t v) override;
@@ -21,6 +21,8 @@ class VectorWords : public Words {
     // A store's number, and whether it is rounded on the way.
     std::string stored(size_t s, bool& is_rounding);
 
+    // Vectors go over the ends of rows; the last may be incomplete.
+    bool is_flat() const { return a_.is_flat && is_vector_; }
     bool is_by_lane(int32_t v) const { return a_.is_across && a_.passes.level[size_t(v)] == Level::Row && !is_inline(v); }
     Pace pace(int32_t access) const { return a_.axis < 0 ? Pace::Same : pace_of(a_, access, is_vector_); }
     const std::string& at() const { return at_; }
@@ -45,7 +47,7 @@ class VectorWords : public Words {
     std::string vector_type(Dtype t, Pace pace) const;
 
     const Arranged& a_;
-    bool        is_vector_, is_held_, in_lanes_ = false, takes_inverses_ = false;
+    bool        is_vector_, is_held_, is_tiled_, in_lanes_ = false, takes_inverses_ = false;
     std::string at_;
 };
 

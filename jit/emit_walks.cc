@@ -88,9 +88,10 @@ void FormPrinter::open_item(const Batch& b)
 {
     unroll();
     open(text("for (i32 k = 0; k < ", b.count, "; k++)"));
+    if (is_tiled(a_, c_)) return open_tile_item();
     line(text("const ", at_, " point = start + k * step;"));
     if (b.is_guarded) open("if (point < end)");
-    indices(a_.walked(), "point");
+    if (!words_.is_flat()) indices(a_.walked(), "point");
 }
 
 void FormPrinter::fetch(const Batch& b, const std::vector<size_t>& loads)
@@ -101,18 +102,41 @@ void FormPrinter::fetch(const Batch& b, const std::vector<size_t>& loads)
         line(text("Vector<", memory_name(a.type), words_.pace(a.access) == Pace::Same ? ", 1> m" : ", WIDTH> m", v, "[", b.count, "];"));
     }
     open_item(b);
+    std::vector<size_t> by_element;
     for (const size_t v : loads) {
-        if (words_.pace(kernel_.values[v].access) == Pace::Strided) unroll();
+        const bool is_strided = words_.pace(kernel_.values[v].access) == Pace::Strided;
+        if (is_strided && words_.is_flat()) {
+            by_element.push_back(v);
+            continue;
+        }
+        if (is_strided) unroll();
         line(words_.fetch(int32_t(v), "k"));
+    }
+    if (!by_element.empty()) {
+        open_lanes();
+        lane_indices();
+        for (const size_t v : by_element) line(words_.fetch(int32_t(v), "k"));
+        close_lanes();
     }
     if (b.is_guarded) close();
     close();
+}
+
+// Of a vector over the ends of rows, each element's own; behind the last, the last's.
+void FormPrinter::lane_indices()
+{
+    line(text("const ", at_, " there = j < end - point ? point + j : end - 1;"));
+    indices(a_.walked(), "there");
 }
 
 // What each lane of a vector has and does.
 void FormPrinter::lanes(const Batch& b)
 {
     open_lanes();
+    const auto has_place = [&](size_t v) { return is_wanted(v, Level::Full) && is_in(v, b.pass) && kernel_.values[v].kind != ValueKind::Load && kernel_.values[v].access >= 0; };
+    bool has_places = false;
+    for (size_t v = 0; v < kernel_.values.size(); v++) has_places |= has_place(v);
+    if (words_.is_flat() && has_places) lane_indices();
     for (size_t v = 0; v < kernel_.values.size(); v++)
         if (is_wanted(v, Level::Full) && is_in(v, b.pass)) define(v);
     for (const size_t f : folds_of(b.pass)) {
@@ -250,6 +274,21 @@ void FormPrinter::walk(int32_t pass)
     line(text("const ", at_, " start = start", pass, ";"));
     batch({pass, "1", false});
     close();
+}
+
+// Each block's folds through memory, then all in one order.
+void FormPrinter::meet_cluster(int32_t pass)
+{
+    const std::vector<size_t> folds = folds_of(pass);
+    for (const size_t f : folds) line(text("a", f, " = ", fold_words_of(f).block, "((", fold_words_of(f).accumulator, "*)shared[", slot(f), "], a", f, ", lanes);"));
+    for (const size_t f : folds) line(text("if (lane == 0) ", partial(f, "part"), " = a", f, ";"));
+    if (!folds.empty()) line("meet_cluster();");
+    for (const size_t f : folds) {
+        const FoldWords w = fold_words_of(f);
+        line(text("a", f, " = ", w.start, ";"));
+        line(text("for (i32 p = 0; p < ", cut("parts", Cut::Parts), "; p++) a", f, " = ", w.combine, "(a", f, ", fresh(&", partial(f, "p"), "));"));
+        line(text("const ", held_name(kernel_.values[f].type), " v", f, " = ", w.finish(text("a", f)), ";"));
+    }
 }
 
 // The threads of a row bring its folds together.

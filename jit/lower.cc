@@ -6,7 +6,7 @@
 namespace ng {
 namespace {
 
-constexpr size_t MAX_ACCESSES = 96;      // of one kernel: their strides are parameters, 4 KB of them on a GPU
+constexpr size_t MAX_WORDS = 400;        // of one kernel's parameters, of which a GPU takes 4 KB: the rest is its stores'
 constexpr size_t MAX_TASKS = 64;
 constexpr size_t MAX_VALUES = 2048;      // before another task joins: compilers take more than linear time
 
@@ -20,6 +20,7 @@ uint64_t hash_of(const Forms& forms)
     }
     return h;
 }
+size_t numbers_of(ValueKind k) { return k == ValueKind::Gather ? 2 : k == ValueKind::Constant || k == ValueKind::Scalar || k == ValueKind::Length; }
 uint64_t key_of(uint32_t node, uint32_t forms) { return uint64_t(forms) << 32 | node; }
 
 }  // namespace
@@ -47,6 +48,7 @@ void KernelBuilder::remember(uint32_t node, uint32_t forms, int32_t value)
 
 int32_t KernelBuilder::add_value(Value v)
 {
+    numbers_ += numbers_of(v.kind);
     kernel_.values.push_back(std::move(v));
     return int32_t(kernel_.values.size()) - 1;
 }
@@ -248,26 +250,26 @@ bool KernelBuilder::pull(uint32_t node, const Forms& forms, int32_t& value, Refu
 {
     const uint32_t top = intern(forms);
     std::vector<Pending> stack = {{node, top}};
-    uint32_t biggest = node, biggest_loads = 0;
+    uint32_t biggest = node, biggest_words = 0;
     while (!stack.empty()) {
         if (found(stack.back().node, stack.back().forms) >= 0) {
             stack.pop_back();
             continue;
         }
         if (!stack.back().expanded) {
-            stack.back().expanded = true, stack.back().loads_before = uint32_t(kernel_.accesses.size());
+            stack.back().expanded = true, stack.back().words_before = uint32_t(words());
             if (!expand(stack.back(), stack, why)) return false;
         } else {
             const Pending p = stack.back();
             stack.pop_back();
             remember(p.node, p.forms, combine(p));
-            const uint32_t loads = uint32_t(kernel_.accesses.size()) - p.loads_before;
-            if (is_map((*graph_)[p.node].op) && p.node != node && loads >= biggest_loads) biggest = p.node, biggest_loads = loads;
+            const uint32_t more = uint32_t(words()) - p.words_before;
+            if (is_map((*graph_)[p.node].op) && p.node != node && more >= biggest_words) biggest = p.node, biggest_words = more;
         }
-        if (kernel_.accesses.size() > MAX_ACCESSES) {
-            if (biggest_loads < MAX_ACCESSES / 4)          // a chain, of which nothing is done: it is cut in the middle
+        if (words() > MAX_WORDS) {
+            if (biggest_words < MAX_WORDS / 4)          // a chain, of which nothing is done: it is cut in the middle
                 for (const Pending& p : stack)
-                    if (p.expanded && p.node != node && p.loads_before <= MAX_ACCESSES / 2 && is_map((*graph_)[p.node].op)) biggest = p.node;
+                    if (p.expanded && p.node != node && p.words_before <= MAX_WORDS / 2 && is_map((*graph_)[p.node].op)) biggest = p.node;
             if (tasks_.empty() && biggest != node) why.store = int32_t(biggest);
             return false;
         }
@@ -278,7 +280,7 @@ bool KernelBuilder::pull(uint32_t node, const Forms& forms, int32_t& value, Refu
 
 // ---- tasks ---------------------------------------------------------------------------------------
 
-KernelBuilder::Mark KernelBuilder::mark() const { return {kernel_.values.size(), kernel_.accesses.size(), loaded_.size(), added_.size(), kernel_.axes, folds_}; }
+KernelBuilder::Mark KernelBuilder::mark() const { return {kernel_.values.size(), kernel_.accesses.size(), loaded_.size(), added_.size(), numbers_, kernel_.axes, folds_}; }
 
 void KernelBuilder::rollback(const Mark& m)
 {
@@ -286,7 +288,7 @@ void KernelBuilder::rollback(const Mark& m)
     kernel_.accesses.resize(m.accesses);
     loaded_.resize(m.loaded);
     for (; added_.size() > m.added; added_.pop_back()) memo_.erase(added_.back());
-    kernel_.axes = m.axes, folds_ = m.folds;
+    kernel_.axes = m.axes, folds_ = m.folds, numbers_ = m.numbers;
 }
 
 // Lays the task's dims over the kernel's axes, or makes the axes of an empty kernel from them.
@@ -342,7 +344,7 @@ bool KernelBuilder::place(Task& task, Refusal& why)
 
 int32_t KernelBuilder::add(uint32_t node, bool copy, Refusal& why, const Allowed& allowed)
 {
-    const bool full = kernel_.accesses.size() > MAX_ACCESSES / 2 || kernel_.values.size() > MAX_VALUES;
+    const bool full = words() > MAX_WORDS / 2 || kernel_.values.size() > MAX_VALUES;
     if (tasks_.size() >= MAX_TASKS || (tasks_.size() && full)) return -1;
     for (int tries = 0; tries < 8; tries++) {
         Task task{node, {}, {}, -1, copy};

@@ -53,15 +53,17 @@ class KernelBuilder {
     Kernel finish(std::vector<int32_t>& buffers);
 
   private:
-    struct Mark { size_t values, accesses, loaded, added; std::vector<KernelAxis> axes; int folds; };
+    struct Mark { size_t values, accesses, loaded, added, numbers; std::vector<KernelAxis> axes; int folds; };
     // A node on its way: `below` are the forms of a movement's operand or of a take's indices.
-    struct Pending { uint32_t node, forms, below = 0, loads_before = 0; bool expanded = false; };
+    struct Pending { uint32_t node, forms, below = 0, words_before = 0; bool expanded = false; };
 
     bool may_read(uint32_t bottom) const { return !reads_ || reads_->contains(bottom); }
     bool place(Task& task, Refusal& why);
     bool lay(Task& task, Refusal& why);
     bool rebuild(const AxisSplit& split, Refusal& why);
     Mark mark() const;
+    // What a launch is told of what is read: numbers, and for each access where it begins, how it goes on and its strides.
+    size_t words() const { return numbers_ + 2 * kernel_.axes.size() + kernel_.accesses.size() * (4 + kernel_.axes.size()); }
     void rollback(const Mark& m);
     bool pull(uint32_t node, const Forms& forms, int32_t& value, Refusal& why);
     bool expand(Pending& p, std::vector<Pending>& stack, Refusal& why);
@@ -98,6 +100,7 @@ class KernelBuilder {
     std::unordered_multimap<uint64_t, uint32_t> forms_index_;
     std::unordered_multimap<uint64_t, int32_t>  loads_;
     int                  folds_ = 0;
+    size_t numbers_ = 0;         // that its values so far are told
     uint32_t             placing_ = ~0u;     // the task on its way: it is computed here, whoever else stores it
 };
 

@@ -1,15 +1,17 @@
 // Element-wise, row and column kernels on an NVIDIA GPU: right against their plain texts, and how near they come to a copy.
 //
-//     ew_gpu [--only TEXT] [--megabytes N] [--registers] [--dry]
+//     ew_gpu [--only TEXT] [--megabytes N] [--registers] [--dry] [--sweep]
 //
 // Every case is scheduled, printed, compiled and run as programs do it. Random data; buffers rotate over more than the
 // last cache holds; the median of 9 rounds counts. GB/s are of each tensor once: what must move, not what did.
-// --dry says what would run, on any machine.
+// --dry says what would run, on any machine; --sweep how far functions are off over all of f32.
 #include "jit/emit.h"
 #include "jit/parse.h"
 #include "jit/plan.h"
 #include "lib/backend/cuda/nvrtc.h"
 #include "lib/backend/cuda/runtime.h"
+#include "tests/bench/ew_numbers.h"
+#include "tests/bench/ew_sweep.h"
 
 #include <algorithm>
 #include <chrono>
@@ -50,45 +52,6 @@ Layout layout_of(Dtype t, const Extents& dims, const Extents& strides)
     Layout l;
     l.dtype = t, l.dims = dims, l.strides = strides.empty() ? dense_strides(dims) : strides;
     return l;
-}
-
-// Numbers of modest size as any float format, by bits: sign, an exponent near 1, a random mantissa.
-std::vector<char> random_bytes(Dtype t, size_t bytes)
-{
-    std::vector<char> out(bytes + 8);
-    uint64_t state = 0x9E3779B97F4A7C15;
-    const auto next = [&] {
-        state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-        return state;
-    };
-    for (size_t i = 0; i < bytes; i += 8) {
-        uint64_t r = next();
-        if (t == Dtype::f32) r = (r & 0x80FFFFFF80FFFFFF) | 0x3F0000003F000000;          // +-[0.5, 2)
-        if (t == Dtype::f16) r = (r & 0x87FF87FF87FF87FF) | 0x3800380038003800;
-        if (t == Dtype::bf16) r = (r & 0x80FF80FF80FF80FF) | 0x3F003F003F003F00;
-        if (t == Dtype::f64) r = (r & 0x801FFFFFFFFFFFFF) | 0x3FE0000000000000;
-        std::memcpy(out.data() + i, &r, 8);
-    }
-    return out;
-}
-
-double number_at(const std::vector<char>& bytes, Dtype t, int64_t i)
-{
-    const char* at = bytes.data() + i * bytes_of(t);
-    const auto read = [&](auto x) { std::memcpy(&x, at, sizeof x); return x; };
-    switch (t) {
-    case Dtype::f32: return double(read(0.0f));
-    case Dtype::f64: return read(0.0);
-    case Dtype::i64: return double(read(int64_t(0)));
-    case Dtype::i32: return double(read(int32_t(0)));
-    case Dtype::i8: return double(read(int8_t(0)));
-    case Dtype::f16: {
-        const unsigned code = read(uint16_t(0)), exponent = code >> 10 & 31;
-        const double fraction = code & 1023, size = exponent == 31 ? (fraction ? NAN : INFINITY) : exponent ? std::ldexp(1024 + fraction, int(exponent) - 25) : std::ldexp(fraction, -24);
-        return code >> 15 ? -size : size;
-    }
-    default: return double(read(uint8_t(0)));
-    }
 }
 
 // A trial as a program has it.
@@ -146,6 +109,7 @@ class Bench {
         driver.cuDeviceGetAttribute(&units_, 16, home_.device());      // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
     }
     void measure_copy();
+    void sweep(const Sweep& s);
     void run(const Trial& t);
     bool shows_registers = false;
     int  failures = 0;
@@ -193,6 +157,22 @@ void Bench::measure_copy()
     copy_ = 2.0 * double(bytes) / us / 1e3;
     std::printf("sm_%d, %d multiprocessors; copy of 1 GiB: %.0f us, %.0f GB/s\n", compute_, units_, us, copy_);
     std::printf("%-44s %10s %8s %7s  %s\n", "case", "us", "GB/s", "% copy", "texts (compile ms), error against plain");
+}
+
+void Bench::sweep(const Sweep& s)
+{
+    const DeviceMemory worst(pool_, 8, stream_.get());
+    uint64_t found = 0;
+    std::vector<char> numbers(8);
+    Geometry g;
+    g.launches = 1, g.launch[0] = {4096, 256, 1, 0};
+    KernelSource source;
+    source.text = text_of(s);
+    home_.driver().cuMemsetD8Async(worst.get(), 0, 8, stream_.get());
+    start(compiled(source), g, {worst.get()}, numbers);
+    home_.driver().cuMemcpyDtoHAsync(&found, worst.get(), 8, stream_.get());
+    home_.driver().cuStreamSynchronize(stream_.get());
+    std::printf("%-44s %.3f units off at code %08x\n", s.name, double(found >> 32) / 1000, unsigned(found));
 }
 
 void Bench::fill(const DeviceMemory& memory, Dtype t)
@@ -405,13 +385,13 @@ int main(int count, char** words)
     try {
         std::string only;
         int64_t megabytes = 256;
-        bool is_dry = false, shows_registers = false;
+        bool is_dry = false, is_sweep = false, shows_registers = false;
         for (int i = 1; i < count; i++) {
             const std::string word = words[i];
             if (word == "--only" && i + 1 < count) only = words[++i];
             if (word == "--megabytes" && i + 1 < count) megabytes = std::atoll(words[++i]);
             if (word == "--registers") shows_registers = true;
-            is_dry |= word == "--dry";
+            is_dry |= word == "--dry", is_sweep |= word == "--sweep";
         }
         std::vector<Trial> all;
         add_points(all, megabytes << 20), add_rows(all, megabytes << 20), add_columns(all, megabytes << 20);
@@ -425,6 +405,8 @@ int main(int count, char** words)
         if (!compiler) return std::puts("no NVRTC here"), 1;
         Bench bench(driver, *compiler);
         bench.shows_registers = shows_registers;
+        for (const Sweep& s : sweeps())
+            if (is_sweep) bench.sweep(s);
         bench.measure_copy();
         for (const Trial& t : all) bench.run(t);
         std::printf("%d wrong\n", bench.failures);

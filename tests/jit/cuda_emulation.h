@@ -33,24 +33,26 @@ struct Fiber {
     jmp_buf           at;
     std::vector<char> stack;
     bool              is_done, has_begun;
+    bool              waits;             // for the other blocks of its cluster
     long long         offered;           // to the other threads of the warp
 };
 static std::vector<Fiber> fibers;
 static jmp_buf block;
+static unsigned first;                   // fiber of the block's
 static bool is_plain;                    // threads run to their end without fibers
 static void (*body)(const void*);
 static const void* argument;
 
 [[gnu::noinline]] static void leave()
 {
-    if (!_setjmp(fibers[threadIdx.x].at)) _longjmp(block, 1);
+    if (!_setjmp(fibers[first + threadIdx.x].at)) _longjmp(block, 1);
 }
 
 static void enter()
 {
     for (;;) {
         body(argument);
-        fibers[threadIdx.x].is_done = true;
+        fibers[first + threadIdx.x].is_done = true;
         leave();
     }
 }
@@ -58,7 +60,7 @@ static void enter()
 [[gnu::noinline]] static void resume()
 {
     if (_setjmp(block)) return;
-    Fiber& f = fibers[threadIdx.x];
+    Fiber& f = fibers[first + threadIdx.x];
     if (f.has_begun) _longjmp(f.at, 1);
     f.has_begun = true;
     getcontext(&f.context);
@@ -79,9 +81,9 @@ static void run_block()
         is_plain = false;
         return;
     }
-    for (unsigned first = 1;; first = 0) {
+    for (unsigned begin = 1;; begin = 0) {
         unsigned done = 0;
-        for (unsigned t = first; t < blockDim.x; t++) {
+        for (unsigned t = begin; t < blockDim.x; t++) {
             threadIdx.x = t;
             if (!fibers[t].is_done) resume();
         }
@@ -92,9 +94,35 @@ static void run_block()
     }
 }
 
+// Blocks that meet: each in its turn up to where all of its threads wait for the others. What a block shares holds nothing
+// from one such meeting to the next, so that they may all have the same.
+static void run_cluster(unsigned cluster)
+{
+    const unsigned begin = blockIdx.x, count = cluster * blockDim.x;
+    for (unsigned t = 0; t < count; t++) fibers[t].is_done = fibers[t].waits = false;
+    for (unsigned done = 0; done < count;) {
+        for (unsigned b = 0; b < cluster; b++) {
+            blockIdx.x = begin + b, first = b * blockDim.x;
+            for (bool goes_on = true; goes_on;) {
+                goes_on = false;
+                for (unsigned t = 0; t < blockDim.x; t++) {
+                    const Fiber& f = fibers[first + t];
+                    threadIdx.x = t;
+                    if (!f.is_done && !f.waits) resume();
+                    goes_on |= !f.is_done && !f.waits;
+                }
+            }
+        }
+        done = 0;
+        for (unsigned t = 0; t < count; t++) done += fibers[t].is_done, fibers[t].waits = false;
+        if (done && done < count) std::abort();
+    }
+    first = 0;
+}
+
 // buffers: the kernel's pointers; numbers: its last parameter's bytes.
 template <class... P>
-void launch(void (*kernel)(P...), unsigned blocks, unsigned threads, char** buffers, const void* numbers)
+void launch(void (*kernel)(P...), unsigned blocks, unsigned threads, unsigned cluster, char** buffers, const void* numbers)
 {
     using Arguments = std::tuple<void (*)(P...), std::tuple<P...>>;
     constexpr size_t last = sizeof...(P) - 1;
@@ -110,10 +138,14 @@ void launch(void (*kernel)(P...), unsigned blocks, unsigned threads, char** buff
         std::apply(std::get<0>(all), std::get<1>(all));
     };
     argument = &arguments;
-    fibers.resize(std::max<size_t>(fibers.size(), threads));
+    fibers.resize(std::max<size_t>(fibers.size(), size_t(threads) * cluster));
     for (Fiber& f : fibers) f.stack.resize(STACK_BYTES), f.has_begun = false;
     gridDim.x = blocks, blockDim.x = threads;
-    for (unsigned b = 0; b < blocks; b++) blockIdx.x = b, run_block();
+    for (unsigned b = 0; b < blocks; b += cluster) {
+        blockIdx.x = b;
+        if (cluster > 1) run_cluster(cluster);
+        else run_block();
+    }
 }
 
 template <class To, class From> To same_bits(From x)
@@ -130,13 +162,19 @@ static void __syncthreads()
     if (emulated::is_plain) std::abort();
     emulated::leave();
 }
+// All blocks of a cluster meet.
+[[maybe_unused]] static void meet_cluster()
+{
+    emulated::fibers[emulated::first + threadIdx.x].waits = true;
+    emulated::leave();
+}
 // All threads of a block come to each shuffle, as they do in generated kernels.
 template <class T> T exchanged(T x, unsigned from)
 {
-    emulated::fibers[threadIdx.x].offered = 0;
-    std::memcpy(&emulated::fibers[threadIdx.x].offered, &x, sizeof x);
+    emulated::fibers[emulated::first + threadIdx.x].offered = 0;
+    std::memcpy(&emulated::fibers[emulated::first + threadIdx.x].offered, &x, sizeof x);
     __syncthreads();
-    std::memcpy(&x, &emulated::fibers[from < blockDim.x ? from : threadIdx.x].offered, sizeof x);
+    std::memcpy(&x, &emulated::fibers[emulated::first + (from < blockDim.x ? from : threadIdx.x)].offered, sizeof x);
     __syncthreads();
     return x;
 }
@@ -152,21 +190,25 @@ static inline double    __longlong_as_double(long long x) { return emulated::sam
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 // What CUDA has and C has not, as exact as a test of formulas needs.
-static inline double normcdf(double x) { return 0.5 * std::erfc(-x * M_SQRT1_2); }
-static inline double sinpi(double x) { return std::sin(M_PI * std::remainder(x, 2)); }
-static inline double cospi(double x) { return std::cos(M_PI * std::remainder(x, 2)); }
+static inline double normcdf(double x) { return double(0.5L * std::erfc(-x * 0.707106781186547524400844362104849039L)); }
+static inline double sinpi(double x)
+{
+    const double r = std::remainder(x, 2);
+    return std::sin(M_PI * (std::fabs(r) > 0.5 ? std::copysign(1, r) - r : r));
+}
+static inline double cospi(double x) { return sinpi(0.5 - std::fabs(std::remainder(x, 2))); }
 static inline float normcdff(float x) { return float(normcdf(x)); }
 static inline float sinpif(float x) { return float(sinpi(x)); }
 static inline float cospif(float x) { return float(cospi(x)); }
 
 #define LAUNCHED(number)                                                                                                 \
-    extern "C" void launch_##number(unsigned blocks, unsigned threads, char** buffers, const void* numbers)              \
+    extern "C" void launch_##number(unsigned blocks, unsigned threads, unsigned cluster, char** buffers, const void* numbers) \
     {                                                                                                                    \
-        emulated::launch(kernel_##number::fused_of_##number, blocks, threads, buffers, numbers);                            \
+        emulated::launch(kernel_##number::fused_of_##number, blocks, threads, cluster, buffers, numbers);                            \
     }
 // Function `stage` of a text of several.
 #define LAUNCHED_STAGE(number, stage)                                                                                    \
-    extern "C" void launch_##number##_##stage(unsigned blocks, unsigned threads, char** buffers, const void* numbers)    \
+    extern "C" void launch_##number##_##stage(unsigned blocks, unsigned threads, unsigned cluster, char** buffers, const void* numbers) \
     {                                                                                                                    \
-        emulated::launch(kernel_##number::fused_##stage##_of_##number, blocks, threads, buffers, numbers);                             \
+        emulated::launch(kernel_##number::fused_##stage##_of_##number, blocks, threads, cluster, buffers, numbers);                             \
     }

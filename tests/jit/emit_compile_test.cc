@@ -118,6 +118,30 @@ TEST_CASE("cuda: NVRTC takes every kernel and every row, for a processor and as 
         }
 }
 
+TEST_CASE("cuda: NVRTC takes every class of a family, with clusters and without")
+{
+    const Nvrtc nvrtc;
+    if (!nvrtc.is_here()) return (void)std::printf("skipped: no libnvrtc.so.13 or .12 here\n");
+    const std::array<std::pair<Dtype, const char*>, 6> all = {{{Dtype::f16, "f16(softmax(x, 1) + y)"}, {Dtype::f32, "(x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5)"}, {Dtype::bf16, "bf16(gelu(x) * y)"},
+                                                               {Dtype::f32, "softmax(x, 0)"}, {Dtype::i8, "x - max(x, 1)"}, {Dtype::f32, "x * argmax(x, 1)"}}};
+    for (const auto& [type, words] : all) {
+        Case c(words, "");
+        c.in.lengths = {3, 8};
+        const Extent rows = Extent::variable(0), points = Extent::variable(1);
+        c.input("x", type, {rows, points}), c.input("y", type, {points});
+        c.out(words);
+        c.compile();
+        for (const Step& s : c.plan.steps)
+            for (const int32_t compute : {80, 90}) {
+                const KernelFamily family(*s.kernel, cuda_dialect(), {compute, 132});
+                for (size_t k = 0; k < family.classes().size(); k++) {
+                    INFO(words << ", " << text_of(family.classes()[k]));
+                    CHECK(nvrtc.fault(cuda_dialect().prelude + family.source(k).text, text("sm_", compute)) == "");
+                }
+            }
+    }
+}
+
 TEST_CASE("opencl: clang takes every kernel and every row as OpenCL C 1.2")
 {
     const std::vector<Named> all = everything(opencl_dialect());

@@ -21,6 +21,7 @@ struct Family {
     double      tolerance = 1e-5;
     bool        row_beside = false;                      // y is a row, else of x's shape
     int64_t     least_classes = 2;
+    bool        is_constant = false;                     // lengths are known beforehand
 };
 
 std::unique_ptr<Case> case_of(const Family& f, const Lengths& lengths)
@@ -28,7 +29,7 @@ std::unique_ptr<Case> case_of(const Family& f, const Lengths& lengths)
     auto c = std::make_unique<Case>(f.words, "");
     c->in.lengths = lengths;
     c->tolerance = f.tolerance;
-    const Extent a = Extent::variable(0), b = Extent::variable(1);
+    const Extent a = f.is_constant ? Extent(lengths[0]) : Extent::variable(0), b = f.is_constant ? Extent(lengths[1]) : Extent::variable(1);
     c->input("x", f.type, {a, b}, -2, 2);
     c->input("y", f.type, f.row_beside ? Extents{b} : Extents{a, b}, -2, 2);
     c->out(f.words);
@@ -91,6 +92,13 @@ void check(const Family& f, Prepared& p, const Emulation& code)
             const std::string caption = text(f.words, " of ", name_of(f.type), ", ", c->in.lengths[0], " x ", c->in.lengths[1], ", shift ", shift, ":", which);
             INFO(caption);
             for (size_t j = 0; j < c->roots.size(); j++) compare(*c, run, meaning.of(c->meant[j]), j);
+            for (size_t missing = 0; missing < c->roots.size(); missing++) {
+                if (!may_miss(*c, missing)) continue;
+                Run other(*c, shift, int64_t(missing));
+                (void)other.launch(code, p.families, p.classes);
+                for (size_t j = 0; j < c->roots.size(); j++)
+                    if (j != missing) CHECK(other.output(j).bytes == run.output(j).bytes);
+            }
         }
     }
     for (size_t k = 0; k < taken.size(); k++) {
@@ -128,18 +136,58 @@ TEST_CASE("points: vectors where memory allows, elements where not, with rows be
               {90, 4});
 }
 
+TEST_CASE("points: rows of odd lengths, whose vectors go over their ends")
+{
+    std::vector<Family> all;
+    for (const Lengths& lengths : {Lengths{37, 41}, Lengths{4, 3}, Lengths{3, 1}, Lengths{2, 1025}})
+        for (const char* words : {"f16(x + y)", "f16(relu(x * y + 0.5))"}) all.push_back({words, {}, Dtype::f16, {lengths}, 0x1p-10, true, 2, true});
+    all.push_back({"f16(x[1:, 1:] + y[:-1, :-1])", {}, Dtype::f16, {{21, 64}}, 0x1p-10, false, 2, true});
+    all.push_back({"x[:, ::-1] + y", {"x[::-1, :]"}, Dtype::i8, {{13, 7}}, 0, false, 2, true});
+    check_all(all, {90, 4});
+}
+
+TEST_CASE("tiles: loads along another axis than stores")
+{
+    const std::vector<Lengths> lengths = {{64, 64}, {3, 8}, {67, 72}, {130, 65}, {5, 200}, {0, 5}};
+    std::vector<Family> all;
+    for (const Lengths& l : lengths)
+        for (const bool is_constant : {false, true}) {
+            if (is_constant && l[0] < 60) continue;
+            all.push_back({"permute(x, [1, 0]) * 2 + 1", {}, Dtype::f16, {l}, 1e-6, false, 1, is_constant});
+            all.push_back({"permute(x[:60, :60], [1, 0]) + y[:60, :60]", {}, Dtype::f32, {l}, 1e-6, false, 1, is_constant});
+            all.push_back({"f16(permute(x, [1, 0]))", {"permute(y, [1, 0])"}, Dtype::f32, {l}, 0x1p-10, false, 1, is_constant});
+        }
+    std::erase_if(all, [](const Family& f) { return f.lengths[0][0] < 60 || f.lengths[0][1] < 60 ? f.words[9] == '[' || f.lengths[0][0] == 0 : false; });
+    all.push_back({"permute(x, [1, 0]) - 0.5", {}, Dtype::f64, lengths, 1e-12, false, 3});
+    check_all(all, {90, 4});
+}
+
+TEST_CASE("divisors: of rows, columns and all points, tame or not")
+{
+    const std::vector<Lengths> lengths = {{3, 8}, {5, 7}, {40, 128}, {9, 1000}, {3001, 5}};
+    check_all({
+                  {"x / sum(abs(x), 1)", {}, Dtype::f32, lengths, 1e-6, false, 2},
+                  {"x / max(x * 1e-30, 1)", {"max(x, 1)"}, Dtype::f32, lengths, 1e-5, false, 2},
+                  {"(x / sum(x > 5, 1)) * 0 + exp(x * 60) / sum(exp(x * 60), 1)", {}, Dtype::f32, {{3, 8}, {5, 7}, {9, 1000}}, 1e-5, false, 2},
+                  {"x / max(abs(x), 0)", {}, Dtype::f32, lengths, 1e-6, false, 2},
+                  {"x / 3 + y / 1e30", {}, Dtype::f32, lengths, 1e-6, false, 2},
+              },
+              {90, 4});
+}
+
 TEST_CASE("rows: few threads a row, many, walked in blocks and in parts")
 {
-    const std::vector<Lengths> lengths = {{3, 8}, {5, 7}, {1, 1}, {40, 128}, {37, 129}, {9, 1000}, {2, 8192}, {5, 8200}, {6, 8300}, {1, 20000}, {4, 0}, {0, 4}};
-    check_all({
+    const std::vector<Lengths> lengths = {{3, 8}, {5, 7}, {1, 1}, {40, 128}, {37, 129}, {9, 1000}, {2, 8192}, {5, 8200}, {6, 8301}, {1, 20000}, {1, 66000}, {4, 0}, {0, 4}};
+    const std::vector<Family> all = {
                   {"softmax(x, 1)", {}, Dtype::f32, lengths, 1e-5, false, 5},
                   {"(x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5) * y", {}, Dtype::f32, lengths, 1e-4, true, 5},
                   {"f16(x * rsqrt(mean(x * x, 1) + 1e-5))", {"max(abs(x), 1)"}, Dtype::f16, {{3, 8}, {5, 7}, {40, 128}, {37, 257}, {9, 1000}, {2, 8192}, {5, 16500}, {1, 20000}}, 0x1p-9, false, 4},
                   {"argmax(x, 1)", {"sum(x, 1)", "any(x > 1.99, 1)"}, Dtype::f32, {{3, 8}, {5, 7}, {40, 128}, {37, 129}, {2, 8192}, {5, 8200}, {6, 8300}, {1, 20000}}, 1e-4, false, 4},
                   {"sum(i64(x), 1)", {"min(x, 1)"}, Dtype::i8, {{3, 8}, {5, 7}, {40, 128}, {37, 129}, {1, 20000}}, 0, false, 3},
                   {"logsumexp(x)", {"x * 2"}, Dtype::f64, {{3, 8}, {5, 7}, {40, 300}, {3, 9000}}, 1e-11, false, 2},
-              },
-              {90, 4});
+    };
+    check_all(all, {90, 4});
+    check_all({all[0], all[1]}, {80, 4});                // without clusters
 }
 
 TEST_CASE("columns: folds across the fastest axis, whole and in parts")

@@ -14,7 +14,7 @@
 
 namespace ng::emitted {
 
-using Launched = void (*)(unsigned blocks, unsigned threads, char** buffers, const void* numbers);
+using Launched = void (*)(unsigned blocks, unsigned threads, unsigned cluster, char** buffers, const void* numbers);
 
 // Texts compiled together as C++ and loaded; empty where there is no compiler.
 class Emulation {
@@ -91,8 +91,8 @@ inline int64_t place(const naive::Index& i, const std::vector<int64_t>& strides)
 // One run of a case: memory of its own, every step launched, every output read.
 class Run {
   public:
-    // shift: elements by which every buffer misses a vector's alignment.
-    explicit Run(Case& c, int64_t shift = 0) : c_(c), variables_(c.in.lengths), shift_(shift)
+    // shift: elements by which every buffer misses a vector's alignment. unwanted: an output that is a null pointer.
+    explicit Run(Case& c, int64_t shift = 0, int64_t unwanted = -1) : c_(c), variables_(c.in.lengths), shift_(shift), unwanted_(unwanted)
     {
         for (const Port& p : c.plan.args)
             if (p.hidden)
@@ -121,10 +121,10 @@ class Run {
             const KernelSource source = emit(*s.kernel, cuda_dialect());
             if (source.rows.value(variables_) == 0) continue;
             std::vector<char*> pointers;
-            for (const int32_t b : s.buffers) pointers.push_back(memory(b).data());
+            for (const int32_t b : s.buffers) pointers.push_back(pointer(b));
             std::vector<char> numbers(source.number_bytes);
             fill_numbers(source, variables_, c_.scalars.data(), cut.per_block, numbers.data());
-            code.kernel(kernels[k])(cut.blocks, cut.threads, pointers.data(), numbers.data());
+            code.kernel(kernels[k])(cut.blocks, cut.threads, 1, pointers.data(), numbers.data());
         }
     }
 
@@ -135,7 +135,7 @@ class Run {
         for (size_t k = 0; k < c_.plan.steps.size(); k++) {
             std::vector<char*> pointers;
             std::vector<uint64_t> addresses;
-            for (const int32_t b : c_.plan.steps[k].buffers) pointers.push_back(memory(b).data()), addresses.push_back(reinterpret_cast<uintptr_t>(pointers.back()));
+            for (const int32_t b : c_.plan.steps[k].buffers) pointers.push_back(pointer(b)), addresses.push_back(reinterpret_cast<uintptr_t>(pointers.back()));
             const Geometry g = families[k].choose(variables_, addresses);
             chosen.push_back(g.which);
             CHECK(g.scratch_bytes <= families[k].scratch_bytes(variables_));
@@ -145,7 +145,7 @@ class Run {
             REQUIRE(g.launches == source.functions);
             std::vector<char> numbers(source.number_bytes), scratch(g.scratch_bytes + 1, char(0xa5));
             fill_numbers(source, variables_, c_.scalars.data(), g, reinterpret_cast<uintptr_t>(scratch.data()), numbers.data());
-            for (int32_t f = 0; f < g.launches; f++) code.kernel(classes[k][size_t(g.which)], f)(g.launch[size_t(f)].blocks, g.launch[size_t(f)].threads, pointers.data(), numbers.data());
+            for (int32_t f = 0; f < g.launches; f++) code.kernel(classes[k][size_t(g.which)], f)(g.launch[size_t(f)].blocks, g.launch[size_t(f)].threads, g.launch[size_t(f)].cluster, pointers.data(), numbers.data());
             CHECK(scratch.back() == char(0xa5));
         }
         return chosen;
@@ -156,6 +156,11 @@ class Run {
     {
         m.shift = shift_ * bytes_of(m.type);
         m.bytes.insert(m.bytes.end(), size_t(m.shift), char(0xa5));
+    }
+    char* pointer(int32_t b)
+    {
+        const Buffer& buffer = c_.plan.buffers[size_t(b)];
+        return buffer.place == Place::Out && buffer.index == unwanted_ ? nullptr : memory(b).data();
     }
     Memory& memory(int32_t b)
     {
@@ -179,9 +184,22 @@ class Run {
 
     Case&                c_;
     std::vector<int64_t> variables_;
-    int64_t              shift_;
+    int64_t              shift_, unwanted_;
     std::vector<Memory>  params_, outs_, work_;
 };
+
+// Whether no kernel reads the output's memory, so that it may be missing.
+inline bool may_miss(const Case& c, size_t output)
+{
+    if (c.targets[output].alias_param >= 0) return false;
+    for (const Step& s : c.plan.steps)
+        for (const Value& v : s.kernel->values) {
+            if (v.buffer < 0) continue;
+            const Buffer& b = c.plan.buffers[size_t(s.buffers[size_t(v.buffer)])];
+            if (b.place == Place::Out && size_t(b.index) == output) return false;
+        }
+    return true;
+}
 
 inline bool is_near(double got, double want, double tolerance)
 {

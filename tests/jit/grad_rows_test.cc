@@ -98,6 +98,14 @@ TEST_CASE("rows: ties, edges, and where selects (D5, D6)")
     CHECK(by("a ** two", a) == Numbers{-2, 0, 4, 4});
     CHECK(by("floor(a) + ceil(a) + rint(a) + sign(a) + a", a) == Numbers{1, 1, 1, 1});
 
+    // Where one of them is NaN the other is the result, and has the slope.
+    const NodeRef p = vector({NAN, 2, 1, 2}), q = vector({1, NAN, 1, 1});
+    const auto past = [&](std::string_view text, const NodeRef& x) { return s.numbers(s.derived(s.text(text, {"p", "q"}, {p, q}), {}, x)); };
+    CHECK(past("fmax(p, q)", p) == Numbers{0, 1, 0, 1});
+    CHECK(past("fmax(p, q)", q) == Numbers{1, 0, 1, 0});
+    CHECK(past("fmin(p, q)", p) == Numbers{0, 1, 0, 0});
+    CHECK(past("fmin(p, q)", q) == Numbers{1, 0, 1, 1});
+
     const NodeRef z = vector({0, 4}), o = vector({9, 0}), first = vector({1, -1});
     const auto root = [&](const NodeRef& x) { return s.numbers(s.derived(s.text("sqrt(where(f > 0, z, o))", {"f", "z", "o"}, {first, z, o}), {}, x)); };
     CHECK(root(z) == Numbers{INFINITY, 0});

@@ -241,6 +241,10 @@ TEST_CASE("products: convolution and its derivatives are closed")
         ng_conv_desc d = {};
         d.size = sizeof d, d.stride[0] = 2, d.pad_hi[0] = 1;
         s.check(build::conv_dx(s.g, k, dy, s.layout(Dtype::f64, {1, 1, 5}), &d), 2);
+        // What pads x is no part of its derivative, and of that one's neither.
+        ng_conv_desc valued = d;
+        valued.pad_value = 0.75;
+        s.check(build::conv_dx(s.g, k, dy, s.layout(Dtype::f64, {1, 1, 5}), &valued), 2);
         s.check(build::conv_dw(s.g, line, dy, s.layout(Dtype::f64, {2, 1, 2}), &d), 2);
     }
 }

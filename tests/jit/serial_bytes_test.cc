@@ -182,6 +182,19 @@ TEST_CASE("serial: a version of tomorrow is told apart from damage")
     CHECK(fault("NGPROG\n").status == NG_E_INVALID);
 }
 
+TEST_CASE("serial: aliases are of all outputs or of none")
+{
+    Room room;
+    const NodeRef roots[] = {room("a + 1"), room("a * row"), room("a - row")};
+    CompileOptions o;
+    o.alias = {0, -1, 0};
+    CHECK(fault(save(roots, o)).status == NG_OK);
+    for (const std::vector<int32_t>& few : {std::vector<int32_t>{0}, {0, -1}}) {
+        o.alias = few;
+        CHECK(fault(save(roots, o)).status == NG_E_INVALID);
+    }
+}
+
 TEST_CASE("serial: lengths without a greatest value are refused")
 {
     Room room;

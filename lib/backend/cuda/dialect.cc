@@ -11,7 +11,7 @@ const Dialect& cuda_dialect()
         .name = "cuda",
         .suffix = ".cu",
         .prelude = cuda_prelude,
-        .options = "--fmad=false -std=c++17",
+        .options = "--fmad=false -std=c++17 -w",
         .kernel = "extern \"C\" __global__ void __launch_bounds__(256)",
         .helper = "static __device__ __forceinline__",
         .global = "",

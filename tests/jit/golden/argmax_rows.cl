@@ -85,8 +85,8 @@ __kernel void fused(__global const f32* restrict b0, __global i64* restrict b1, 
         const i64 v1 = block_argmax_f32((__local best_f32*)shared, a1, n.per_block).at;
         const f32 v2 = block_max_f32((__local f32*)shared, a2, n.per_block);
         if (is_row && lane == 0) {
-            b1[n.offset_s0 + i0 * n.stride_s0_0] = v1;
-            b2[n.offset_s1 + i0 * n.stride_s1_0] = v2;
+            if (b1) b1[n.offset_s0 + i0 * n.stride_s0_0] = v1;
+            if (b2) b2[n.offset_s1 + i0 * n.stride_s1_0] = v2;
         }
     }
 }

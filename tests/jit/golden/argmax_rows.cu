@@ -1,11 +1,11 @@
 // Golden for cuda: where the greatest of each row is, and the greatest.
-// Rows over 1 axis, points over 1 axis, read 1 time.
+// Rows over 1 axis, points over 1 axis; rows held by 16 of 1.
+enum { WIDTH = 1, HELD = 16, THREADS = 512 };
 typedef struct {
-    i64 rows, points;
-    i64 offset_v0, stride_v0_0, stride_v0_1;
+    i64 offset_v0, stride_v0_0;
     i64 offset_s0, stride_s0_0;
     i64 offset_s1, stride_s1_0;
-    i32 per_block;
+    i32 rows, points, log_lanes;
 } Numbers;
 
 static __device__ __forceinline__ f32 op_argmax_f32(f32 x, f32 y) { return x > y || x != x ? x : y; }
@@ -32,61 +32,79 @@ static __device__ __forceinline__ best_f32 argmax_of_f32(best_f32 x, best_f32 y)
     return x.at < 0 || (y.at >= 0 && is_y) ? y : x;
 }
 
-// Threads t, t + rows, t + 2 rows .. have what belongs to row t: it meets as a tree.
-static __device__ __forceinline__ best_f32 block_argmax_f32(best_f32* shared, best_f32 x, i32 rows)
+static __device__ __forceinline__ best_f32 shuffled_best_f32(best_f32 x, i32 reach)
 {
-    const i32 thread = (i32)threadIdx.x;
-    shared[thread] = x;
-    __syncthreads();
-    for (i32 reach = (i32)blockDim.x / 2; reach >= rows; reach /= 2) {
-        if (thread < reach) shared[thread] = argmax_of_f32(shared[thread], shared[thread + reach]);
-        __syncthreads();
-    }
-    const best_f32 r = shared[thread % rows];
-    __syncthreads();
-    return r;
+    x.value = shuffled(x.value, reach);
+    x.at = shuffled(x.at, reach);
+    return x;
 }
 
-static __device__ __forceinline__ f32 op_max_f32(f32 x, f32 y) { return x > y || x != x ? x : y; }
-
-// Threads t, t + rows, t + 2 rows .. have what belongs to row t: it meets as a tree.
-static __device__ __forceinline__ f32 block_max_f32(f32* shared, f32 x, i32 rows)
+// A team is `lanes` threads side by side, a power of two. shared: of its block, an element a warp.
+static __device__ __forceinline__ best_f32 team_argmax_f32(best_f32* shared, best_f32 x, i32 lanes)
 {
-    const i32 thread = (i32)threadIdx.x;
-    shared[thread] = x;
-    __syncthreads();
-    for (i32 reach = (i32)blockDim.x / 2; reach >= rows; reach /= 2) {
-        if (thread < reach) shared[thread] = op_max_f32(shared[thread], shared[thread + reach]);
+    for (i32 reach = (lanes < 32 ? lanes : 32) / 2; reach > 0; reach /= 2) x = argmax_of_f32(x, shuffled_best_f32(x, reach));
+    if (lanes > 32) {
+        const i32 thread = (i32)threadIdx.x, warps = lanes / 32;
+        if (thread % 32 == 0) shared[thread / 32] = x;
         __syncthreads();
+        x = shared[(thread & -lanes) / 32 + (thread & (warps - 1))];
+        for (i32 reach = warps / 2; reach > 0; reach /= 2) x = argmax_of_f32(x, shuffled_best_f32(x, reach));
     }
-    const f32 r = shared[thread % rows];
-    __syncthreads();
-    return r;
+    return x;
 }
 
-extern "C" __global__ void __launch_bounds__(256) fused(const f32* __restrict__ b0, i64* __restrict__ b1, f32* __restrict__ b2, const Numbers n)
+// A team is `lanes` threads side by side, a power of two. shared: of its block, an element a warp.
+static __device__ __forceinline__ f32 team_max_f32(f32* shared, f32 x, i32 lanes)
 {
-    __shared__ u64 shared[2 * 256];
-    const i32 lane = (i32)threadIdx.x / n.per_block, lanes = (i32)blockDim.x / n.per_block;
-    for (i64 first = (i64)blockIdx.x * n.per_block; first < n.rows; first += (i64)gridDim.x * n.per_block) {
-        const i64 row = first + (i32)threadIdx.x % n.per_block;
-        const bool is_row = row < n.rows;
-        const i64 points = is_row ? n.points : 0;
-        const i64 here = is_row ? row : n.rows - 1;
-        const i64 i0 = here;
-        best_f32 a1 = best_of_f32(LOWEST_f32, -1);
-        f32 a2 = LOWEST_f32;
-        for (i64 point = lane; point < points; point += lanes) {
-            const i64 i1 = point;
-            const f32 v0 = b0[n.offset_v0 + i0 * n.stride_v0_0 + i1 * n.stride_v0_1];
-            a1 = argmax_of_f32(a1, best_of_f32(v0, point));
-            a2 = op_max_f32(a2, v0);
+    for (i32 reach = (lanes < 32 ? lanes : 32) / 2; reach > 0; reach /= 2) x = greatest_f32(x, shuffled(x, reach));
+    if (lanes > 32) {
+        const i32 thread = (i32)threadIdx.x, warps = lanes / 32;
+        if (thread % 32 == 0) shared[thread / 32] = x;
+        __syncthreads();
+        x = shared[(thread & -lanes) / 32 + (thread & (warps - 1))];
+        for (i32 reach = warps / 2; reach > 0; reach /= 2) x = greatest_f32(x, shuffled(x, reach));
+    }
+    return of_first(x, lanes);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) fused(const f32* __restrict__ b0, i64* __restrict__ b1, f32* __restrict__ b2, const Numbers n)
+{
+    __shared__ u64 shared[2][64];
+    const i32 lanes = 1 << n.log_lanes, lane = (i32)threadIdx.x & (lanes - 1);
+    const i32 row = (i32)blockIdx.x * ((i32)blockDim.x >> n.log_lanes) + ((i32)threadIdx.x >> n.log_lanes);
+    const bool is_row = row < n.rows;
+    const i32 here = is_row ? row : n.rows - 1, end = is_row ? n.points : 0;
+    const i32 start = lane * WIDTH, step = lanes * WIDTH;
+    const i32 i0 = here;
+    const f32* p_v0 = b0 + (n.offset_v0 + i0 * n.stride_v0_0);
+    best_f32 a1 = best_of_f32(LOWEST_f32, -1);
+    f32 a2 = LOWEST_f32;
+    Vector<f32, WIDTH> m0[HELD];
+#pragma unroll
+    for (i32 k = 0; k < HELD; k++) {
+        const i32 point = start + k * step;
+        if (point < end) {
+            const i32 i1 = point;
+            m0[k] = *(const Vector<f32, WIDTH>*)(p_v0 + (i1));
         }
-        const i64 v1 = block_argmax_f32((best_f32*)shared, a1, n.per_block).at;
-        const f32 v2 = block_max_f32((f32*)shared, a2, n.per_block);
-        if (is_row && lane == 0) {
-            b1[n.offset_s0 + i0 * n.stride_s0_0] = v1;
-            b2[n.offset_s1 + i0 * n.stride_s1_0] = v2;
+    }
+#pragma unroll
+    for (i32 k = 0; k < HELD; k++) {
+        const i32 point = start + k * step;
+        if (point < end) {
+            const i32 i1 = point;
+#pragma unroll
+            for (i32 j = 0; j < WIDTH; j++) {
+                const f32 v0 = m0[k].e[j];
+                a1 = argmax_of_f32(a1, best_of_f32(v0, point + j));
+                a2 = greatest_f32(a2, v0);
+            }
         }
+    }
+    const i64 v1 = team_argmax_f32((best_f32*)shared[0], a1, lanes).at;
+    const f32 v2 = team_max_f32((f32*)shared[1], a2, lanes);
+    if (is_row && lane == 0) {
+        if (b1) b1[n.offset_s0 + i0 * n.stride_s0_0] = v1;
+        if (b2) b2[n.offset_s1 + i0 * n.stride_s1_0] = v2;
     }
 }

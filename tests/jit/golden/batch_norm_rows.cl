@@ -85,7 +85,7 @@ __kernel void fused(__global const f32* restrict b0, __global const f32* restric
             const f32 v13 = op_mul_f32(v4, v12);
             const f32 v14 = op_mul_f32(v13, v8);
             const f32 v15 = op_add_f32(v14, v7);
-            b3[n.offset_s0 + i0 * n.stride_s0_0 + i1 * n.stride_s0_1 + i2 * n.stride_s0_2] = v15;
+            if (b3) b3[n.offset_s0 + i0 * n.stride_s0_0 + i1 * n.stride_s0_1 + i2 * n.stride_s0_2] = v15;
         }
     }
 }

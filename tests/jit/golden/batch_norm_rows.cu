@@ -1,30 +1,38 @@
 // Golden for cuda: normalisation of channels over images and places.
-// Rows over 1 axis, points over 2 axes, read 3 times.
+// Rows over 1 axis, points over 2 axes; rows held by 16 of 1.
+enum { WIDTH = 1, HELD = 16, THREADS = 512 };
 typedef struct {
-    i64 rows, points;
-    i64 offset_v7, stride_v7_1;
-    i64 offset_v8, stride_v8_1;
-    i64 extent2;
-    i64 offset_v0, stride_v0_0, stride_v0_1, stride_v0_2;
-    i64 offset_s0, stride_s0_0, stride_s0_1, stride_s0_2;
+    i64 offset_v0, stride_v0_0;
+    i64 offset_s0, stride_s0_0;
+    i64 offset_v7, stride_v7_0;
+    i64 offset_v8, stride_v8_0;
+    i32 rows, points, log_lanes;
+    u32 factor2;
+    i32 shift2, extent2, stride_v0_1;
     f32 scalar_v2;
     f32 scalar_v9;
-    i32 per_block;
+    i32 stride_s0_1;
 } Numbers;
 
-// Threads t, t + rows, t + 2 rows .. have what belongs to row t: it meets as a tree.
-static __device__ __forceinline__ pair_f32 block_sum_f32(pair_f32* shared, pair_f32 x, i32 rows)
+static __device__ __forceinline__ pair_f32 shuffled_pair_f32(pair_f32 x, i32 reach)
 {
-    const i32 thread = (i32)threadIdx.x;
-    shared[thread] = x;
-    __syncthreads();
-    for (i32 reach = (i32)blockDim.x / 2; reach >= rows; reach /= 2) {
-        if (thread < reach) shared[thread] = sum_f32(shared[thread], shared[thread + reach]);
+    x.hi = shuffled(x.hi, reach);
+    x.lo = shuffled(x.lo, reach);
+    return x;
+}
+
+// A team is `lanes` threads side by side, a power of two. shared: of its block, an element a warp.
+static __device__ __forceinline__ pair_f32 team_sum_f32(pair_f32* shared, pair_f32 x, i32 lanes)
+{
+    for (i32 reach = (lanes < 32 ? lanes : 32) / 2; reach > 0; reach /= 2) x = sum_f32(x, shuffled_pair_f32(x, reach));
+    if (lanes > 32) {
+        const i32 thread = (i32)threadIdx.x, warps = lanes / 32;
+        if (thread % 32 == 0) shared[thread / 32] = x;
         __syncthreads();
+        x = shared[(thread & -lanes) / 32 + (thread & (warps - 1))];
+        for (i32 reach = warps / 2; reach > 0; reach /= 2) x = sum_f32(x, shuffled_pair_f32(x, reach));
     }
-    const pair_f32 r = shared[thread % rows];
-    __syncthreads();
-    return r;
+    return x;
 }
 
 static __device__ __forceinline__ f32 op_div_f32(f32 x, f32 y) { return x / y; }
@@ -37,55 +45,86 @@ static __device__ __forceinline__ f32 op_add_f32(f32 x, f32 y) { return x + y; }
 
 static __device__ __forceinline__ f32 op_rsqrt_f32(f32 x) { return 1.0f / sqrt_f32(x); }
 
-extern "C" __global__ void __launch_bounds__(256) fused(const f32* __restrict__ b0, const f32* __restrict__ b1, const f32* __restrict__ b2, f32* __restrict__ b3, const Numbers n)
+extern "C" __global__ void __launch_bounds__(THREADS) fused(const f32* __restrict__ b0, const f32* __restrict__ b1, const f32* __restrict__ b2, f32* __restrict__ b3, const Numbers n)
 {
-    __shared__ u64 shared[2 * 256];
-    const i32 lane = (i32)threadIdx.x / n.per_block, lanes = (i32)blockDim.x / n.per_block;
-    for (i64 first = (i64)blockIdx.x * n.per_block; first < n.rows; first += (i64)gridDim.x * n.per_block) {
-        const i64 row = first + (i32)threadIdx.x % n.per_block;
-        const bool is_row = row < n.rows;
-        const i64 points = is_row ? n.points : 0;
-        const i64 here = is_row ? row : n.rows - 1;
-        const i64 i1 = here;
-        const f32 v7 = b1[n.offset_v7 + i1 * n.stride_v7_1];
-        const f32 v8 = b2[n.offset_v8 + i1 * n.stride_v8_1];
-        pair_f32 a1 = pair_of_f32(0.0f);
-        for (i64 point = lane; point < points; point += lanes) {
-            i64 rest = point;
-            const i64 i2 = rest % n.extent2;
-            rest /= n.extent2;
-            const i64 i0 = rest;
-            const f32 v0 = b0[n.offset_v0 + i0 * n.stride_v0_0 + i1 * n.stride_v0_1 + i2 * n.stride_v0_2];
-            a1 = sum_f32(a1, pair_of_f32(v0));
+    __shared__ u64 shared[2][64];
+    const i32 lanes = 1 << n.log_lanes, lane = (i32)threadIdx.x & (lanes - 1);
+    const i32 row = (i32)blockIdx.x * ((i32)blockDim.x >> n.log_lanes) + ((i32)threadIdx.x >> n.log_lanes);
+    const bool is_row = row < n.rows;
+    const i32 here = is_row ? row : n.rows - 1, end = is_row ? n.points : 0;
+    const i32 start = lane * WIDTH, step = lanes * WIDTH;
+    const i32 i0 = here;
+    const f32* p_v0 = b0 + (n.offset_v0 + i0 * n.stride_v0_0);
+    f32* p_s0 = b3 + (n.offset_s0 + i0 * n.stride_s0_0);
+    Vector<f32, WIDTH> m0[HELD];
+#pragma unroll
+    for (i32 k = 0; k < HELD; k++) {
+        const i32 point = start + k * step;
+        if (point < end) {
+            const i32 q2 = quotient_of(point, n.factor2, n.shift2), i2 = point - q2 * n.extent2;
+            const i32 i1 = q2;
+            m0[k] = *(const Vector<f32, WIDTH>*)(p_v0 + (i1 * n.stride_v0_1 + i2));
         }
-        const f32 v1 = total_f32(block_sum_f32((pair_f32*)shared, a1, n.per_block));
-        const f32 v3 = op_div_f32(v1, n.scalar_v2);
-        pair_f32 a6 = pair_of_f32(0.0f);
-        for (i64 point = lane; point < points; point += lanes) {
-            i64 rest = point;
-            const i64 i2 = rest % n.extent2;
-            rest /= n.extent2;
-            const i64 i0 = rest;
-            const f32 v0 = b0[n.offset_v0 + i0 * n.stride_v0_0 + i1 * n.stride_v0_1 + i2 * n.stride_v0_2];
-            const f32 v4 = op_sub_f32(v0, v3);
-            const f32 v5 = op_mul_f32(v4, v4);
-            a6 = sum_f32(a6, pair_of_f32(v5));
+    }
+    const f32 v7 = b1[n.offset_v7 + i0 * n.stride_v7_0];
+    const f32 v8 = b2[n.offset_v8 + i0 * n.stride_v8_0];
+    pair_f32 a1 = pair_of_f32(0.0f);
+    f32 x1[HELD][WIDTH];
+#pragma unroll
+    for (i32 k = 0; k < HELD; k++) {
+        const i32 point = start + k * step;
+        if (point < end) {
+            const i32 q2 = quotient_of(point, n.factor2, n.shift2), i2 = point - q2 * n.extent2;
+            const i32 i1 = q2;
+#pragma unroll
+            for (i32 j = 0; j < WIDTH; j++) {
+                const f32 v0 = m0[k].e[j];
+                x1[k][j] = v0;
+            }
+            a1 = sum_f32(a1, pair_of_f32(x1[k][0]));
         }
-        const f32 v6 = total_f32(block_sum_f32((pair_f32*)shared, a6, n.per_block));
-        const f32 v10 = op_div_f32(v6, n.scalar_v2);
-        const f32 v11 = op_add_f32(v10, n.scalar_v9);
-        const f32 v12 = op_rsqrt_f32(v11);
-        for (i64 point = lane; point < points; point += lanes) {
-            i64 rest = point;
-            const i64 i2 = rest % n.extent2;
-            rest /= n.extent2;
-            const i64 i0 = rest;
-            const f32 v0 = b0[n.offset_v0 + i0 * n.stride_v0_0 + i1 * n.stride_v0_1 + i2 * n.stride_v0_2];
-            const f32 v4 = op_sub_f32(v0, v3);
-            const f32 v13 = op_mul_f32(v4, v12);
-            const f32 v14 = op_mul_f32(v13, v8);
-            const f32 v15 = op_add_f32(v14, v7);
-            b3[n.offset_s0 + i0 * n.stride_s0_0 + i1 * n.stride_s0_1 + i2 * n.stride_s0_2] = v15;
+    }
+    const f32 v1 = total_f32(team_sum_f32((pair_f32*)shared[0], a1, lanes));
+    const f32 v3 = op_div_f32(v1, n.scalar_v2);
+    pair_f32 a6 = pair_of_f32(0.0f);
+    f32 x6[HELD][WIDTH];
+#pragma unroll
+    for (i32 k = 0; k < HELD; k++) {
+        const i32 point = start + k * step;
+        if (point < end) {
+            const i32 q2 = quotient_of(point, n.factor2, n.shift2), i2 = point - q2 * n.extent2;
+            const i32 i1 = q2;
+#pragma unroll
+            for (i32 j = 0; j < WIDTH; j++) {
+                const f32 v0 = m0[k].e[j];
+                const f32 v4 = op_sub_f32(v0, v3);
+                const f32 v5 = op_mul_f32(v4, v4);
+                x6[k][j] = v5;
+            }
+            a6 = sum_f32(a6, pair_of_f32(x6[k][0]));
+        }
+    }
+    const f32 v6 = total_f32(team_sum_f32((pair_f32*)shared[1], a6, lanes));
+    const f32 v10 = op_div_f32(v6, n.scalar_v2);
+    const f32 v11 = op_add_f32(v10, n.scalar_v9);
+    const f32 v12 = op_rsqrt_f32(v11);
+#pragma unroll
+    for (i32 k = 0; k < HELD; k++) {
+        const i32 point = start + k * step;
+        if (point < end) {
+            const i32 q2 = quotient_of(point, n.factor2, n.shift2), i2 = point - q2 * n.extent2;
+            const i32 i1 = q2;
+            Vector<f32, WIDTH> o0;
+#pragma unroll
+            for (i32 j = 0; j < WIDTH; j++) {
+                const f32 v0 = m0[k].e[j];
+                const f32 v4 = op_sub_f32(v0, v3);
+                const f32 v13 = op_mul_f32(v4, v12);
+                const f32 v14 = op_mul_f32(v13, v8);
+                const f32 v15 = op_add_f32(v14, v7);
+                o0.e[j] = v15;
+            }
+            if (b3) *(Vector<f32, WIDTH>*)(p_s0 + (i1 * n.stride_s0_1 + i2)) = o0;
         }
     }
 }

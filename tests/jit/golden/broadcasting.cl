@@ -28,6 +28,6 @@ __kernel void fused(__global const f32* restrict b0, __global const f32* restric
         const f32 v3 = op_mul_f32(v2, v1);
         const f32 v4 = op_add_f32(v3, v0);
         const f32 v5 = op_relu_f32(v4);
-        b3[n.offset_s0 + i0 * n.stride_s0_0 + i1 * n.stride_s0_1] = v5;
+        if (b3) b3[n.offset_s0 + i0 * n.stride_s0_0 + i1 * n.stride_s0_1] = v5;
     }
 }

@@ -37,6 +37,6 @@ __kernel void fused(__global const f32* restrict b0, __global const f32* restric
         const f32 v8 = op_add_f32(v7, v0);
         const f32 v9 = op_gelu_f32(v8);
         const f32 v10 = op_mul_f32(v9, v5);
-        b2[n.offset_s0 + i0 * n.stride_s0_0 + i1 * n.stride_s0_1] = v10;
+        if (b2) b2[n.offset_s0 + i0 * n.stride_s0_0 + i1 * n.stride_s0_1] = v10;
     }
 }

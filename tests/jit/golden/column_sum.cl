@@ -43,7 +43,7 @@ __kernel void fused(__global const f32* restrict b0, __global f32* restrict b1, 
         }
         const f32 v2 = total_f32(block_sum_f32((__local pair_f32*)shared, a2, n.per_block));
         if (is_row && lane == 0) {
-            b1[n.offset_s0 + i1 * n.stride_s0_1] = v2;
+            if (b1) b1[n.offset_s0 + i1 * n.stride_s0_1] = v2;
         }
     }
 }

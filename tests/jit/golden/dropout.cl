@@ -41,6 +41,6 @@ __kernel void fused(__global const f32* restrict b0, __global f32* restrict b1, 
         const bool v14 = op_less_f32(v13, n.scalar_v7);
         const f32 v15 = op_where_f32(v14, v9, n.scalar_v6);
         const f32 v16 = op_add_f32(v15, v5);
-        b1[n.offset_s0 + i0 * n.stride_s0_0 + i1 * n.stride_s0_1] = v16;
+        if (b1) b1[n.offset_s0 + i0 * n.stride_s0_0 + i1 * n.stride_s0_1] = v16;
     }
 }

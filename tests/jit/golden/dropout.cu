@@ -1,22 +1,20 @@
 // Golden for cuda: uniform numbers by a key and a step as a mask, and normal noise.
-// Every point of 2 axes.
+// Points over 1 axis; points by 1 of 2.
+enum { WIDTH = 2, HELD = 1, THREADS = 256 };
 typedef struct {
-    i64 points;
-    i64 extent1;
-    i64 offset_v2, stride_v2_0, stride_v2_1;
+    i64 offset_v8;
+    i64 offset_s0;
+    i64 offset_v2, stride_v2_0;
     u64 scalar_v1, scalar_v0;
-    i64 offset_v8, stride_v8_0, stride_v8_1;
-    i64 offset_v12, stride_v12_0, stride_v12_1;
+    i64 offset_v12, stride_v12_0;
     u64 scalar_v11, scalar_v10;
-    i64 offset_s0, stride_s0_0, stride_s0_1;
-    f32 scalar_v4;
+    i32 points;
     f32 scalar_v7;
+    f32 scalar_v4;
     f32 scalar_v6;
 } Numbers;
 
 static __device__ __forceinline__ f32 op_mul_f32(f32 x, f32 y) { return x * y; }
-
-static __device__ __forceinline__ f32 op_div_f32(f32 x, f32 y) { return x / y; }
 
 static __device__ __forceinline__ bool op_less_f32(f32 x, f32 y) { return x < y; }
 
@@ -24,23 +22,61 @@ static __device__ __forceinline__ f32 op_where_f32(bool x, f32 y, f32 z) { retur
 
 static __device__ __forceinline__ f32 op_add_f32(f32 x, f32 y) { return x + y; }
 
-extern "C" __global__ void __launch_bounds__(256) fused(const f32* __restrict__ b0, f32* __restrict__ b1, const Numbers n)
+static __device__ __forceinline__ f32 op_div_f32(f32 x, f32 y) { return x / y; }
+
+extern "C" __global__ void __launch_bounds__(THREADS) fused(const f32* __restrict__ b0, f32* __restrict__ b1, const Numbers n)
 {
-    for (i64 point = (i64)blockIdx.x * (i32)blockDim.x + (i32)threadIdx.x; point < n.points; point += (i64)gridDim.x * (i32)blockDim.x) {
-        i64 rest = point;
-        const i64 i1 = rest % n.extent1;
-        rest /= n.extent1;
-        const i64 i0 = rest;
-        const i64 v2 = n.offset_v2 + i0 * n.stride_v2_0 + i1 * n.stride_v2_1;
-        const f32 v3 = normal_f32(v2, n.scalar_v1, n.scalar_v0);
-        const f32 v5 = op_mul_f32(n.scalar_v4, v3);
-        const f32 v8 = b0[n.offset_v8 + i0 * n.stride_v8_0 + i1 * n.stride_v8_1];
-        const f32 v9 = op_div_f32(v8, n.scalar_v7);
-        const i64 v12 = n.offset_v12 + i0 * n.stride_v12_0 + i1 * n.stride_v12_1;
-        const f32 v13 = uniform_f32(v12, n.scalar_v11, n.scalar_v10);
-        const bool v14 = op_less_f32(v13, n.scalar_v7);
-        const f32 v15 = op_where_f32(v14, v9, n.scalar_v6);
-        const f32 v16 = op_add_f32(v15, v5);
-        b1[n.offset_s0 + i0 * n.stride_s0_0 + i1 * n.stride_s0_1] = v16;
+    const Inverse d9 = inverse_of(n.scalar_v7);
+    const i32 start = ((i32)blockIdx.x * (THREADS * HELD) + (i32)threadIdx.x) * WIDTH, step = THREADS * WIDTH, end = n.points;
+    const f32* p_v8 = b0 + (n.offset_v8);
+    f32* p_s0 = b1 + (n.offset_s0);
+    Vector<f32, WIDTH> m8[HELD];
+#pragma unroll
+    for (i32 k = 0; k < HELD; k++) {
+        const i32 point = start + k * step;
+        if (point < end) {
+            const i32 i0 = point;
+            m8[k] = *(const Vector<f32, WIDTH>*)(p_v8 + (i0));
+        }
+    }
+#pragma unroll
+    for (i32 k = 0; k < HELD; k++) {
+        const i32 point = start + k * step;
+        if (point < end) {
+            const i32 i0 = point;
+            Vector<f32, WIDTH> o0;
+            bool is_tame = true;
+#pragma unroll
+            for (i32 j = 0; j < WIDTH; j++) {
+                const i64 v2 = n.offset_v2 + (i0 + j) * n.stride_v2_0;
+                const f32 v3 = normal_f32(v2, n.scalar_v1, n.scalar_v0);
+                const f32 v5 = op_mul_f32(n.scalar_v4, v3);
+                const f32 v8 = m8[k].e[j];
+                const f32 v9 = quotient_of(v8, d9, is_tame);
+                const i64 v12 = n.offset_v12 + (i0 + j) * n.stride_v12_0;
+                const f32 v13 = uniform_f32(v12, n.scalar_v11, n.scalar_v10);
+                const bool v14 = op_less_f32(v13, n.scalar_v7);
+                const f32 v15 = op_where_f32(v14, v9, n.scalar_v6);
+                const f32 v16 = op_add_f32(v15, v5);
+                o0.e[j] = v16;
+            }
+            if (!is_tame) {
+#pragma unroll
+                for (i32 j = 0; j < WIDTH; j++) {
+                    const i64 v2 = n.offset_v2 + (i0 + j) * n.stride_v2_0;
+                    const f32 v3 = normal_f32(v2, n.scalar_v1, n.scalar_v0);
+                    const f32 v5 = op_mul_f32(n.scalar_v4, v3);
+                    const f32 v8 = m8[k].e[j];
+                    const f32 v9 = op_div_f32(v8, n.scalar_v7);
+                    const i64 v12 = n.offset_v12 + (i0 + j) * n.stride_v12_0;
+                    const f32 v13 = uniform_f32(v12, n.scalar_v11, n.scalar_v10);
+                    const bool v14 = op_less_f32(v13, n.scalar_v7);
+                    const f32 v15 = op_where_f32(v14, v9, n.scalar_v6);
+                    const f32 v16 = op_add_f32(v15, v5);
+                    o0.e[j] = v16;
+                }
+            }
+            if (b1) *(Vector<f32, WIDTH>*)(p_s0 + (i0)) = o0;
+        }
     }
 }

@@ -22,6 +22,6 @@ __kernel void fused(__global const i32* restrict b0, __global const f32* restric
         const i64 v2 = (i64)v1;
         const f32 v3 = (u64)v2 < (u64)n.extent_v3 ? b1[n.offset_v3 + i1 * n.stride_v3_1 + v2 * n.step_v3] : 0.0f;
         const f32 v4 = op_mul_f32(v3, n.scalar_v0);
-        b2[n.offset_s0 + i0 * n.stride_s0_0 + i1 * n.stride_s0_1] = v4;
+        if (b2) b2[n.offset_s0 + i0 * n.stride_s0_0 + i1 * n.stride_s0_1] = v4;
     }
 }

@@ -28,6 +28,6 @@ __kernel void fused(__global const bf16* restrict b0, __global const f16* restri
         const f32 v4 = op_add_f32(v3, n.scalar_v0);
         const f32 v5 = op_relu_f32(v4);
         const f32 v6 = round_f16(v5);
-        b2[n.offset_s0 + i0 * n.stride_s0_0 + i1 * n.stride_s0_1] = f16_of_f32(v6);
+        if (b2) b2[n.offset_s0 + i0 * n.stride_s0_0 + i1 * n.stride_s0_1] = f16_of_f32(v6);
     }
 }

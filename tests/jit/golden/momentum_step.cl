@@ -27,7 +27,7 @@ __kernel void fused(__global const f32* b0, __global const f32* b1, __global con
         const f32 v6 = op_mul_f32(n.scalar_v5, v4);
         const f32 v7 = b2[n.offset_v7 + i0 * n.stride_v7_0];
         const f32 v8 = op_sub_f32(v7, v6);
-        b3[n.offset_s0 + i0 * n.stride_s0_0] = v8;
-        b4[n.offset_s1 + i0 * n.stride_s1_0] = v4;
+        if (b3) b3[n.offset_s0 + i0 * n.stride_s0_0] = v8;
+        if (b4) b4[n.offset_s1 + i0 * n.stride_s1_0] = v4;
     }
 }

@@ -77,13 +77,13 @@ __kernel void fused(__global const f32* restrict b0, __global const f32* restric
             const i64 v7 = (i64)v6;
             a5 = op_max_f32(a5, v4);
             a8 = op_sum_i64(a8, v7);
-            b2[n.offset_s0 + i0 * n.stride_s0_0 + i1 * n.stride_s0_1] = v3;
+            if (b2) b2[n.offset_s0 + i0 * n.stride_s0_0 + i1 * n.stride_s0_1] = v3;
         }
         const f32 v5 = block_max_f32((__local f32*)shared, a5, n.per_block);
         const i64 v8 = block_sum_i64((__local i64*)shared, a8, n.per_block);
         if (is_row && lane == 0) {
-            b3[n.offset_s1] = v5;
-            b4[n.offset_s2] = v8;
+            if (b3) b3[n.offset_s1] = v5;
+            if (b4) b4[n.offset_s2] = v8;
         }
     }
 }

@@ -1,48 +1,43 @@
 // Golden for cuda: a result beside what is asked about it.
-// Rows over 0 axes, points over 2 axes, read 1 time.
+// Rows over 0 axes, points over 1 axis; rows held by 16 of 1.
+enum { WIDTH = 1, HELD = 16, THREADS = 512 };
 typedef struct {
-    i64 rows, points;
-    i64 extent1;
-    i64 offset_v0, stride_v0_0, stride_v0_1;
-    i64 offset_v1, stride_v1_0, stride_v1_1;
-    i64 offset_s0, stride_s0_0, stride_s0_1;
+    i64 offset_v0;
+    i64 offset_v1;
+    i64 offset_s0;
     i64 offset_s1;
     i64 offset_s2;
-    i32 per_block;
+    i32 rows, points, log_lanes;
 } Numbers;
 
-static __device__ __forceinline__ f32 op_max_f32(f32 x, f32 y) { return x > y || x != x ? x : y; }
-
-// Threads t, t + rows, t + 2 rows .. have what belongs to row t: it meets as a tree.
-static __device__ __forceinline__ f32 block_max_f32(f32* shared, f32 x, i32 rows)
+// A team is `lanes` threads side by side, a power of two. shared: of its block, an element a warp.
+static __device__ __forceinline__ f32 team_max_f32(f32* shared, f32 x, i32 lanes)
 {
-    const i32 thread = (i32)threadIdx.x;
-    shared[thread] = x;
-    __syncthreads();
-    for (i32 reach = (i32)blockDim.x / 2; reach >= rows; reach /= 2) {
-        if (thread < reach) shared[thread] = op_max_f32(shared[thread], shared[thread + reach]);
+    for (i32 reach = (lanes < 32 ? lanes : 32) / 2; reach > 0; reach /= 2) x = greatest_f32(x, shuffled(x, reach));
+    if (lanes > 32) {
+        const i32 thread = (i32)threadIdx.x, warps = lanes / 32;
+        if (thread % 32 == 0) shared[thread / 32] = x;
         __syncthreads();
+        x = shared[(thread & -lanes) / 32 + (thread & (warps - 1))];
+        for (i32 reach = warps / 2; reach > 0; reach /= 2) x = greatest_f32(x, shuffled(x, reach));
     }
-    const f32 r = shared[thread % rows];
-    __syncthreads();
-    return r;
+    return of_first(x, lanes);
 }
 
 static __device__ __forceinline__ i64 op_sum_i64(u64 x, u64 y) { return (i64)(x + y); }
 
-// Threads t, t + rows, t + 2 rows .. have what belongs to row t: it meets as a tree.
-static __device__ __forceinline__ i64 block_sum_i64(i64* shared, i64 x, i32 rows)
+// A team is `lanes` threads side by side, a power of two. shared: of its block, an element a warp.
+static __device__ __forceinline__ i64 team_sum_i64(i64* shared, i64 x, i32 lanes)
 {
-    const i32 thread = (i32)threadIdx.x;
-    shared[thread] = x;
-    __syncthreads();
-    for (i32 reach = (i32)blockDim.x / 2; reach >= rows; reach /= 2) {
-        if (thread < reach) shared[thread] = op_sum_i64(shared[thread], shared[thread + reach]);
+    for (i32 reach = (lanes < 32 ? lanes : 32) / 2; reach > 0; reach /= 2) x = op_sum_i64(x, shuffled(x, reach));
+    if (lanes > 32) {
+        const i32 thread = (i32)threadIdx.x, warps = lanes / 32;
+        if (thread % 32 == 0) shared[thread / 32] = x;
         __syncthreads();
+        x = shared[(thread & -lanes) / 32 + (thread & (warps - 1))];
+        for (i32 reach = warps / 2; reach > 0; reach /= 2) x = op_sum_i64(x, shuffled(x, reach));
     }
-    const i64 r = shared[thread % rows];
-    __syncthreads();
-    return r;
+    return x;
 }
 
 static __device__ __forceinline__ f32 op_mul_f32(f32 x, f32 y) { return x * y; }
@@ -53,37 +48,56 @@ static __device__ __forceinline__ f32 op_abs_f32(f32 x) { return abs_f32(x); }
 
 static __device__ __forceinline__ bool op_isfinite_f32(f32 x) { return x - x == 0.0f; }
 
-extern "C" __global__ void __launch_bounds__(256) fused(const f32* __restrict__ b0, const f32* __restrict__ b1, f32* __restrict__ b2, f32* __restrict__ b3, i64* __restrict__ b4, const Numbers n)
+extern "C" __global__ void __launch_bounds__(THREADS) fused(const f32* __restrict__ b0, const f32* __restrict__ b1, f32* __restrict__ b2, f32* __restrict__ b3, i64* __restrict__ b4, const Numbers n)
 {
-    __shared__ u64 shared[2 * 256];
-    const i32 lane = (i32)threadIdx.x / n.per_block, lanes = (i32)blockDim.x / n.per_block;
-    for (i64 first = (i64)blockIdx.x * n.per_block; first < n.rows; first += (i64)gridDim.x * n.per_block) {
-        const i64 row = first + (i32)threadIdx.x % n.per_block;
-        const bool is_row = row < n.rows;
-        const i64 points = is_row ? n.points : 0;
-        f32 a5 = LOWEST_f32;
-        i64 a8 = 0;
-        for (i64 point = lane; point < points; point += lanes) {
-            i64 rest = point;
-            const i64 i1 = rest % n.extent1;
-            rest /= n.extent1;
-            const i64 i0 = rest;
-            const f32 v0 = b0[n.offset_v0 + i0 * n.stride_v0_0 + i1 * n.stride_v0_1];
-            const f32 v1 = b1[n.offset_v1 + i0 * n.stride_v1_0 + i1 * n.stride_v1_1];
-            const f32 v2 = op_mul_f32(v1, v1);
-            const f32 v3 = op_add_f32(v2, v0);
-            const f32 v4 = op_abs_f32(v3);
-            const bool v6 = op_isfinite_f32(v3);
-            const i64 v7 = (i64)v6;
-            a5 = op_max_f32(a5, v4);
-            a8 = op_sum_i64(a8, v7);
-            b2[n.offset_s0 + i0 * n.stride_s0_0 + i1 * n.stride_s0_1] = v3;
+    __shared__ u64 shared[2][64];
+    const i32 lanes = 1 << n.log_lanes, lane = (i32)threadIdx.x & (lanes - 1);
+    const i32 row = (i32)blockIdx.x * ((i32)blockDim.x >> n.log_lanes) + ((i32)threadIdx.x >> n.log_lanes);
+    const bool is_row = row < n.rows;
+    const i32 here = is_row ? row : n.rows - 1, end = is_row ? n.points : 0;
+    const i32 start = lane * WIDTH, step = lanes * WIDTH;
+    const f32* p_v0 = b0 + (n.offset_v0);
+    const f32* p_v1 = b1 + (n.offset_v1);
+    f32* p_s0 = b2 + (n.offset_s0);
+    f32 a5 = LOWEST_f32;
+    i64 a8 = 0;
+    Vector<f32, WIDTH> m0[HELD];
+    Vector<f32, WIDTH> m1[HELD];
+#pragma unroll
+    for (i32 k = 0; k < HELD; k++) {
+        const i32 point = start + k * step;
+        if (point < end) {
+            const i32 i0 = point;
+            m0[k] = *(const Vector<f32, WIDTH>*)(p_v0 + (i0));
+            m1[k] = *(const Vector<f32, WIDTH>*)(p_v1 + (i0));
         }
-        const f32 v5 = block_max_f32((f32*)shared, a5, n.per_block);
-        const i64 v8 = block_sum_i64((i64*)shared, a8, n.per_block);
-        if (is_row && lane == 0) {
-            b3[n.offset_s1] = v5;
-            b4[n.offset_s2] = v8;
+    }
+#pragma unroll
+    for (i32 k = 0; k < HELD; k++) {
+        const i32 point = start + k * step;
+        if (point < end) {
+            const i32 i0 = point;
+            Vector<f32, WIDTH> o0;
+#pragma unroll
+            for (i32 j = 0; j < WIDTH; j++) {
+                const f32 v0 = m0[k].e[j];
+                const f32 v1 = m1[k].e[j];
+                const f32 v2 = op_mul_f32(v1, v1);
+                const f32 v3 = op_add_f32(v2, v0);
+                const f32 v4 = op_abs_f32(v3);
+                const bool v6 = op_isfinite_f32(v3);
+                const i64 v7 = (i64)v6;
+                a5 = greatest_f32(a5, v4);
+                a8 = op_sum_i64(a8, v7);
+                o0.e[j] = v3;
+            }
+            if (b2) *(Vector<f32, WIDTH>*)(p_s0 + (i0)) = o0;
         }
+    }
+    const f32 v5 = team_max_f32((f32*)shared[0], a5, lanes);
+    const i64 v8 = team_sum_i64((i64*)shared[1], a8, lanes);
+    if (is_row && lane == 0) {
+        if (b3) b3[n.offset_s1] = v5;
+        if (b4) b4[n.offset_s2] = v8;
     }
 }

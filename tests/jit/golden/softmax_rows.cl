@@ -84,7 +84,7 @@ __kernel void fused(__global const f32* restrict b0, __global f32* restrict b1, 
             const f32 v5 = op_sub_f32(v0, v4);
             const f32 v6 = op_exp_f32(v5);
             const f32 v8 = op_div_f32(v6, v7);
-            b1[n.offset_s0 + i0 * n.stride_s0_0 + i1 * n.stride_s0_1] = v8;
+            if (b1) b1[n.offset_s0 + i0 * n.stride_s0_0 + i1 * n.stride_s0_1] = v8;
         }
     }
 }

@@ -1,48 +1,51 @@
 // Golden for cuda: softmax along the fastest axis.
-// Rows over 1 axis, points over 1 axis, read 3 times.
+// Rows over 1 axis, points over 1 axis; rows held by 8 of 2.
+enum { WIDTH = 2, HELD = 8, THREADS = 512 };
 typedef struct {
-    i64 rows, points;
-    i64 offset_v0, stride_v0_0, stride_v0_1;
-    i64 offset_s0, stride_s0_0, stride_s0_1;
+    i64 offset_v0, stride_v0_0;
+    i64 offset_s0, stride_s0_0;
+    i32 rows, points, log_lanes;
     f32 scalar_v2;
-    i32 per_block;
 } Numbers;
 
-static __device__ __forceinline__ f32 op_max_f32(f32 x, f32 y) { return x > y || x != x ? x : y; }
-
-// Threads t, t + rows, t + 2 rows .. have what belongs to row t: it meets as a tree.
-static __device__ __forceinline__ f32 block_max_f32(f32* shared, f32 x, i32 rows)
+// A team is `lanes` threads side by side, a power of two. shared: of its block, an element a warp.
+static __device__ __forceinline__ f32 team_max_f32(f32* shared, f32 x, i32 lanes)
 {
-    const i32 thread = (i32)threadIdx.x;
-    shared[thread] = x;
-    __syncthreads();
-    for (i32 reach = (i32)blockDim.x / 2; reach >= rows; reach /= 2) {
-        if (thread < reach) shared[thread] = op_max_f32(shared[thread], shared[thread + reach]);
+    for (i32 reach = (lanes < 32 ? lanes : 32) / 2; reach > 0; reach /= 2) x = greatest_f32(x, shuffled(x, reach));
+    if (lanes > 32) {
+        const i32 thread = (i32)threadIdx.x, warps = lanes / 32;
+        if (thread % 32 == 0) shared[thread / 32] = x;
         __syncthreads();
+        x = shared[(thread & -lanes) / 32 + (thread & (warps - 1))];
+        for (i32 reach = warps / 2; reach > 0; reach /= 2) x = greatest_f32(x, shuffled(x, reach));
     }
-    const f32 r = shared[thread % rows];
-    __syncthreads();
-    return r;
+    return of_first(x, lanes);
+}
+
+static __device__ __forceinline__ pair_f32 shuffled_pair_f32(pair_f32 x, i32 reach)
+{
+    x.hi = shuffled(x.hi, reach);
+    x.lo = shuffled(x.lo, reach);
+    return x;
+}
+
+// A team is `lanes` threads side by side, a power of two. shared: of its block, an element a warp.
+static __device__ __forceinline__ pair_f32 team_sum_f32(pair_f32* shared, pair_f32 x, i32 lanes)
+{
+    for (i32 reach = (lanes < 32 ? lanes : 32) / 2; reach > 0; reach /= 2) x = sum_f32(x, shuffled_pair_f32(x, reach));
+    if (lanes > 32) {
+        const i32 thread = (i32)threadIdx.x, warps = lanes / 32;
+        if (thread % 32 == 0) shared[thread / 32] = x;
+        __syncthreads();
+        x = shared[(thread & -lanes) / 32 + (thread & (warps - 1))];
+        for (i32 reach = warps / 2; reach > 0; reach /= 2) x = sum_f32(x, shuffled_pair_f32(x, reach));
+    }
+    return x;
 }
 
 static __device__ __forceinline__ bool op_isfinite_f32(f32 x) { return x - x == 0.0f; }
 
 static __device__ __forceinline__ f32 op_where_f32(bool x, f32 y, f32 z) { return x ? y : z; }
-
-// Threads t, t + rows, t + 2 rows .. have what belongs to row t: it meets as a tree.
-static __device__ __forceinline__ pair_f32 block_sum_f32(pair_f32* shared, pair_f32 x, i32 rows)
-{
-    const i32 thread = (i32)threadIdx.x;
-    shared[thread] = x;
-    __syncthreads();
-    for (i32 reach = (i32)blockDim.x / 2; reach >= rows; reach /= 2) {
-        if (thread < reach) shared[thread] = sum_f32(shared[thread], shared[thread + reach]);
-        __syncthreads();
-    }
-    const pair_f32 r = shared[thread % rows];
-    __syncthreads();
-    return r;
-}
 
 static __device__ __forceinline__ f32 op_sub_f32(f32 x, f32 y) { return x - y; }
 
@@ -50,41 +53,82 @@ static __device__ __forceinline__ f32 op_exp_f32(f32 x) { return exp_f32(x); }
 
 static __device__ __forceinline__ f32 op_div_f32(f32 x, f32 y) { return x / y; }
 
-extern "C" __global__ void __launch_bounds__(256) fused(const f32* __restrict__ b0, f32* __restrict__ b1, const Numbers n)
+extern "C" __global__ void __launch_bounds__(THREADS) fused(const f32* __restrict__ b0, f32* __restrict__ b1, const Numbers n)
 {
-    __shared__ u64 shared[2 * 256];
-    const i32 lane = (i32)threadIdx.x / n.per_block, lanes = (i32)blockDim.x / n.per_block;
-    for (i64 first = (i64)blockIdx.x * n.per_block; first < n.rows; first += (i64)gridDim.x * n.per_block) {
-        const i64 row = first + (i32)threadIdx.x % n.per_block;
-        const bool is_row = row < n.rows;
-        const i64 points = is_row ? n.points : 0;
-        const i64 here = is_row ? row : n.rows - 1;
-        const i64 i0 = here;
-        f32 a1 = LOWEST_f32;
-        for (i64 point = lane; point < points; point += lanes) {
-            const i64 i1 = point;
-            const f32 v0 = b0[n.offset_v0 + i0 * n.stride_v0_0 + i1 * n.stride_v0_1];
-            a1 = op_max_f32(a1, v0);
+    __shared__ u64 shared[2][64];
+    const i32 lanes = 1 << n.log_lanes, lane = (i32)threadIdx.x & (lanes - 1);
+    const i32 row = (i32)blockIdx.x * ((i32)blockDim.x >> n.log_lanes) + ((i32)threadIdx.x >> n.log_lanes);
+    const bool is_row = row < n.rows;
+    const i32 here = is_row ? row : n.rows - 1, end = is_row ? n.points : 0;
+    const i32 start = lane * WIDTH, step = lanes * WIDTH;
+    const i32 i0 = here;
+    const f32* p_v0 = b0 + (n.offset_v0 + i0 * n.stride_v0_0);
+    f32* p_s0 = b1 + (n.offset_s0 + i0 * n.stride_s0_0);
+    f32 v6[HELD][WIDTH];
+    Vector<f32, WIDTH> m0[HELD];
+#pragma unroll
+    for (i32 k = 0; k < HELD; k++) {
+        const i32 point = start + k * step;
+        if (point < end) {
+            const i32 i1 = point;
+            m0[k] = *(const Vector<f32, WIDTH>*)(p_v0 + (i1));
         }
-        const f32 v1 = block_max_f32((f32*)shared, a1, n.per_block);
-        const bool v3 = op_isfinite_f32(v1);
-        const f32 v4 = op_where_f32(v3, v1, n.scalar_v2);
-        pair_f32 a7 = pair_of_f32(0.0f);
-        for (i64 point = lane; point < points; point += lanes) {
-            const i64 i1 = point;
-            const f32 v0 = b0[n.offset_v0 + i0 * n.stride_v0_0 + i1 * n.stride_v0_1];
-            const f32 v5 = op_sub_f32(v0, v4);
-            const f32 v6 = op_exp_f32(v5);
-            a7 = sum_f32(a7, pair_of_f32(v6));
+    }
+    f32 a1 = LOWEST_f32;
+#pragma unroll
+    for (i32 k = 0; k < HELD; k++) {
+        const i32 point = start + k * step;
+        if (point < end) {
+            const i32 i1 = point;
+#pragma unroll
+            for (i32 j = 0; j < WIDTH; j++) {
+                const f32 v0 = m0[k].e[j];
+                a1 = greatest_f32(a1, v0);
+            }
         }
-        const f32 v7 = total_f32(block_sum_f32((pair_f32*)shared, a7, n.per_block));
-        for (i64 point = lane; point < points; point += lanes) {
-            const i64 i1 = point;
-            const f32 v0 = b0[n.offset_v0 + i0 * n.stride_v0_0 + i1 * n.stride_v0_1];
-            const f32 v5 = op_sub_f32(v0, v4);
-            const f32 v6 = op_exp_f32(v5);
-            const f32 v8 = op_div_f32(v6, v7);
-            b1[n.offset_s0 + i0 * n.stride_s0_0 + i1 * n.stride_s0_1] = v8;
+    }
+    const f32 v1 = team_max_f32((f32*)shared[0], a1, lanes);
+    const bool v3 = op_isfinite_f32(v1);
+    const f32 v4 = op_where_f32(v3, v1, n.scalar_v2);
+    pair_f32 a7 = pair_of_f32(0.0f);
+    f32 x7[HELD][WIDTH];
+#pragma unroll
+    for (i32 k = 0; k < HELD; k++) {
+        const i32 point = start + k * step;
+        if (point < end) {
+            const i32 i1 = point;
+#pragma unroll
+            for (i32 j = 0; j < WIDTH; j++) {
+                const f32 v0 = m0[k].e[j];
+                const f32 v5 = op_sub_f32(v0, v4);
+                v6[k][j] = op_exp_f32(v5);
+                x7[k][j] = v6[k][j];
+            }
+            a7 = sum_f32(a7, pair_of_f32((x7[k][0] + x7[k][1])));
+        }
+    }
+    const f32 v7 = total_f32(team_sum_f32((pair_f32*)shared[1], a7, lanes));
+    const Inverse d8 = inverse_of(v7);
+#pragma unroll
+    for (i32 k = 0; k < HELD; k++) {
+        const i32 point = start + k * step;
+        if (point < end) {
+            const i32 i1 = point;
+            Vector<f32, WIDTH> o0;
+            bool is_tame = true;
+#pragma unroll
+            for (i32 j = 0; j < WIDTH; j++) {
+                const f32 v8 = quotient_of(v6[k][j], d8, is_tame);
+                o0.e[j] = v8;
+            }
+            if (!is_tame) {
+#pragma unroll
+                for (i32 j = 0; j < WIDTH; j++) {
+                    const f32 v8 = op_div_f32(v6[k][j], v7);
+                    o0.e[j] = v8;
+                }
+            }
+            if (b1) *(Vector<f32, WIDTH>*)(p_s0 + (i1)) = o0;
         }
     }
 }

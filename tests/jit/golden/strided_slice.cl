@@ -20,6 +20,6 @@ __kernel void fused(__global const f32* restrict b0, __global const f32* restric
         const f32 v0 = b0[n.offset_v0 + i0 * n.stride_v0_0 + i1 * n.stride_v0_1];
         const f32 v1 = b1[n.offset_v1 + i0 * n.stride_v1_0 + i1 * n.stride_v1_1];
         const f32 v2 = op_sub_f32(v1, v0);
-        b2[n.offset_s0 + i0 * n.stride_s0_0 + i1 * n.stride_s0_1] = v2;
+        if (b2) b2[n.offset_s0 + i0 * n.stride_s0_0 + i1 * n.stride_s0_1] = v2;
     }
 }
