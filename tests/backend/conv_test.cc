@@ -116,7 +116,7 @@ void check(const Problem& p, const Types& types, Layout layout, uint32_t workers
             CHECK(want_dx.matches());
         }
         {
-            Workspace s(conv_workspace(*table, x.operand(), dw.operand(), dy.operand(), window, workers));
+            Workspace s(conv_dw_workspace(*table, x.operand(), dy.operand(), dw.operand(), window, workers));
             conv_dw(x.operand(), dy.operand(), dw.operand(), window, {*table, s.data(), threads.parallel()});
             CHECK(s.is_intact());
             CHECK(want_dw.matches());
@@ -186,6 +186,21 @@ TEST_CASE("conv: every mix of types that has an accumulator")
             }
 }
 
+TEST_CASE("conv: many channels under many taps, whose weights' derivative copies x first")
+{
+    const Types pairs = {Dtype::bf16, Dtype::bf16, Dtype::f32}, bytes = {Dtype::i8, Dtype::i8, Dtype::i32};
+    for (const Layout layout : {CHANNELS_FIRST, CHANNELS_LAST, IMAGES_LAST}) {
+        for (const Types& types : {F32, pairs, bytes, Types{Dtype::u8, Dtype::i8, Dtype::i32}, Types{Dtype::f64, Dtype::f64, Dtype::f64}}) {
+            check({2, 33, 15, 1, {9, 8}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 2}, types, layout);
+            check({2, 34, 6, 2, {9, 7}, {2, 3}, {2, 1}, {1, 2}, {3, 1}, {0, 2}}, types, layout, 2);
+        }
+        check({2, 16, 5, 1, {23}, {5}, {2}, {1}, {2}, {1}}, F32, layout);
+        check({1, 18, 3, 1, {5, 6, 7}, {2, 1, 3}, {1, 1, 1}, {1, 1, 2}, {1, 0, 2}, {1, 0, 2}}, F32, layout);
+        check({2, 16, 3, 1, {0, 5}, {2, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}, F32, layout);
+        check({0, 16, 3, 1, {5, 5}, {2, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}, F32, layout);
+    }
+}
+
 TEST_CASE("conv: nothing to sum gives zeros, nothing to write writes nothing")
 {
     check({2, 0, 3, 1, {5, 5}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}, F32, CHANNELS_FIRST);
@@ -217,7 +232,7 @@ TEST_CASE("conv: the number of workers changes no bit")
             const ConvWindow    window = {2, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, groups, 0};
             const ProductTable& table = *product_table(nullptr);
             Threads             threads{workers};
-            Workspace           s(conv_workspace(table, x.operand(), w.operand(), y.operand(), window, workers));
+            Workspace           s(conv_dw_workspace(table, x.operand(), y.operand(), w.operand(), window, workers));
             const Workplace     place = {table, s.data(), threads.parallel()};
             conv(x.operand(), w.operand(), y.operand(), window, nullptr, place);
             conv_dx(w.operand(), dy.operand(), dx.operand(), window, place);

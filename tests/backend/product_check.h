@@ -133,11 +133,18 @@ struct Tensor {
         each([&](const Index& i) { std::memcpy(at(i), codes[random() % 15], size_t(ng::bytes_of(type))); });
         return *this;
     }
+    // Of f32, f64 or bf16, the last cut off.
     Tensor& fill_normal(uint32_t seed)
     {
         std::mt19937                     random(seed);
         std::normal_distribution<double> normal;
-        each([&](const Index& i) { type == Dtype::f32 ? write(at(i), float(normal(random))) : write(at(i), normal(random)); });
+        each([&](const Index& i) {
+            const double v = normal(random);
+            if (type == Dtype::f64) return write(at(i), v);
+            uint32_t bits;
+            write(&bits, float(v));
+            type == Dtype::bf16 ? write(at(i), uint16_t(bits >> 16)) : write(at(i), bits);
+        });
         return *this;
     }
 };

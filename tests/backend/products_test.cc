@@ -222,13 +222,14 @@ TEST_CASE("matmul: batches broadcast, lie anywhere, and become one matrix where 
 TEST_CASE("matmul: rounding stays within k eps |a| |b|, and the number of workers changes no bit")
 {
     each_table([&](const ProductTable& table) {
-        for (const Dtype d : {Dtype::f32, Dtype::f64})
+        for (const Dtype d : {Dtype::f32, Dtype::f64, Dtype::bf16})
             for (const Index& s : {Index{300, 310, 500}, {3, 2000, 1000}, {1500, 2, 777}, {64, 70, 9001}}) {
-                Case t = {Tensor(d, {s[0], s[2]}).fill_normal(7), Tensor(d, {s[2], s[1]}).fill_normal(8), Tensor(d, {s[0], s[1]})};
+                const Dtype c = d == Dtype::bf16 ? Dtype::f32 : d;
+                Case        t = {Tensor(d, {s[0], s[2]}).fill_normal(7), Tensor(d, {s[2], s[1]}).fill_normal(8), Tensor(c, {s[0], s[1]})};
                 Case u = t;
                 run(t, table, 1), run(u, table, 3);
                 CHECK(t.c.memory == u.c.memory);
-                const double eps = d == Dtype::f32 ? 0x1p-24 : 0x1p-53;
+                const double eps = c == Dtype::f32 ? 0x1p-24 : 0x1p-53;
                 bool         good = true;
                 for (int64_t n = 0; n < 999; n++) {
                     const Index i = {n * 31 % s[0], n * 17 % s[1]};
@@ -238,6 +239,35 @@ TEST_CASE("matmul: rounding stays within k eps |a| |b|, and the number of worker
                 }
                 CHECK(good);
             }
+    });
+}
+
+TEST_CASE("matmul: denormals of bf16 count, as operands, as products and as sums")
+{
+    const auto write_brain = [](Tensor& x, const Index& i, double v) {
+        uint32_t bits;
+        write(&bits, float(v));
+        write(x.at(i), uint16_t(bits >> 16));
+    };
+    // Each row of a is zeros but for one or two numbers, so that what is asked for is exact in f32.
+    const auto check = [&](const ProductTable& table, double x, double y, double beside_x, double beside_y) {
+        INFO(x, " ", y, " ", beside_x, " ", beside_y);
+        Case t = {Tensor(Dtype::bf16, {47, 50}), Tensor(Dtype::bf16, {50, 45}), Tensor(Dtype::f32, {47, 45})};
+        t.a.each([&](const Index& i) { write_brain(t.a, i, i[1] == i[0] / 2 * 2 ? x : i[1] == i[0] / 2 * 2 + 1 ? beside_x : 0); });
+        t.b.each([&](const Index& i) { write_brain(t.b, i, i[0] % 2 ? beside_y : y); });
+        run(t, table, 1);
+        CHECK(t.c.get({0, 0}) != 0);
+        CHECK(is_exact(t));
+    };
+    each_table([&](const ProductTable& table) {
+        for (const double least : {0x1p-133, 0x1p-130, 0x1.8p-127, 0x1p-126}) {
+            check(table, least, 1, 0, 1), check(table, 1, -least, 0, 1);
+            check(table, least, 0x1p100, 0, 1), check(table, 0x1p127, least, 0, 0);
+        }
+        check(table, 0x1p-70, 0x1p-70, 0, 0), check(table, 0x1p-1, 0x1p-126, 0, 0), check(table, 0x1p-57, -0x1.8p-90, 0, 1);
+        check(table, 1, 0x1.02p-126, -1, 0x1p-126), check(table, 0x1p-20, 0x1.02p-106, -0x1p-20, 0x1p-106);
+        check(table, 0x1.02p-60, 0x1.02p-60, -0x1.04p-60, 0x1p-60);
+        check(table, 0x1.02p-56, 0x1.02p-56, -0x1.04p-56, 0x1p-56);
     });
 }
 
@@ -252,6 +282,13 @@ TEST_CASE("matmul: NaN and infinity pass, beside zeros too")
             for (int64_t j = 0; j < 40; j++) CHECK(std::isnan(t.c.get({1, j})));
             CHECK(!std::isnan(t.c.get({0, 0})));
         }
+        Case t = plain(Dtype::bf16, Dtype::bf16, Dtype::f32, 40, 40, 40);
+        write(t.a.at({1, 3}), uint16_t(0x7f80)), write(t.b.at({7, 2}), uint16_t(0x7fc0));
+        for (int64_t j = 0; j < 40; j++) put(Dtype::bf16, t.b.at({3, j}), j % 2 ? 0 : 2);
+        run(t, table, 1);
+        for (int64_t j = 0; j < 40; j++) CHECK((j == 2 || j % 2 ? std::isnan(t.c.get({1, j})) : std::isinf(t.c.get({1, j}))));
+        for (int64_t i = 0; i < 40; i++) CHECK(std::isnan(t.c.get({i, 2})));
+        CHECK(std::isfinite(t.c.get({0, 0})));
     });
 }
 

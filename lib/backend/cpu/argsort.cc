@@ -72,6 +72,7 @@ uint64_t argsort_workspace(const int64_t* dims, int axis, uint32_t workers) { re
 void argsort(const Operand& x, const Operand& y, int rank, int axis, uint32_t flags, const IndexPlace& place)
 {
     const int64_t n = x.dims[axis];
+    if (n == 0) return;                                            // the strides of no elements may be any
     Walk lines;
     for (int a = 0; a < rank; a++)
         if (a != axis) lines.add(x.dims[a], x.strides[a], y.strides[a]);

@@ -174,20 +174,124 @@ void dx_of_residues(const Gradient& g, const Residue* residues, const Workplace&
     run_product(p, place);
 }
 
+// dw as a matrix product.
+void dw_of_matrices(const Operand& x, const Operand& dy, const Operand& dw, const ConvWindow& window, const Workplace& place)
+{
+    Product p;
+    p.a = matrix_of(dy), p.b = matrix_of(x), p.epilogue = nullptr;
+    p.c = {static_cast<char*>(dw.data), dw.type, SPATIAL + window.spatial, {}, {}};
+    const Through seen = through(p.b, x, dy, dw, window);
+    p.a.lines.add(part(dy, 1, window.groups)), p.c.rows.add(part(dw, 0, window.groups));
+    p.a.depth.add(plain(dy, 0)), p.b.depth.add(plain(x, 0));
+    const bool channel_last = x.strides[1] == 1;      // lines of x that are consecutive pack fastest
+    const Axis channel = part(x, 1, window.groups), result = plain(dw, 1);
+    if (!channel_last) p.b.lines.add(channel), p.c.columns.add(result);
+    for (int d = 0; d < window.spatial; d++) {
+        p.a.depth.add(plain(dy, SPATIAL + d)), p.b.depth.add(seen.position[d]);
+        p.b.lines.add(seen.tap[d]), p.c.columns.add(plain(dw, SPATIAL + d));
+    }
+    if (channel_last) p.b.lines.add(channel), p.c.columns.add(result);
+    const int64_t inputs = x.dims[1] / window.groups, outputs = dy.dims[1] / window.groups;
+    p.batch_rank = 1;
+    p.batch[0] = {window.groups, outputs * dy.strides[1], inputs * x.strides[1], outputs * dw.strides[0], 0, outputs};
+    run_product(p, place);
+}
+
+// The derivative of weights packs x once for each tap. Where that is often, x is copied first so that its channels are
+// consecutive, [image, spatial.., channel], and lines of any tap are copies of memory; dw comes out as [k, taps.., channel].
+struct ChannelsLast {
+    uint64_t input, result, offsets, points, bytes;   // where they are in the workspace
+    int64_t  columns;                                 // taps and channels of a row of dw
+};
+
+bool is_worth_copying(const Operand& dw, int64_t taps) { return taps >= 4 && dw.dims[1] >= 16 && bytes_of(dw.type) >= 4; }
+
+int64_t taps_of(const Operand& w, const ConvWindow& window)
+{
+    int64_t taps = 1;
+    for (int d = 0; d < window.spatial; d++) taps *= w.dims[SPATIAL + d];
+    return taps;
+}
+
+ChannelsLast channels_last(const Operand& x, const Operand& dw, const ConvWindow& window)
+{
+    ChannelsLast l = {};
+    const auto   take = [&](int64_t bytes) { return l.bytes += uint64_t((bytes + 63) / 64 * 64), l.bytes - uint64_t((bytes + 63) / 64 * 64); };
+    int64_t      elements = x.dims[0] * x.dims[1];
+    for (int d = 0; d < window.spatial; d++) elements *= x.dims[SPATIAL + d];
+    l.columns = taps_of(dw, window) * dw.dims[1];
+    l.input = take(elements * bytes_of(x.type));
+    l.result = take(dw.dims[0] * l.columns * bytes_of(dw.type));
+    l.offsets = take(l.columns * int64_t(sizeof(int64_t)));
+    l.points = take(x.dims[1] * int64_t(sizeof(Point)));
+    return l;
+}
+
+// x to [image, spatial.., channel]; a row is what lies along the last spatial axis.
+void copy_channels_last(const Operand& x, int spatial, char* to, Point* points, const Workplace& place)
+{
+    const int64_t channels = x.dims[1], width = x.dims[SPATIAL + spatial - 1], step = x.strides[SPATIAL + spatial - 1];
+    const int     bytes = bytes_of(x.type);
+    int64_t       rows = x.dims[0];
+    for (int d = 0; d < spatial - 1; d++) rows *= x.dims[SPATIAL + d];
+    for (int64_t c = 0; c < channels; c++) points[c] = {c * x.strides[1], {}};
+    const PanelPack pack = place.table.pack[bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3];
+    const int64_t   tasks = std::min(rows, tasks_for(16 * double(rows) * double(width) * double(channels), place.parallel.workers()));
+    place.parallel.for_each(uint32_t(tasks), [&](uint32_t task, uint32_t) {
+        for (int64_t row = rows * task / tasks; row < rows * (task + 1) / tasks; row++) {
+            int64_t rest = row;
+            Point   first = {};
+            for (int d = spatial - 2; d >= 0; rest /= x.dims[SPATIAL + d], d--) first.offset += rest % x.dims[SPATIAL + d] * x.strides[SPATIAL + d];
+            first.offset += rest * x.strides[0];
+            const Strand lines = {points, channels, 0, channels, x.strides[1], 0, -1}, depth = {&first, width, 0, width, step, 0, -1};
+            pack(to + row * width * channels * bytes, {static_cast<const char*>(x.data), lines, depth, {}, 0, int(channels), 0, 0});
+        }
+    });
+}
+
+void dw_channels_last(const Operand& x, const Operand& dy, const Operand& dw, const ConvWindow& window, const Workplace& place)
+{
+    const ChannelsLast at = channels_last(x, dw, window);
+    char*              room = static_cast<char*>(place.workspace);
+    auto*              offsets = reinterpret_cast<int64_t*>(room + at.offsets);
+    const int          axes = SPATIAL + window.spatial;
+    int64_t            x_strides[SPATIAL + WINDOW_AXES], dw_strides[SPATIAL + WINDOW_AXES], x_step = x.dims[1], dw_step = dw.dims[1];
+    Side               columns = {};
+    for (int i = SPATIAL; i < axes; i++) columns.add(plain(dw, i));
+    columns.add(plain(dw, 1));
+    x_strides[1] = dw_strides[1] = 1;
+    for (int i = axes - 1; i >= SPATIAL; i--) x_strides[i] = x_step, dw_strides[i] = dw_step, x_step *= x.dims[i], dw_step *= dw.dims[i];
+    x_strides[0] = x_step, dw_strides[0] = dw_step;
+    copy_channels_last(x, window.spatial, room + at.input, reinterpret_cast<Point*>(room + at.points), place);
+    const Operand copy = {room + at.input, x.type, x.dims, x_strides}, sums = {room + at.result, dw.type, dw.dims, dw_strides};
+    dw_of_matrices(copy, dy, sums, window, {place.table, room + at.bytes, place.parallel});
+    fill_offsets(columns, 0, at.columns, offsets);
+    const TileStore store = place.table.store[packed_for(x.type, dy.type, dw.type)][int(dw.type)];
+    for (int64_t k = 0; k < dw.dims[0]; k++) {
+        const int64_t row = k * dw.strides[0];
+        store(room + at.result + k * at.columns * bytes_of(dw.type), at.columns, {static_cast<char*>(dw.data), &row, offsets, 1, at.columns, false});
+    }
+}
+
 }  // namespace
 
 uint64_t conv_workspace(const ProductTable& table, const Operand& x, const Operand& w, const Operand& y, const ConvWindow& window, uint32_t workers)
 {
-    int64_t taps = 1, inputs = x.dims[0], outputs = y.dims[0];
-    for (int d = 0; d < window.spatial; d++)
-        taps *= w.dims[SPATIAL + d], inputs *= x.dims[SPATIAL + d], outputs *= y.dims[SPATIAL + d];
+    const int64_t taps = taps_of(w, window);
+    int64_t       inputs = x.dims[0], outputs = y.dims[0];
+    for (int d = 0; d < window.spatial; d++) inputs *= x.dims[SPATIAL + d], outputs *= y.dims[SPATIAL + d];
     const int64_t c = w.dims[1], k = w.dims[0] / window.groups;
     // Which of the three is asked for shows in no operand: room for each.
-    const uint64_t forward = product_workspace(table, packed_for(x.type, w.type, y.type), k, outputs, c * taps, workers);
-    const uint64_t data = product_workspace(table, packed_for(w.type, y.type, x.type), c, inputs, k * taps, workers);
-    const uint64_t filter = product_workspace(table, packed_for(x.type, y.type, w.type), k, c * taps, outputs, workers);
+    const uint64_t forward = product_workspace(table, panels_for(table, x.type, w.type, y.type), k, outputs, c * taps, workers);
+    const uint64_t data = product_workspace(table, panels_for(table, w.type, y.type, x.type), c, inputs, k * taps, workers);
+    const uint64_t filter = product_workspace(table, panels_for(table, x.type, y.type, w.type), k, c * taps, outputs, workers);
     const uint64_t direct = is_depthwise(w, window) ? depthwise_workspace(forward_depthwise(x, w, y, window), workers) : 0;
     return std::max({forward, data, filter, direct});
+}
+
+uint64_t conv_dw_workspace(const ProductTable& table, const Operand& x, const Operand& dy, const Operand& dw, const ConvWindow& window, uint32_t workers)
+{
+    return conv_workspace(table, x, dw, dy, window, workers) + (is_worth_copying(dw, taps_of(dw, window)) ? channels_last(x, dw, window).bytes : 0);
 }
 
 void conv(const Operand& x, const Operand& w, const Operand& y, const ConvWindow& window, const Epilogue* epilogue, const Workplace& place)
@@ -244,24 +348,8 @@ void conv_dw(const Operand& x, const Operand& dy, const Operand& dw, const ConvW
         d.sum_type = dw.type;
         return run_depthwise_dw(d, place);
     }
-    Product p;
-    p.a = matrix_of(dy), p.b = matrix_of(x), p.epilogue = nullptr;
-    p.c = {static_cast<char*>(dw.data), dw.type, SPATIAL + window.spatial, {}, {}};
-    const Through seen = through(p.b, x, dy, dw, window);
-    p.a.lines.add(part(dy, 1, window.groups)), p.c.rows.add(part(dw, 0, window.groups));
-    p.a.depth.add(plain(dy, 0)), p.b.depth.add(plain(x, 0));
-    const bool channel_last = x.strides[1] == 1;      // lines of x that are consecutive pack fastest
-    const Axis channel = part(x, 1, window.groups), result = plain(dw, 1);
-    if (!channel_last) p.b.lines.add(channel), p.c.columns.add(result);
-    for (int d = 0; d < window.spatial; d++) {
-        p.a.depth.add(plain(dy, SPATIAL + d)), p.b.depth.add(seen.position[d]);
-        p.b.lines.add(seen.tap[d]), p.c.columns.add(plain(dw, SPATIAL + d));
-    }
-    if (channel_last) p.b.lines.add(channel), p.c.columns.add(result);
-    const int64_t inputs = x.dims[1] / window.groups, outputs = dy.dims[1] / window.groups;
-    p.batch_rank = 1;
-    p.batch[0] = {window.groups, outputs * dy.strides[1], inputs * x.strides[1], outputs * dw.strides[0], 0, outputs};
-    run_product(p, place);
+    const bool copies = x.strides[1] != 1 && is_worth_copying(dw, taps_of(dw, window));
+    (copies ? dw_channels_last : dw_of_matrices)(x, dy, dw, window, place);
 }
 
 }  // namespace ng::cpu

@@ -44,11 +44,7 @@ class Worker {
         repeat(blank_, 0, LANES);
     }
     static int64_t numbers(int64_t taps) { return ROWS * COLUMNS + COLUMNS + LANES + 2 * taps * LANES + 2 * taps; }
-    static Packed  packed(const Depthwise& d)
-    {
-        const Packed p = packed_for(d.in.type, d.w.type, d.sum_type);
-        return p == PACKED_I16 ? PACKED_U32 : p;
-    }
+    static Packed  packed(const Depthwise& d) { return packed_for(d.in.type, d.w.type, d.sum_type); }
     void plane(int64_t image, int64_t channel);
     void plane_dw(int64_t channel);
     void lanes(Along lane, int64_t other, int64_t first, int64_t count);

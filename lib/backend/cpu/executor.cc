@@ -99,7 +99,7 @@ uint64_t CpuExecutor::call_scratch(const Call& c, std::span<const int64_t> varia
     }
     case Op::conv: return conv_workspace(products_, operand(0), operand(1), y, conv_window<ConvWindow>(*c.node, rank - 2), workers);
     case Op::conv_dx: return conv_workspace(products_, y, operand(0), operand(1), conv_window<ConvWindow>(*c.node, rank - 2), workers);
-    case Op::conv_dw: return conv_workspace(products_, operand(0), y, operand(1), conv_window<ConvWindow>(*c.node, rank - 2), workers);
+    case Op::conv_dw: return conv_dw_workspace(products_, operand(0), operand(1), y, conv_window<ConvWindow>(*c.node, rank - 2), workers);
     case Op::pool: case Op::pool_dx: return pool_workspace(products_, pool_window<PoolWindow>(*c.node, rank - 2), workers);
     case Op::argsort: return argsort_workspace(y.dims, int(c.node->value), workers);
     default: return 0;

@@ -1,13 +1,18 @@
 // The packed GEMM: divides a product among workers, packs blocks of its operands, and runs tiles over them.
 #include "lib/backend/cpu/gemm.h"
 
+#include "lib/backend/cpu/processor.h"
+
 #include <algorithm>
 #include <cstring>
 
 namespace ng::cpu {
 namespace {
 
+constexpr int64_t PLAIN_STRIP = 256;        // columns at a time where there is none
 constexpr int64_t STRIP_BYTES = 64 << 10;   // of the result between two calls of an epilogue: it should still be in L2
+
+constexpr int64_t LINE_END = 4;              // bytes for each line of a panel, past its units, of kinds that finish panels
 
 int64_t rounded(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 uint64_t aligned(int64_t bytes) { return uint64_t(rounded(bytes, 64)); }
@@ -25,9 +30,12 @@ Layout layout_of(const TileKind& t, int64_t m, int64_t n, int64_t k)
     uint64_t      at = 0;
     const auto    take = [&](int64_t bytes) { return at += aligned(bytes), at - aligned(bytes); };
     Layout        l;
-    l.a = take(t.packed_bytes * int64_t(std::min(double(up_m) * double(up_k), double(t.block_rows * t.depth))));
-    l.b = take(t.packed_bytes * columns * depth);
-    l.raw = take(8 * std::max(t.rows, t.columns) * depth);
+    // Where panels end with a line, so does each block of depth; what is kept of a is block_rows x depth, in blocks of half the
+    // depth at least unless it is one.
+    const int64_t end = t.finish ? LINE_END : 0, ends = int64_t(std::min(double(up_m) * double(k / t.depth + 1), 2.0 * double(t.block_rows)));
+    l.a = take(t.packed_bytes * int64_t(std::min(double(up_m) * double(up_k), double(t.block_rows * t.depth))) + end * ends);
+    l.b = take((t.packed_bytes * depth + end) * columns);
+    l.raw = take((t.unit > 1 ? 3 : 8) * std::max(t.rows, t.columns) * depth);
     l.lines = take(int64_t(sizeof(Point)) * std::max(rows, columns));
     l.a_depth = take(int64_t(sizeof(Point)) * depth), l.b_depth = take(int64_t(sizeof(Point)) * depth);
     l.rows = take(8 * rows), l.columns = take(8 * columns);
@@ -46,6 +54,17 @@ struct Grid {
     int64_t tasks(int64_t all) const { return row_pieces * column_pieces * ((all + batches - 1) / batches); }
 };
 
+// The half of one side that leaves less to pack twice; what cannot be halved stays.
+Grid halved(const TileKind& t, const Shape& s, const Grid& whole)
+{
+    Grid       g = whole;
+    const bool rows = g.rows >= 4 * t.rows, columns = g.columns >= 2 * t.columns;
+    if (columns && (!rows || g.columns >= g.rows)) g.columns = rounded((g.columns + 1) / 2, t.columns);
+    else if (rows) g.rows = rounded((g.rows + 1) / 2, t.rows);
+    g.row_pieces = (s.m + g.rows - 1) / g.rows, g.column_pieces = (s.n + g.columns - 1) / g.columns;
+    return g;
+}
+
 Grid grid_of(const TileKind& t, const Shape& s, int64_t batches, uint32_t workers)
 {
     const int64_t want = tasks_for(double(s.m) * double(s.n) * double(std::max<int64_t>(s.k, 1)) * double(batches), workers);
@@ -55,13 +74,18 @@ Grid grid_of(const TileKind& t, const Shape& s, int64_t batches, uint32_t worker
         return g;
     }
     // Each piece packs its own rows and columns: more pieces than keep all workers busy to the end would pack too much twice.
-    const int64_t most = std::min<int64_t>(want, 2 * workers);
-    while (g.row_pieces * g.column_pieces * batches < most) {
-        const bool rows = g.rows >= 4 * t.rows, columns = g.columns >= 2 * t.columns;
-        if (!rows && !columns) break;
-        if (columns && (!rows || g.columns >= g.rows)) g.columns = rounded((g.columns + 1) / 2, t.columns);
-        else g.rows = rounded((g.rows + 1) / 2, t.rows);
-        g.row_pieces = (s.m + g.rows - 1) / g.rows, g.column_pieces = (s.n + g.columns - 1) / g.columns;
+    // Where even halves of a worker's share are short, packing once more costs more than the last piece's wait.
+    constexpr double SHORT = 48e6;
+    const bool       is_short = double(s.m) * double(s.n) * double(s.k) * double(batches) < SHORT * 2 * workers;
+    const int64_t    most = std::min<int64_t>(want, is_short ? workers : 2 * workers);
+    const auto    pieces = [&](const Grid& of) { return of.row_pieces * of.column_pieces * batches; };
+    const auto    longest = [&](const Grid& of) { return double((pieces(of) + workers - 1) / workers) * double(of.rows) * double(of.columns); };
+    while (pieces(g) < most) {
+        const Grid next = halved(t, s, g);
+        if (pieces(next) == pieces(g)) break;
+        // A last piece that is much smaller than the others leaves somebody without work.
+        if (pieces(g) >= workers && longest(next) > 1.05 * longest(g)) break;
+        g = next;
     }
     return g;
 }
@@ -116,6 +140,18 @@ class Rectangle {
     };
     void block(int64_t column, int64_t columns, const Depth& depth);
     void pack(const Matrix& m, uint64_t depth_points, const Depth& depth, const Panels& panels);
+    void copy(const Matrix& m, PanelSource& source, const Depth& depth, const Panels& panels);
+    void weave(const Matrix& m, PanelSource& source, const Depth& depth, const Panels& panels);
+    // Bytes for each line of a panel.
+    int64_t line_bytes(const Depth& depth) const { return t_.packed_bytes * depth.units * t_.unit + (t_.finish ? LINE_END : 0); }
+    Strand  lines_of(const Matrix& m, const Panels& panels, int64_t first, int64_t count) const;
+    // Whether panels are woven from memory as it is: one point says where everything is.
+    bool is_straight(const Matrix& m) const
+    {
+        const auto step = [](const Side& side) { return side.rank ? side.axis[0].stride : 1; };
+        return t_.unit > 1 && m.bounds == 0 && m.lines.rank <= 1 && m.depth.rank <= 1 && (step(m.lines) == 1 || step(m.depth) == 1) &&
+               !plan_.table.widen[plan_.packed][int(m.type)];
+    }
     void load_rows(int64_t row, int64_t rows);
     void tiles(const Panels& a, const Panels& b, const Depth& depth);
     void one_tile(const char* a, const char* b, const Spot& spot, const Depth& depth);
@@ -142,27 +178,70 @@ Strand strand(const Side& side, const Point* points, int64_t first, int64_t coun
     return {points, count, first % fast.extent, fast.extent, fast.stride, fast.advance, fast.bound};
 }
 
+// Rows are signed bytes and columns unsigned ones; others are made so by turning their top bits.
+bool is_turned(const Matrix& m, bool is_rows) { return is_rows ? m.type == Dtype::u8 : m.type == Dtype::i8; }
+int  log2_of(int bytes) { return bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3; }
+
+Strand Rectangle::lines_of(const Matrix& m, const Panels& panels, int64_t first, int64_t count) const
+{
+    return strand(m.lines, at<Point>(at_.lines) + first, panels.first + first, count);
+}
+
 void Rectangle::pack(const Matrix& m, uint64_t depth_points, const Depth& depth, const Panels& panels)
 {
-    if (depth.count == 0) return;
-    Point* lines = at<Point>(at_.lines);
-    fill_points(m.lines, m.start, panels.first, panels.count, lines);
-    PanelSource source = {m.data, {}, strand(m.depth, at<Point>(depth_points), depth.first, depth.count),
-                          {m.limit[0], m.limit[1], m.limit[2]}, m.bounds, panels.width, m.fill, 0};
+    if (depth.count) {
+        PanelSource source = {m.data, {}, strand(m.depth, at<Point>(depth_points), depth.first, depth.count),
+                              {m.limit[0], m.limit[1], m.limit[2]}, m.bounds, panels.width, m.fill, 0};
+        fill_points(m.lines, m.start, panels.first, is_straight(m) ? 1 : panels.count, at<Point>(at_.lines));
+        if (t_.unit > 1) weave(m, source, depth, panels);
+        else copy(m, source, depth, panels);
+    }
+    if (!t_.finish) return;
+    const bool is_rows = &m == &a_, turns_a = is_turned(a_, true), turns_b = is_turned(b_, false);
+    for (int64_t j = 0; j < panels.count; j += panels.width)
+        t_.finish(panels.data + j * line_bytes(depth), depth.units, panels.width, is_rows, is_rows ? turns_a : turns_b, is_rows ? turns_b : turns_a);
+}
+
+void Rectangle::copy(const Matrix& m, PanelSource& source, const Depth& depth, const Panels& panels)
+{
     const int        bytes = bytes_of(m.type), width = panels.width;
-    const int64_t    elements = depth.units * t_.unit * width;
+    const int64_t    elements = depth.units * width;
     const PanelWiden widen = plan_.table.widen[plan_.packed][int(m.type)];
-    const PanelPack  pack = plan_.table.pack[bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3][t_.unit - 1];
+    const PanelPack  pack = plan_.table.pack[log2_of(bytes)];
     char*            out = panels.data;
     if (!widen && bytes >= 4 && m.bounds == 0 && panels.count > width) {
-        source.lines = strand(m.lines, lines, panels.first, panels.count), source.panel_step = elements;
+        source.lines = lines_of(m, panels, 0, panels.count), source.panel_step = elements;
         if (source.lines.step == 1 && source.lines.position + panels.count <= source.lines.extent) return pack(out, source);
         source.panel_step = 0;
     }
     for (int64_t j = 0; j < panels.count; j += width, out += t_.packed_bytes * elements) {
-        source.lines = strand(m.lines, lines + j, panels.first + j, std::min<int64_t>(width, panels.count - j));
+        source.lines = lines_of(m, panels, j, std::min<int64_t>(width, panels.count - j));
         pack(widen ? at<char>(at_.raw) : out, source);
         if (widen) widen(out, at<char>(at_.raw), elements);
+    }
+}
+
+// Units of several steps of depth: straight from memory where lines or depth are consecutive there, else from a copy.
+void Rectangle::weave(const Matrix& m, PanelSource& source, const Depth& depth, const Panels& panels)
+{
+    const int        bytes = bytes_of(m.type), width = panels.width;
+    const int64_t    panel_bytes = line_bytes(depth) * width;
+    const uint32_t   flip = plan_.packed == PACKED_BYTES && is_turned(m, &m == &a_) ? 0x80808080 : 0;
+    const PanelWiden widen = plan_.table.widen[plan_.packed][int(m.type)];
+    const PanelWeave weave = plan_.table.weave[t_.packed_bytes - 1];
+    source.lines = lines_of(m, panels, 0, panels.count);
+    const Strand &along = source.lines, &down = source.depth;
+    if (is_straight(m)) {
+        const char* data = m.data + (along.points[0].offset + down.points[0].offset) * bytes;
+        return weave(panels.data, {data, along.count, down.count, along.step, down.step, panel_bytes, width, flip});
+    }
+    char *copy = at<char>(at_.raw), *wide = copy + width * depth.count;
+    for (int64_t j = 0; j < panels.count; j += width) {
+        const int64_t count = std::min<int64_t>(width, panels.count - j);
+        source.lines = lines_of(m, panels, j, count);
+        plan_.table.pack[log2_of(bytes)](copy, source);
+        if (widen) widen(wide, copy, depth.count * width);
+        weave(panels.data + j / width * panel_bytes, {widen ? wide : copy, count, depth.count, 1, width, panel_bytes, width, flip});
     }
 }
 
@@ -174,7 +253,7 @@ void Rectangle::load_rows(int64_t row, int64_t rows)
     rows_affine_ = true;
     for (int64_t i = 2; i < rows; i++) rows_affine_ &= offsets[i] - offsets[i - 1] == row_step_;
     const int64_t bytes = std::max<int64_t>(rows, t_.rows) * plan_.result_bytes;
-    strip_ = std::max<int64_t>(1, STRIP_BYTES / bytes / t_.columns) * t_.columns;
+    strip_ = plan_.product.epilogue ? std::max<int64_t>(1, STRIP_BYTES / bytes / t_.columns) * t_.columns : PLAIN_STRIP;
 }
 
 void Rectangle::one_tile(const char* a, const char* b, const Spot& spot, const Depth& depth)
@@ -192,7 +271,7 @@ void Rectangle::one_tile(const char* a, const char* b, const Spot& spot, const D
 // Packed rows times packed columns: a panel of columns stays in L1 while all rows pass.
 void Rectangle::tiles(const Panels& a, const Panels& b, const Depth& depth)
 {
-    const int64_t  panel = t_.packed_bytes * depth.units * t_.unit;   // bytes for each line of it
+    const int64_t  panel = line_bytes(depth);
     const int64_t* column = at<int64_t>(at_.columns);
     for (int64_t j = 0; j < b.count; j += t_.columns) {
         const int columns = int(std::min<int64_t>(t_.columns, b.count - j));
@@ -209,21 +288,25 @@ void Rectangle::block(int64_t column, int64_t columns, const Depth& depth)
 {
     const int64_t zeros[WINDOW_AXES] = {};
     const bool    packs_a = !resident_ || column == 0;
-    fill_points(b_.depth, zeros, depth.first, depth.count, at<Point>(at_.b_depth));
-    if (packs_a) fill_points(a_.depth, zeros, depth.first, depth.count, at<Point>(at_.a_depth));
+    const auto    points = [&](const Matrix& m, uint64_t to) {
+        fill_points(m.depth, zeros, depth.first, is_straight(m) ? std::min<int64_t>(1, depth.count) : depth.count, at<Point>(to));
+    };
+    points(b_, at_.b_depth);
+    if (packs_a) points(a_, at_.a_depth);
     const Panels b = {at<char>(at_.b), part_.first_column + column, columns, t_.columns};
     pack(b_, at_.b_depth, depth, b);
     const int64_t block_rows = resident_ ? part_.rows : std::min(t_.block_rows, part_.rows);
     for (int64_t row = 0; row < part_.rows; row += block_rows) {
         const int64_t rows = std::min(block_rows, part_.rows - row);
-        const int64_t before = resident_ ? t_.packed_bytes * rounded(rows, t_.rows) * depth.first : 0;
+        const int64_t ends = t_.finish && depth.first ? LINE_END * (depth.first / plan_.shape.depth) : 0;
+        const int64_t before = resident_ ? (t_.packed_bytes * depth.first + ends) * rounded(rows, t_.rows) : 0;
         const Panels  a = {at<char>(at_.a) + before, part_.first_row + row, rows, t_.rows};
         if (packs_a) pack(a_, at_.a_depth, depth, a);
         if (!resident_) load_rows(a.first, rows);
         for (int64_t j = 0; j < columns; j += strip_) {
             const int64_t width = std::min(strip_, columns - j);
             fill_offsets(plan_.product.c.columns, b.first + j, width, at<int64_t>(at_.columns));
-            tiles(a, {b.data + j * t_.packed_bytes * depth.units * t_.unit, b.first + j, width, t_.columns}, depth);
+            tiles(a, {b.data + j * line_bytes(depth), b.first + j, width, t_.columns}, depth);
             if (depth.is_last && plan_.product.epilogue) finish(plan_.product, where_.batch, {a.first, rows, b.first + j, width}, where_.worker);
         }
     }
@@ -296,12 +379,22 @@ void run_packed(const Product& product, Packed packed, const Workplace& place)
 
 }  // namespace
 
-Packed packed_for(Dtype a, Dtype b, Dtype c)
+Packed packed_for(Dtype, Dtype, Dtype c)
 {
     if (c == Dtype::f32) return PACKED_F32;
     if (c == Dtype::f64) return PACKED_F64;
     if (bytes_of(c) == 8) return PACKED_U64;
-    return bytes_of(c) == 4 && bytes_of(a) == 1 && bytes_of(b) == 1 ? PACKED_I16 : PACKED_U32;
+    return PACKED_U32;
+}
+
+Packed panels_for(const ProductTable& table, Dtype a, Dtype b, Dtype c)
+{
+    const Packed    plain = packed_for(a, b, c);
+    const Processor has = processor();
+    const auto      is_byte = [](Dtype t) { return t == Dtype::i8 || t == Dtype::u8; };
+    if (c == Dtype::f32 && a == Dtype::bf16 && b == Dtype::bf16 && has.bf16 && table.tile[PACKED_BRAINS].tile) return PACKED_BRAINS;
+    if (plain != PACKED_U32 || bytes_of(c) != 4 || bytes_of(a) != 1 || bytes_of(b) != 1) return plain;
+    return is_byte(a) && is_byte(b) && has.vnni && table.tile[PACKED_BYTES].tile ? PACKED_BYTES : PACKED_I16;
 }
 
 int64_t tasks_for(double multiply_adds, uint32_t workers)
@@ -321,7 +414,7 @@ void run_product(const Product& product, const Workplace& place)
 {
     if (product.c.rows.count() == 0 || product.c.columns.count() == 0 || product.batches() == 0) return;
     if (run_direct(product, place)) return;
-    const Packed packed = packed_for(product.a.type, product.b.type, product.c.type);
+    const Packed packed = panels_for(place.table, product.a.type, product.b.type, product.c.type);
     const bool   turned = is_better_transposed(place.table.tile[packed], product);
     run_packed(turned ? transposed(product) : product, packed, place);
 }

@@ -63,7 +63,9 @@ struct Product {
     }
 };
 
+// What lines of operands are computed in, and what panels of them hold.
 Packed packed_for(Dtype a, Dtype b, Dtype c);
+Packed panels_for(const ProductTable& table, Dtype a, Dtype b, Dtype c);
 // Memory, [m, n, k] of one product and all batches; the larger of both orientations.
 uint64_t product_workspace(const ProductTable& table, Packed packed, int64_t m, int64_t n, int64_t k, uint32_t workers);
 void     run_product(const Product& product, const Workplace& place);

@@ -145,8 +145,7 @@ bool run_direct(const Product& product, const Workplace& place)
     int64_t    m = product.c.rows.count(), n = product.c.columns.count();
     const auto k = product.a.depth.count();
     if (double(m) * double(n) * double(k) > SMALL && std::min(m, n) > FEW_ROWS) return false;
-    Packed packed = packed_for(product.a.type, product.b.type, product.c.type);
-    if (packed == PACKED_I16) packed = PACKED_U32;
+    const Packed packed = packed_for(product.a.type, product.b.type, product.c.type);
     Product p = product;
     if (n < m) {
         std::swap(p.a, p.b), std::swap(p.c.rows, p.c.columns), std::swap(m, n);

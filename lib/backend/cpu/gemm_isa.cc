@@ -1,7 +1,11 @@
 // The table of product loops of one instruction set: the compiler's -march decides which of the tables this file defines.
+#if defined(__AVX512F__)
+#include "lib/backend/cpu/gemm_narrow.h"
+#endif
 #include "lib/backend/cpu/gemm_pack.h"
 #include "lib/backend/cpu/gemm_table.h"
 #include "lib/backend/cpu/gemm_tile.h"
+#include "lib/backend/cpu/gemm_weave.h"
 #include "lib/backend/cpu/gemm_widen.h"
 #include "lib/backend/cpu/isa_name.h"
 
@@ -15,7 +19,7 @@ constexpr TileKind tile_kind(int unit, int packed_bytes, int64_t depth)
 {
     using T = Tile<Arithmetic>;
     TileKind t = {T::run, TILE_ROWS, T::COLUMNS, unit, packed_bytes, int(sizeof(typename T::Element)), depth, TILE_ROWS * (224 / TILE_ROWS), 1024,
-                  nullptr, 0};
+                  nullptr, 0, nullptr};
     // Those that convolution and wide products are made of.
     if constexpr (LAST_ROWS && (__is_same(Arithmetic, Multiply<float>) || __is_same(Arithmetic, Multiply<double>)))
         t.last = Tile<Arithmetic, LAST_ROWS>::run, t.last_rows = LAST_ROWS;
@@ -30,10 +34,10 @@ constexpr DirectLoops direct_loops()
 
 constexpr void fill_stores(ProductTable& t)
 {
-    t.store[PACKED_F32][int(Dtype::f32)] = store_tile<float, float>;
+    t.store[PACKED_F32][int(Dtype::f32)] = t.store[PACKED_BRAINS][int(Dtype::f32)] = store_tile<float, float>;
     t.store[PACKED_F64][int(Dtype::f64)] = store_tile<double, double>;
     for (const Dtype d : {Dtype::i32, Dtype::u32})
-        t.store[PACKED_U32][int(d)] = t.store[PACKED_I16][int(d)] = store_tile<uint32_t, uint32_t>;
+        t.store[PACKED_U32][int(d)] = t.store[PACKED_I16][int(d)] = t.store[PACKED_BYTES][int(d)] = store_tile<uint32_t, uint32_t>;
     for (const Dtype d : {Dtype::i16, Dtype::u16}) t.store[PACKED_U32][int(d)] = store_tile<uint32_t, uint16_t>;
     for (const Dtype d : {Dtype::i8, Dtype::u8}) t.store[PACKED_U32][int(d)] = store_tile<uint32_t, uint8_t>;
     for (const Dtype d : {Dtype::i64, Dtype::u64}) t.store[PACKED_U64][int(d)] = store_tile<uint64_t, uint64_t>;
@@ -49,7 +53,20 @@ constexpr void fill_most(ProductTable& t)
     t.most[int(Dtype::f64)] = most_of<double, int64_t>;
 }
 
-constexpr ProductTable product_loops(const char* name, TileKind pairs)
+#if defined(__AVX512F__)
+constexpr void fill_narrow(ProductTable& t)
+{
+    TileKind &bytes = t.tile[PACKED_BYTES], &brains = t.tile[PACKED_BRAINS];
+    t.weave[0] = Weave<uint8_t>::run;
+    bytes = tile_kind<MultiplyBytes>(4, 1, 1536);
+    bytes.last = Tile<MultiplyBytes, LAST_ROWS>::run, bytes.last_rows = LAST_ROWS, bytes.finish = finish_bytes;
+    brains = tile_kind<MultiplyBrains>(2, 2, 768);
+    brains.tile = tile_of_brains<TILE_ROWS>;
+    brains.last = tile_of_brains<LAST_ROWS>, brains.last_rows = LAST_ROWS, brains.finish = finish_brains;
+}
+#endif
+
+constexpr ProductTable product_loops(const char* name)
 {
     ProductTable t = {};
     t.name = name;
@@ -57,11 +74,13 @@ constexpr ProductTable product_loops(const char* name, TileKind pairs)
     t.tile[PACKED_F64] = tile_kind<Multiply<double>>(1, 8, 256);
     t.tile[PACKED_U32] = tile_kind<Multiply<uint32_t>>(1, 4, 256);
     t.tile[PACKED_U64] = tile_kind<Multiply<uint64_t>>(1, 8, 128);
-    t.tile[PACKED_I16] = pairs;
-    t.pack[0][0] = Packer<uint8_t, 1>::run, t.pack[0][1] = Packer<uint8_t, 2>::run;
-    t.pack[1][0] = Packer<uint16_t, 1>::run;
-    t.pack[2][0] = Packer<uint32_t, 1>::run;
-    t.pack[3][0] = Packer<uint64_t, 1>::run;
+    t.tile[PACKED_I16] = tile_kind<MultiplyPairs>(2, 2, 512);
+#if defined(__AVX512F__)
+    fill_narrow(t);
+#endif
+    t.pack[0] = Packer<uint8_t>::run, t.pack[1] = Packer<uint16_t>::run;
+    t.pack[2] = Packer<uint32_t>::run, t.pack[3] = Packer<uint64_t>::run;
+    t.weave[1] = Weave<uint16_t>::run;
     widen_row<float>(t.widen[PACKED_F32]), widen_row<double>(t.widen[PACKED_F64]);
     widen_row<uint32_t>(t.widen[PACKED_U32]), widen_row<uint64_t>(t.widen[PACKED_U64]);
     widen_row<int16_t>(t.widen[PACKED_I16]);
@@ -81,9 +100,6 @@ constexpr ProductTable product_loops(const char* name, TileKind pairs)
 #define NG_LEVEL NG_TEXT(NG_ISA)
 #endif
 
-extern constinit const ProductTable ISA_NAME(products) = product_loops(NG_LEVEL, tile_kind<MultiplyPairs>(2, 2, 512));
-#if defined(__AVX512F__)
-extern constinit const ProductTable products_v4_vnni = product_loops(NG_LEVEL, tile_kind<MultiplyPairsVnni>(2, 2, 512));
-#endif
+extern constinit const ProductTable ISA_NAME(products) = product_loops(NG_LEVEL);
 
 }  // namespace ng::cpu

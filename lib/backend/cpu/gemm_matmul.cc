@@ -47,7 +47,7 @@ bool fold_batch(Product& p, const Operand& a, const Operand& b, const Operand& c
 uint64_t matmul_workspace(const ProductTable& table, const MatmulExtents& largest, uint32_t workers)
 {
     const MatmulExtents& e = largest;
-    const Packed         packed = packed_for(e.a, e.b, e.c);
+    const Packed         packed = panels_for(table, e.a, e.b, e.c);
     const int64_t        batch = std::max<int64_t>(e.batch, 1);
     // Batches may be folded into either side.
     return std::max(product_workspace(table, packed, e.m * batch, e.n, e.k, workers),

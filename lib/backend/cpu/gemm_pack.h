@@ -32,7 +32,7 @@ inline Range inside(int64_t start, int64_t advance, int64_t limit, int64_t count
 }
 
 // The part of `count` elements along `run` from point a, at the other index's point b, that is in the tensor.
-inline Range valid(const PanelSource& s, const Strand& run, const Point& a, const Point& b, int64_t count)
+[[gnu::noinline]] inline Range valid(const PanelSource& s, const Strand& run, const Point& a, const Point& b, int64_t count)
 {
     Range r = {0, count};
     for (int d = 0; d < s.bounds; d++) {
@@ -110,11 +110,11 @@ struct Turn<Raw, 8> {
     }
 };
 
-template <class Raw, int UNIT>
+template <class Raw>
 struct Packer {
-    static constexpr int GROUP = UNIT == 1 ? Turn<Raw, sizeof(Raw)>::GROUP : 1;
+    static constexpr int GROUP = Turn<Raw, sizeof(Raw)>::GROUP;
 
-    static int64_t place(const PanelSource& s, int64_t p, int64_t j) { return (p / UNIT * s.width + j) * UNIT + p % UNIT; }
+    static int64_t place(const PanelSource& s, int64_t p, int64_t j) { return p * s.width + j; }
 
     // For each element, in moves of consecutive memory: starting a run costs about 16 of them.
     static double effort(const Strand& t)
@@ -126,42 +126,50 @@ struct Packer {
     static void run(void* panel, const PanelSource& s)
     {
         Raw* out = static_cast<Raw*>(panel);
-        if constexpr (UNIT == 1 && sizeof(Raw) >= 4)
+        if constexpr (sizeof(Raw) >= 4)
             if (s.panel_step) return side_by_side(out, s);
-        if (s.lines.count < s.width || s.depth.count % UNIT != 0)
-            __builtin_memset(out, 0, sizeof(Raw) * size_t((s.depth.count + UNIT - 1) / UNIT * UNIT * s.width));
+        if (s.lines.count < s.width) __builtin_memset(out, 0, sizeof(Raw) * size_t(s.depth.count * s.width));
         if (effort(s.lines) <= effort(s.depth)) along_lines(out, s);
         else along_depth(out, s);
     }
 
-    // Runs of lines are consecutive in the panel; the same run at all steps of depth that change no coordinate.
+    // Runs of lines are consecutive in the panel; the same run at all steps of depth of a run, or at one
+    // where both change coordinates.
     static void along_lines(Raw* out, const PanelSource& s)
     {
         const Raw* data = reinterpret_cast<const Raw*>(s.data);
         for (int64_t p = 0, rows; p < s.depth.count; p += rows) {
-            rows = UNIT > 1 || s.depth.bound >= 0 ? 1 : run_at(s.depth, p);
+            rows = s.depth.bound >= 0 && s.lines.bound >= 0 ? 1 : run_at(s.depth, p);
             for (int64_t j = 0, n; j < s.lines.count; j += n) {
                 n = run_at(s.lines, j);
-                const Range r = valid(s, s.lines, s.lines.points[j], s.depth.points[p], n);
-                Raw* to = out + place(s, p, j);
-                for (int64_t q = 0; q < rows && r.last - r.first < n; q++) {
-                    for (int64_t e = 0; e < r.first; e++) to[q * s.width + e * UNIT] = Raw(s.fill);
-                    for (int64_t e = r.last; e < n; e++) to[q * s.width + e * UNIT] = Raw(s.fill);
-                }
-                if (r.first == r.last) continue;
-                const Raw* from = data + s.lines.points[j].offset + s.depth.points[p].offset + r.first * s.lines.step;
-                rows_of_run(to + r.first * UNIT, from, s, rows, r.last - r.first);
+                const Point &line = s.lines.points[j], &step = s.depth.points[p];
+                const bool   is_down = s.lines.bound < 0;
+                const Range  r = is_down ? Range{0, n} : valid(s, s.lines, line, step, n), down = is_down ? valid(s, s.depth, step, line, rows) : Range{0, rows};
+                Raw*         to = out + place(s, p, j);
+                if (r.last - r.first < n || down.last - down.first < rows) fill_around(to, s, {rows, n}, r, down);
+                if (r.first == r.last || down.first == down.last) continue;
+                const Raw* from = data + line.offset + step.offset + r.first * s.lines.step + down.first * s.depth.step;
+                rows_of_run(to + r.first + down.first * s.width, from, s, down.last - down.first, r.last - r.first);
             }
+        }
+    }
+    // What of size.first rows of size.last elements is not in both ranges.
+    [[gnu::noinline]] static void fill_around(Raw* to, const PanelSource& s, Range size, Range across, Range down)
+    {
+        for (int64_t q = 0; q < size.first; q++, to += s.width) {
+            const bool is_in = q >= down.first && q < down.last;
+            for (int64_t e = 0; e < (is_in ? across.first : size.last); e++) to[e] = Raw(s.fill);
+            for (int64_t e = across.last; is_in && e < size.last; e++) to[e] = Raw(s.fill);
         }
     }
     [[gnu::noinline]] static void rows_of_run(Raw* to, const Raw* from, const PanelSource& s, int64_t rows, int64_t count)
     {
         const int64_t step = s.lines.step, next = s.depth.step;
-        if (UNIT == 1 && (step == 1 || count == 1))
+        if (step == 1 || count == 1)
             return copy_rows(reinterpret_cast<char*>(to), s.width * int64_t(sizeof(Raw)), reinterpret_cast<const char*>(from),
                              next * int64_t(sizeof(Raw)), rows, count * int64_t(sizeof(Raw)));
         for (int64_t q = 0; q < rows; q++, to += s.width, from += next)
-            for (int64_t e = 0; e < count; e++) to[e * UNIT] = from[e * step];
+            for (int64_t e = 0; e < count; e++) to[e] = from[e * step];
     }
 
     // A few steps of depth go through all panels before the next few: memory is read in long runs, from few pages at once.
@@ -203,7 +211,7 @@ struct Packer {
         if (turns) all.last = all.first + (all.last - all.first) / GROUP * GROUP;
         else all.first = all.last = 0;
         for (int64_t e = all.first; e < all.last; e += GROUP)
-            if constexpr (UNIT == 1) Turn<Raw, sizeof(Raw)>::block(out + place(s, p + e, j), s.width, from, e);
+            Turn<Raw, sizeof(Raw)>::block(out + place(s, p + e, j), s.width, from, e);
         for (int64_t i = 0; i < lines; i++) {
             line(out, s, p, j + i, {0, all.first}, each[i], from[i]);
             line(out, s, p, j + i, {all.last, n}, each[i], from[i]);

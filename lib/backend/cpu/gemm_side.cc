@@ -107,20 +107,24 @@ void fill_points(const Side& side, const int64_t* start, int64_t first, int64_t 
     int64_t digits[Side::MAX_AXES];
     digits_of(side, first, digits);
     Point at = {0, {start[0], start[1], start[2]}};
-    for (int i = 0; i < side.rank; i++) {
-        at.offset += digits[i] * side.axis[i].stride;
-        if (side.axis[i].bound >= 0) at.at[side.axis[i].bound] += digits[i] * side.axis[i].advance;
-    }
-    for (int64_t n = 0; n < count; n++) {
-        points[n] = at;
-        for (int i = side.rank - 1; i >= 0; i--) {
-            const Axis&   axis = side.axis[i];
-            const bool    wraps = ++digits[i] == axis.extent;
-            const int64_t by = wraps ? 1 - axis.extent : 1;
-            at.offset += by * axis.stride;
-            if (axis.bound >= 0) at.at[axis.bound] += by * axis.advance;
-            if (!wraps) break;
-            digits[i] = 0;
+    const auto move = [&at](const Axis& axis, int64_t steps) {
+        at.offset += steps * axis.stride;
+        if (axis.bound >= 0) at.at[axis.bound] += steps * axis.advance;
+    };
+    for (int i = 0; i < side.rank; i++) move(side.axis[i], digits[i]);
+    if (side.rank == 0) return void(std::fill_n(points, count, at));
+    const Axis& fast = side.axis[side.rank - 1];
+    Point       by = {fast.stride, {}};
+    if (fast.bound >= 0) by.at[fast.bound] = fast.advance;
+    for (int64_t n = 0, run; n < count; n += run) {
+        run = std::min(count - n, fast.extent - digits[side.rank - 1]);
+        int64_t offset = at.offset, x = at.at[0], y = at.at[1], z = at.at[2];
+        for (int64_t e = 0; e < run; e++, offset += by.offset, x += by.at[0], y += by.at[1], z += by.at[2]) points[n + e] = {offset, {x, y, z}};
+        move(fast, run);
+        digits[side.rank - 1] += run;
+        for (int i = side.rank - 1; i >= 0 && digits[i] == side.axis[i].extent; i--) {
+            move(side.axis[i], -digits[i]), digits[i] = 0;
+            if (i > 0) move(side.axis[i - 1], 1), digits[i - 1]++;
         }
     }
 }

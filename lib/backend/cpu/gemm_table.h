@@ -8,7 +8,8 @@ namespace ng::cpu {
 
 // What panels hold, and with it the arithmetic of a tile. Integers wrap, so signs do not matter past widening.
 //   PACKED_I16: 8-bit integers in pairs, two steps of depth side by side; accumulates in 32 bits
-enum Packed { PACKED_F32, PACKED_F64, PACKED_U32, PACKED_U64, PACKED_I16, PACKED_KINDS };
+//   PACKED_BYTES, PACKED_BRAINS: the same by fours, and bfloat16 by twos, where the processor multiplies such
+enum Packed { PACKED_F32, PACKED_F64, PACKED_U32, PACKED_U64, PACKED_I16, PACKED_BYTES, PACKED_BRAINS, PACKED_KINDS };
 
 constexpr int WINDOW_AXES = 3;
 
@@ -26,10 +27,20 @@ struct Strand {
     int          bound;
 };
 
+// A matrix of bytes or 16-bit elements with steps of its own, both in elements. Of lines and depth one is consecutive, or it is
+// turned element by element. It becomes panels of `width` lines in units of four bytes, [depth / unit][width][unit], panel_bytes
+// apart, each unit with the bits of `flip` turned; past its lines and its depth are zeros, turned as well.
+struct WeaveSource {
+    const char* data;
+    int64_t     lines, depth, line_step, depth_step, panel_bytes;
+    int         width;
+    uint32_t    flip;
+};
+
 // A panel of a matrix: element (line, depth) is at data + lines' offset + depth's offset when every coordinate, the sum of
-// both points', is inside [0, limit); `fill` otherwise. In memory [depth / unit][width][unit], zeros past its lines.
+// both points', is inside [0, limit); `fill` otherwise. In memory [depth][width], zeros past its lines.
 // panel_step: 0, or there are as many panels as lines fill, so many elements apart; lines are one run of consecutive elements
-// then, of 4 or 8 bytes, nothing is bounded and the unit is 1.
+// then, of 4 or 8 bytes, and nothing is bounded.
 struct PanelSource {
     const char* data;
     Strand      lines, depth;
@@ -54,6 +65,9 @@ using PoolMost = void (*)(void* best, void* at, const void* x, int64_t position,
 using TileLoop = void (*)(int64_t depth, const void* a, const void* b, void* c, int64_t row_stride, bool accumulate);
 using TileStore = void (*)(const void* tile, int64_t tile_columns, const TileTarget& target);
 using PanelPack = void (*)(void* panel, const PanelSource& source);
+using PanelWeave = void (*)(void* panels, const WeaveSource& source);
+// Writes what follows the units of a panel, a number of 32 bits a line; see gemm_narrow.h.
+using PanelFinish = void (*)(void* panel, int64_t units, int width, bool is_rows, bool flipped, bool other);
 using PanelWiden = void (*)(void* out, const void* in, int64_t count);
 
 struct TileKind {
@@ -63,6 +77,7 @@ struct TileKind {
     int64_t  depth, block_rows, block_columns;   // of what is packed at once; multiples of unit, rows, columns
     TileLoop last;                               // of the same panels, the first last_rows rows alone
     int      last_rows;                          // 0: there is none
+    PanelFinish finish;                          // null: panels are their units alone
 };
 
 struct DirectLoops {
@@ -76,7 +91,8 @@ struct DirectLoops {
 struct ProductTable {
     const char* name;                             // "x86-64-v4"
     TileKind    tile[PACKED_KINDS];
-    PanelPack   pack[4][2];                       // [log2 of an element's bytes][unit - 1]; units of 2 for bytes only
+    PanelPack   pack[4];                          // [log2 of an element's bytes]
+    PanelWeave  weave[2];                         // the same, for units of four bytes; null: no panels are made of such
     PanelWiden  widen[PACKED_KINDS][DTYPES];      // null: such panels hold the type as it is
     TileStore   store[PACKED_KINDS][DTYPES];      // null: no such result
     DirectLoops direct[PACKED_I16];
@@ -92,7 +108,7 @@ constexpr Packed pool_packed(Dtype t)
 }
 
 #if defined(__x86_64__)
-extern const ProductTable products_v2, products_v3, products_v4, products_v4_vnni;
+extern const ProductTable products_v2, products_v3, products_v4;
 #else
 extern const ProductTable products_generic;
 #endif

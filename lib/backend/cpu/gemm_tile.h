@@ -32,6 +32,7 @@ template <class T>
 struct Multiply {
     using Element = T;
     using Vector = typename Lanes<T>::Vector;
+    static constexpr bool HAS_TAIL = false;
     static void step(Vector& sum, const T& a, const Vector& b) { sum += a * b; }
 };
 
@@ -39,6 +40,7 @@ struct Multiply {
 struct MultiplyPairs {
     using Element = uint32_t;
     using Vector = Lanes<uint32_t>::Vector;
+    static constexpr bool HAS_TAIL = false;
     static void step(Vector& sum, const uint32_t& a, const Vector& b)
     {
 #if defined(__AVX512F__)
@@ -55,20 +57,9 @@ struct MultiplyPairs {
     }
 };
 
-#if defined(__AVX512F__)
-// In assembly because VNNI is no part of the level that this file is compiled for.
-struct MultiplyPairsVnni {
-    using Element = uint32_t;
-    using Vector = Lanes<uint32_t>::Vector;
-    static void step(Vector& sum, const uint32_t& a, const Vector& b)
-    {
-        asm("vpdpwssd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(b), "m"(a));
-    }
-};
-#endif
-
 // Two vectors of columns by TILE_ROWS rows, all of it in registers; one row of b feeds 2 * TILE_ROWS multiply-adds.
 //   a  [depth][TILE_ROWS], of which the first ROWS are used     b  [depth][2 vectors]
+// HAS_TAIL: another line of each, of numbers that are added to the sums of their row and of their column.
 template <class Arithmetic, int ROWS = TILE_ROWS>
 struct Tile {
     using Vector = typename Arithmetic::Vector;
@@ -92,6 +83,11 @@ struct Tile {
                 Arithmetic::step(sum[i][0], a[i], b0);
                 Arithmetic::step(sum[i][1], a[i], b1);
             }
+        }
+        if constexpr (Arithmetic::HAS_TAIL) {
+            const Vector b0 = *reinterpret_cast<const Vector*>(b), b1 = *reinterpret_cast<const Vector*>(b + N);
+#pragma GCC unroll 16
+            for (int i = 0; i < ROWS; i++) sum[i][0] += b0 + a[i], sum[i][1] += b1 + a[i];
         }
 #pragma GCC unroll 16
         for (int i = 0; i < ROWS; i++) {

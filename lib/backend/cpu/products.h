@@ -57,7 +57,8 @@ struct ConvWindow {
 };
 uint64_t conv_workspace(const ProductTable& table, const Operand& x, const Operand& w, const Operand& y, const ConvWindow& window, uint32_t workers);
 void     conv(const Operand& x, const Operand& w, const Operand& y, const ConvWindow& window, const Epilogue* epilogue, const Workplace& place);
-// The derivatives; what they give has an accumulator's type, as y above.
+// The derivatives; what they give has an accumulator's type, as y above. conv_dx needs what conv does.
+uint64_t conv_dw_workspace(const ProductTable& table, const Operand& x, const Operand& dy, const Operand& dw, const ConvWindow& window, uint32_t workers);
 void     conv_dx(const Operand& w, const Operand& dy, const Operand& dx, const ConvWindow& window, const Workplace& place);
 void     conv_dw(const Operand& x, const Operand& dy, const Operand& dw, const ConvWindow& window, const Workplace& place);
 

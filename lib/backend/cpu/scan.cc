@@ -109,6 +109,7 @@ void fold_rows(const FoldLoops& loops, Folding how, Dtype t, const T* x, int64_t
 
 void scan(const Operand& x, const Operand& y, int rank, int axis, Folding how, uint32_t flags, const IndexPlace& place)
 {
+    if (std::count(x.dims, x.dims + rank, 0)) return;      // what has no element may have any strides, and no sum of them
     // Lines beside each other go together: along the last axis, where that is not the one that is scanned.
     const int last = rank - 1;
     const bool together = axis != last;
@@ -148,7 +149,7 @@ void segment(const Operand& x, const Operand& offsets, const Operand& y, int ran
     const auto* const bound = static_cast<const int64_t*>(offsets.data);
     const int64_t rows = x.dims[0], segments = y.dims[0];
     Walk inner;
-    for (int a = 1; a < rank; a++) inner.add(x.dims[a], x.strides[a], y.strides[a]);
+    for (int a = 1; a < rank; a++) inner.add(x.dims[a], rows ? x.strides[a] : 0, y.strides[a]);   // of no rows the strides may be any
     const bool is_dense = is_running(how) && (rank == 1 ? x.strides[0] == 1 : rank == 2 && x.dims[1] > 1 && x.strides[1] == 1 && y.strides[1] == 1);
     const uint32_t tasks = tasks_for(segments, segments ? inner.count * (rows / segments + 1) : 0);
     with_compute_type(x.type, [&]<class T>(T) {
