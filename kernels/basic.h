@@ -50,7 +50,7 @@ struct PutNumbers {
     void*       x;
     const i64*  indices;
     const void* y;
-    u64*        winners;                 // [size], 1 + the last position whose index is this; zeros before
+    u64*        winners;                 // [size], 1 + the last position whose index is this; zeros before. Null: none
     const void *keys, *positions;        // [count], sorted by key, equal ones by position
     i32         type, how, bytes, keys_are_wide, positions_are_wide;
     i64         size, stride;            // of x's indexed axis

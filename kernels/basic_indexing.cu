@@ -63,6 +63,15 @@ DEVICE void put_winners(const PutNumbers& n)
     }
 }
 
+// Whether no later position has this index.
+DEVICE bool is_last(const PutNumbers& n, i64 index, u64 position)
+{
+    if (n.winners) return n.winners[index] == position + 1;
+    ROLLED for (u64 p = position + 1; p < u64(n.count); p++)
+        if (n.indices[spot_of(n.at, p).a] == index) return false;
+    return true;
+}
+
 DEVICE void put_last(const PutNumbers& n)
 {
     const u64 inner = u64(n.inner_count), all = u64(n.count) * inner;
@@ -71,7 +80,7 @@ DEVICE void put_last(const PutNumbers& n)
         divide(u, inner, p, behind);
         const Spot at = spot_of(n.at, p);
         const i64  index = n.indices[at.a];
-        if (u64(index) >= u64(n.size) || n.winners[index] != p + 1) continue;
+        if (u64(index) >= u64(n.size) || !is_last(n, index, p)) continue;
         const Spot s = spot_of(n.inner, behind);
         store_bits(n.bytes, n.x, index * n.stride + s.a, load_bits(n.bytes, n.y, at.b + s.b));
     }

@@ -17,36 +17,46 @@ using u32 = unsigned int;
 using i64 = long long;
 using u64 = unsigned long long;
 
-constexpr int ITEMS = 8, ITEMS_A_UNIT = 4, UNIT_BYTES = 16;
+constexpr int ITEMS = 16, ITEMS_A_UNIT = 4, UNIT_BYTES = 16;
 constexpr int UNITS_32 = ITEMS * 4 / UNIT_BYTES, UNITS_64 = ITEMS * 8 / UNIT_BYTES;
-constexpr int MAX_THREADS = 256, MIN_THREADS = 32;
+constexpr int MAX_THREADS = 128, MIN_THREADS = 32;
 constexpr u32 MAX_SHARED_BYTES = 96 << 10;      // of a block; every architecture since sm_80 has 99 KiB
+constexpr u32 MOST_SHARED_BYTES = 227 << 10;    // what sm_90 has
 
-// Operands: a slot's first unit, or one of these.
-constexpr u16 NUMBER = 0x8000;                  // | the place of a number
-constexpr u16 REGISTERS = 0x7ffe;               // x: what the instruction before left in registers; out: it stays only there
+// Operands: a slot's first unit, or NUMBER | the place of a number.
+constexpr u16 NUMBER = 0x8000;
+constexpr u32 OF_ROW = 0x100;                   // in `more` of a store: one thread stores one element of a row
 
+// What an instruction leaves in the threads' registers, the next one finds there: HELD below. So a chain of operations
+// needs no slots.
 enum Code : u16 {
     END,
     BEGIN_POINTS,    // to the block's first tile of points; where there is none, to `more`
     NEXT_POINTS,     // to the block's next tile, and to `more`
     BEGIN_ROWS,      // to the block's first rows
     NEXT_ROWS,       // to its next rows, and to `more`
-    START,           // fold `place` anew, from number y
-    BEGIN_PASS,      // pass x: to the rows' first points; where there is none, or another launch's, to `more`
+    START,           // fold `place` anew, from number z
+    BEGIN_PASS,      // pass z: to the rows' first points; where there is none, or another launch's, to `more`
     NEXT_POINT,      // to the rows' next points, and to `more`
-    FINISH,          // fold `place` of kind `more`, of pass x: what the block's threads have comes together in slot `out`; y as START's
-    END_PASS,        // pass x: to `more` where other launches go on
-    LOAD_8, LOAD_16, LOAD_32, LOAD_64,      // out = buffer `more`, access `place`; as `z` says
-    STORE_8, STORE_16, STORE_32, STORE_64,  // of x; y: of a row
-    COPY,            // out = x, 32 bits
-    COPY_64,
-    WHERE,           // 32 bits
+    FINISH,          // fold `place` of kind `more`, of pass z: what the block's threads have comes together in slot `out`
+    END_PASS,        // pass z: to `more` where other launches go on; place: once all threads are here
+    LOAD_64,         // out = by access `place`
+    STORE_64,        // x, by access `place`; more: OF_ROW
+    // From here on HELD is written, read, or stays.
+    LOAD_8, LOAD_16, LOAD_32,               // HELD = by access `place`; more: a Transfer
+    STORE_8, STORE_16, STORE_32,            // HELD, by access `place`; more: a Transfer | OF_ROW
+    HOLD, HOLD_NUMBER,                      // HELD = what lies at byte `more` of shared memory, of thread 0 or all
+    KEEP,                                   // a slot there = HELD
+    WHERE,           // HELD = HELD ? y : z, 32 bits
     ROUND_F16, ROUND_BF16,
-    FAST,            // + an operation on f32: x may be in registers, and the result is
-    // From here on operands and results are slots or numbers, nothing is in registers.
-    SLOW = 512,
-    GATHER_8, GATHER_16, GATHER_32, GATHER_64,  // as loads; x: index; y: its extent's place among the numbers, then its stride's
+    FOLD_HELD,       // + FOLD_SUM, FOLD_MIN or FOLD_MAX, of f32: HELD into fold `place`
+    FAST = FOLD_HELD + 4,   // + a FastKind times FAST_ROWS + an operation on f32, counted from the first map
+    SLOW = FAST + 4 * 150,  // + a SlowCode times CODES
+    CODES = 1024,    // the machine branches on the rest by this
+};
+// What has slots or numbers as operands and a slot as result; HELD is lost.
+enum SlowCode : u16 {
+    GATHER_8, GATHER_16, GATHER_32, GATHER_64,  // by access `place`; x: index; y: its extent's place among the numbers, then its stride's
     INDEX,           // access `place` itself
     WHERE_64,
     FOLD,            // x into fold `place` of kind `more`
@@ -58,6 +68,11 @@ enum Code : u16 {
     CONVERT,         // from a Lane, y, to a Dtype, `more`
     MAP_F32, MAP_F64, MAP_I32, MAP_U32, MAP_I64, MAP_U64,   // `more`: the operation
 };
+// Where the other operand of two is, at `more` as HOLD has it, and whether it is the first one; maps of one or three
+// operands are OF_SLOT, the three's others are y and z.
+enum FastKind : u32 { OF_SLOT, OF_NUMBER, TURNED_SLOT, TURNED_NUMBER, FAST_KINDS };
+constexpr u32 FAST_ROWS = 150;
+static_assert(FAST + FAST_KINDS * FAST_ROWS == SLOW && SLOW < CODES, "codes do not meet");
 enum Lane : u16 { LANE_F32, LANE_F64, LANE_I32, LANE_U32, LANE_I64, LANE_U64 };
 enum Transfer : u16 { RAW, AS_F16, AS_BF16 };   // of 16-bit loads and stores: whether they convert
 enum Draw : u32 { DRAW_BITS, DRAW_WORD3, DRAW_UNIFORM_F32, DRAW_UNIFORM_F64, DRAW_NORMAL_F32, DRAW_NORMAL_F64 };
@@ -66,13 +81,15 @@ enum Draw : u32 { DRAW_BITS, DRAW_WORD3, DRAW_UNIFORM_F32, DRAW_UNIFORM_F64, DRA
 constexpr u32 LANES = 6;
 enum FoldWord : u32 { FOLD_SUM, FOLD_PROD, FOLD_MIN, FOLD_MAX, FOLD_ARGMIN, FOLD_ARGMAX, FOLD_ANY, FOLD_ALL };
 
+// The second half is read only by those that need it.
 struct alignas(16) Instruction {
-    u16 code, out, x, y, z, place;
+    u16 code, place;
     u32 more;
+    u16 out, x, y, z;
 };
 static_assert(sizeof(Instruction) == 16);
 
-// How an access finds its elements in this launch: offset + what the row gives + what the point gives.
+// How an access finds its elements in this launch: base + what the row gives + what the point gives.
 enum Form : u32 {
     SAME = 1,        // no matter which point
     LISTED = 2,      // strides of each walked axis; else point * point_stride
@@ -81,7 +98,7 @@ enum Form : u32 {
     ROWS_LISTED = 16,
 };
 struct Access {
-    i64 offset, row_stride, point_stride;
+    i64 base, row_stride, point_stride;         // base: an address, of indices a number
     u32 form, strides;                          // where its strides begin among the words: of row axes, then walked ones
 };
 // One walked axis; quotients of numbers below 2^31 are (high(n * multiplier) + n) >> shift.
@@ -98,7 +115,7 @@ constexpr bool is_fast(const char* name, float ulp)
     return is_same(name, "exp") || is_same(name, "log") || is_same(name, "tanh") || is_same(name, "sigmoid");
 }
 
-constexpr int WORDS = 494;
+constexpr int WORDS = 493;
 struct Numbers {
     const Instruction* code;
     char* scratch;                              // [fold][row][piece][16]
@@ -107,9 +124,10 @@ struct Numbers {
     u32   pieces, stage;                        // pieces 1: one launch; else launch `stage` walks that pass
     u32   row_mask, row_shift, lane_shift, lanes;       // thread t: row first + (t >> row_shift & row_mask), lane t >> lane_shift & (lanes - 1)
     u32   item_points, quad_points;             // from one item of a thread to the next, from four to the next four
+    u32   unit_bytes, are_quads;                // are_quads: whole threads need coordinates of items 0 and 4 only
     u32   row_axes, axes;                       // walked axes; 0 where none is needed
     u32   number_count, folds_at, rows_at, slots_at;    // bytes of shared memory
-    u32   accesses_at, axes_at, numbers_at;     // among the words; buffers come first
+    u32   accesses_at, axes_at, numbers_at;     // among the words
     u32   is_long;                              // numbers of points do not fit 31 bits
     u64   words[WORDS];
 };

@@ -7,5 +7,6 @@
     [[gnu::visibility("hidden")]] extern const int                ng_##name##_image_archs[]; /* 80 for sm_80; 0 ends */
 extern "C" {
 SHIPPED(basic)                           // basic.def's
+SHIPPED(interpreter)                     // of lib/backend/cuda/interpreter.cu
 }
 #undef SHIPPED

@@ -9,15 +9,16 @@
 
 namespace ng::cuda {
 
-// The interpreter's kernel; its one parameter is an interpreter::Numbers. It wants interpreter::MAX_SHARED_BYTES of dynamic
-// shared memory allowed.
+// The interpreter's kernel; its one parameter is an interpreter::Numbers. It wants as much dynamic shared memory allowed as
+// tapes are made for.
 inline constexpr const char* INTERPRETER_KERNEL = "interpret";
 
-// One access of a kernel, to one buffer.
+// One access of a kernel to one buffer; -1: none, it gives indices.
 struct TapeAccess {
     Access  access;
-    int32_t buffer = -1;             // of the loads and stores that may move four elements at once; -1: none
-    int32_t bytes = 0;               // of an element there
+    int32_t buffer = -1;
+    int32_t bytes = 0;               // of an element
+    bool    is_plain = true;         // a load or store, which may move four elements at once
 };
 struct TapeNumber {
     enum class Kind : uint8_t { Bits, Scalar, Length } kind;
@@ -35,15 +36,17 @@ struct Tape {
     Extents  extents;                // number of rows, number of a row's points
     int32_t  buffers = 0;
     uint32_t units = 0, folds = 0, passes = 0;       // units: of slots
-    uint32_t threads = 0;            // of a block
+    uint32_t threads = 0;            // of the largest block
+    uint32_t slots_at = 0, shared_bytes = 0;         // of that block's shared memory
     bool     has_rows = false, may_split = false;    // may_split: passes may be launches of their own
     bool     ends_with_stores = false;               // of rows
     uint64_t code_bytes() const { return code.size() * sizeof(interpreter::Instruction); }
 };
 
-// NG_E_LIMIT: more than 32 passes; offsets, strides, buffers and numbers that leave 4 KiB (494 words: a buffer or number 1,
-// an access 4 and its strides, an axis 2); live values that leave 96 KiB at 32 threads (about 90 of 32 bits, or 45 of 64).
-Tape make_tape(const Kernel& kernel);
+// NG_E_LIMIT: more than 32 passes; offsets, strides and numbers that leave 4 KiB (493 words: a number 1, an access 4 and,
+// where there are several axes, its strides, an axis 2); live values that leave the shared memory of a block of 32 threads: in 96 KiB about 45
+// of 32 bits, or half as many of 64; in 227 KiB 110. Blocks of more threads never take more than 96 KiB.
+Tape make_tape(const Kernel& kernel, uint32_t shared_bytes = interpreter::MAX_SHARED_BYTES);
 
 // How a run with these variables is cut. Depends on them and the tape only, but for `blocks`.
 struct TapeGeometry {

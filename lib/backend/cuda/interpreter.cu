@@ -1,0 +1,209 @@
+// The interpreter's kernel: a block's threads walk a list of instructions over points, or over rows and their points.
+//
+//   grid      blocks take tiles of points, or rows, in turn; of split rows each block has one piece
+//   thread    ITEMS elements at a time: two times four neighbours, or points that lie `lanes` apart
+//   shared    kernels/interpreter.h draws it
+//   sm_90     96 registers, no spills; a stack of 80 bytes for large angles and the calls of folds
+// What takes its time is the way from one instruction to the next, about 300 cycles of a warp: so a thread has 16 elements,
+// and five blocks share a multiprocessor. An H200 then does x + y of f32 or f16 at the compiled kernel's speed, chains of 9
+// and 20 operations in 1.5 and 1.7 times its time (64 M elements; with 8 elements a thread 1.2, 2.1 and 2.4).
+#include "lib/backend/cuda/interpreter_folds.cuh"
+#include "lib/backend/cuda/interpreter_memory.cuh"
+#include "lib/backend/cuda/interpreter_slow.cuh"
+
+namespace ng::interpreter {
+
+struct alignas(8) Half {
+    u32 low, high;
+};
+DEVICE Half half_at(const Numbers& n, u32 half) { return reinterpret_cast<const Half*>(n.code)[half]; }
+// What the first half is not enough for.
+DEVICE Instruction all_of(const Numbers& n, Half first, u32 at)
+{
+    const Half second = half_at(n, 2 * at + 1);
+    return {(u16)first.low, (u16)(first.low >> 16), first.high, (u16)second.low, (u16)(second.low >> 16), (u16)second.high, (u16)(second.high >> 16)};
+}
+
+// ---- control: each gives the place of the next instruction ---------------------------------------------------------------
+
+DEVICE u32 begin_points(const Numbers& n, Place& p, u32 end, u32 next)
+{
+    p.first = (i64)blockIdx.x * ITEMS * blockDim.x + p.thread * ITEMS_A_UNIT;
+    if ((i64)blockIdx.x * ITEMS * blockDim.x >= n.points) return end;
+    arrive(n, p);
+    return next;
+}
+DEVICE u32 next_points(const Numbers& n, Place& p, u32 again, u32 next)
+{
+    p.first += (i64)gridDim.x * ITEMS * blockDim.x;
+    if (p.first - p.thread * ITEMS_A_UNIT >= n.points) return next;
+    arrive(n, p);
+    return again;
+}
+
+// The block's next `row_mask` + 1 rows; false beyond the last.
+DEVICE bool take_rows(const Numbers& n, Place& p)
+{
+    const i64 group = blockIdx.x / n.pieces + p.turn++ * (i64)gridDim.x;
+    const i64 first = group * (i64)(n.row_mask + 1), row = first + (p.thread >> n.row_shift & n.row_mask);
+    if (first >= n.rows) return false;
+    p.is_row = row < n.rows;
+    p.row = p.is_row ? row : n.rows - 1;
+    find_row(n, p);
+    return true;
+}
+DEVICE u32 begin_pass(const Numbers& n, Place& p, const Instruction& i, u32 next)
+{
+    const i64 begin = piece_begin(n);
+    if (begin >= n.points || (n.pieces > 1 && n.stage != i.z)) return i.more;
+    p.first = begin + lane_of(n, p);
+    arrive(n, p);
+    return next;
+}
+DEVICE u32 next_point(const Numbers& n, Place& p, u32 again, u32 next)
+{
+    p.first += (i64)n.lanes * ITEMS;
+    if (p.first - lane_of(n, p) >= piece_end(n)) return next;
+    arrive(n, p);
+    return again;
+}
+
+DEVICE u32 states_of(const Numbers& n, u32 fold) { return n.folds_at + fold * n.unit_bytes; }
+
+DEVICE void start(const Numbers& n, const Place& p, const Instruction& i)
+{
+    const u64 low = n.words[n.numbers_at + i.z], high = n.words[n.numbers_at + i.z + 1u];
+    unit_at(p.here + states_of(n, i.place)) = {{(u32)low, (u32)(low >> 32), (u32)high, (u32)(high >> 32)}};
+}
+// How many of the thread's items are its own.
+DEVICE u32 own_items(const Numbers& n, const Place& p)
+{
+    if (p.is_whole) return ITEMS;
+    const i64 left = own_end(n, p) - p.first;
+    return left <= 0 ? 0 : (u32)(left + n.item_points - 1) / n.item_points;
+}
+DEVICE void fold(const Numbers& n, const Place& p, const Instruction& i)
+{
+    const Operand x = operand_of(n, p, i.x);
+    fold_items(i.more, x.at, x.step, p.here + states_of(n, i.place), own_items(n, p), p.first, n.item_points);
+}
+DEVICE void finish(const Numbers& n, const Place& p, const Instruction& i)
+{
+    Circle c;
+    c.thread = p.thread, c.lane = lane_of(n, p), c.lanes = n.lanes, c.lane_shift = n.lane_shift;
+    c.partials = n.scratch + ((u64)i.place * n.rows + p.row) * n.pieces * UNIT_BYTES;
+    c.pieces = n.pieces, c.piece = blockIdx.x % n.pieces, c.is_row = p.is_row;
+    c.meeting = n.pieces == 1 ? Meeting::Whole : n.stage == i.z ? Meeting::Given : Meeting::Taken;
+    const Operand out = operand_of(n, p, i.out);
+    finish_fold(i.more, c, p.base + states_of(n, i.place), out.at, out.step);
+}
+
+// ---- what has operands and results in slots --------------------------------------------------------------------------------
+
+DEVICE void slow(const Numbers& n, const Place& p, const Instruction& i)
+{
+    const Operand out = operand_of(n, p, i.out), x = operand_of(n, p, i.x), y = operand_of(n, p, i.y), z = operand_of(n, p, i.z);
+    const u32 code = i.code / CODES;
+    switch (code) {
+    case GATHER_8: gather_items<u8, u32>(n, p, i); break;
+    case GATHER_16: gather_items<u16, u32>(n, p, i); break;
+    case GATHER_32: gather_items<u32, u32>(n, p, i); break;
+    case GATHER_64: gather_items<u64, u64>(n, p, i); break;
+    case INDEX: index_items(n, p, i); break;
+    case WHERE_64:
+        ROLLED for (u32 e = 0; e < ITEMS; e++) write(out, e, read<u32>(x, e) ? read<u64>(y, e) : read<u64>(z, e));
+        break;
+    case FOLD: fold(n, p, i); break;
+    case RANDOM: draw(i.more, out, x, y, z); break;
+    case CHANCE_F32:
+    case CHANCE_F64:
+    case CHANCE_BITS: round_by_chance(code, out, x, y, p.base + i.z * UNIT_BYTES); break;
+    case DECODE: decode(i.more, out, x); break;
+    case ENCODE: encode(i.more, out, x); break;
+    case CONVERT: convert(i.y, i.more, out, x); break;
+    case MAP_F32: map_f32(i.more, out, x, y, z); break;
+    case MAP_F64: map_f64(i.more, out, x, y, z); break;
+    case MAP_I32: map_i32(i.more, out, x, y, z); break;
+    case MAP_U32: map_u32(i.more, out, x, y, z); break;
+    case MAP_I64: map_i64(i.more, out, x, y, z); break;
+    case MAP_U64: map_u64(i.more, out, x, y, z); break;
+    default: break;
+    }
+}
+
+// ---- what is in registers ----------------------------------------------------------------------------------------------------
+
+DEVICE Operand slot_at(const Numbers& n, const Place& p, u32 at) { return {p.here + at, n.unit_bytes}; }
+DEVICE u32 number_at(const Place& p, u32 at) { return *reinterpret_cast<const u32*>(shared_at(p.base + at)); }
+
+DEVICE void where(const Numbers& n, const Place& p, const Instruction& i, u32 (&a)[ITEMS])
+{
+    u32 b[ITEMS], c[ITEMS];
+    read_items(operand_of(n, p, i.y), b);
+    read_items(operand_of(n, p, i.z), c);
+    UNROLLED for (int e = 0; e < ITEMS; e++) a[e] = a[e] ? b[e] : c[e];
+}
+DEVICE u32 held(f32 x) { return bits_f32(x); }
+DEVICE u32 held(bool x) { return x; }
+
+}  // namespace ng::interpreter
+
+extern "C" __global__ void __launch_bounds__(128, 5) interpret(const __grid_constant__ ng::interpreter::Numbers n)
+{
+    using namespace ng::interpreter;
+    Place p;
+    p.thread = threadIdx.x, p.base = shared_base(), p.here = p.base + threadIdx.x * UNIT_BYTES;
+    p.first = 0, p.row = 0, p.turn = 0, p.is_row = true, p.is_whole = false;
+    for (u32 k = threadIdx.x; k < 2 * n.number_count; k += blockDim.x) *reinterpret_cast<u64*>(shared_at(p.base + k * 8)) = n.words[n.numbers_at + k / 2];
+    __syncthreads();
+    u32  a[ITEMS] = {};
+    u32  at = 0;
+    Half next = half_at(n, 0);
+    for (;;) {
+        const Half i = next;
+        next = half_at(n, 2 * ++at);                   // it comes while this one is at work
+        const u32 place = i.low >> 16;
+        u32       to = at;
+        switch (i.low % CODES) {
+        case END: return;
+        case BEGIN_POINTS: to = begin_points(n, p, i.high, at); break;
+        case NEXT_POINTS: to = next_points(n, p, i.high, at); break;
+        case BEGIN_ROWS: to = take_rows(n, p) ? at : i.high; break;
+        case NEXT_ROWS: to = n.pieces == 1 && take_rows(n, p) ? i.high : at; break;
+        case START: start(n, p, all_of(n, i, at - 1)); break;
+        case BEGIN_PASS: to = begin_pass(n, p, all_of(n, i, at - 1), at); break;
+        case NEXT_POINT: to = next_point(n, p, i.high, at); break;
+        case FINISH: finish(n, p, all_of(n, i, at - 1)); break;
+        case END_PASS:
+            if (place) __syncthreads();
+            if (n.pieces > 1 && n.stage == all_of(n, i, at - 1).z) to = i.high;
+            break;
+        case LOAD_64: load_wide(n, p, all_of(n, i, at - 1)); break;
+        case STORE_64: store_wide(n, p, all_of(n, i, at - 1)); break;
+        case LOAD_8: load_narrow<u8>(n, p, place, i.high, a); continue;
+        case LOAD_16: load_narrow<u16>(n, p, place, i.high, a); continue;
+        case LOAD_32: load_narrow<u32>(n, p, place, i.high, a); continue;
+        case STORE_8: store_narrow<u8>(n, p, place, i.high, a); continue;
+        case STORE_16: store_narrow<u16>(n, p, place, i.high, a); continue;
+        case STORE_32: store_narrow<u32>(n, p, place, i.high, a); continue;
+        case HOLD: read_items(slot_at(n, p, i.high), a); continue;
+        case HOLD_NUMBER: read_items({p.base + i.high, 0}, a); continue;
+        case KEEP: write_items(slot_at(n, p, i.high), a); continue;
+        case WHERE: where(n, p, all_of(n, i, at - 1), a); continue;
+        case ROUND_F16:
+            UNROLLED for (int e = 0; e < ITEMS; e++) a[e] = bits_f32(round_f16(f32_bits(a[e])));
+            continue;
+        case ROUND_BF16:
+            UNROLLED for (int e = 0; e < ITEMS; e++) a[e] = bits_f32(round_bf16(f32_bits(a[e])));
+            continue;
+        case FOLD_HELD + FOLD_SUM: fold_held<Folder_sum<f32>>(a, p.here + states_of(n, place), own_items(n, p)); continue;
+        case FOLD_HELD + FOLD_MIN: fold_held<Folder_min<f32>>(a, p.here + states_of(n, place), own_items(n, p)); continue;
+        case FOLD_HELD + FOLD_MAX: fold_held<Folder_max<f32>>(a, p.here + states_of(n, place), own_items(n, p)); continue;
+#include "lib/backend/cuda/interpreter_fast.cuh"
+        default: slow(n, p, all_of(n, i, at - 1));
+        }
+        // Nothing is in registers across these: their code may have them all.
+        UNROLLED for (int e = 0; e < ITEMS; e++) a[e] = 0;
+        if (to != at) at = to, next = half_at(n, 2 * at);
+    }
+}

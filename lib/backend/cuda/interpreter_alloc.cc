@@ -1,0 +1,190 @@
+// Leaves in the interpreter's registers what the next instruction reads, and gives what must be kept its slots.
+#include "jit/error.h"
+#include "lib/backend/cuda/interpreter_parts.h"
+
+#include <algorithm>
+
+namespace ng::cuda {
+
+using namespace interpreter;
+
+namespace {
+
+constexpr int32_t HELD = INT32_MAX;                    // an operand that the machine holds
+constexpr int FIRST_MAP = int(Op::add);
+static_assert(int(Op::sum) - FIRST_MAP < int(FAST_ROWS), "maps stand together in ops.def, before the folds");
+
+constexpr uint16_t fast(Op op) { return uint16_t(FAST + int(op) - FIRST_MAP); }
+bool is_fast_code(uint16_t code) { return code >= FAST && code < SLOW; }
+bool is_jump(uint16_t code) { return code <= END_PASS && code != START && code != FINISH && code != END; }
+bool takes_held(uint16_t code) { return code >= STORE_8 && code < SLOW && code != HOLD && code != HOLD_NUMBER; }
+bool gives_held(uint16_t code) { return (code >= LOAD_8 && code <= LOAD_32) || (code >= WHERE && code <= ROUND_BF16) || is_fast_code(code); }
+// Works on items one by one: the result may lie where an operand of its size was.
+bool is_in_place(uint16_t code) { return code % CODES == SLOW && (code / CODES == WHERE_64 || code / CODES >= DECODE); }
+
+}  // namespace
+
+// The operand that must be held is, or is fetched; of two, whichever is held already.
+void TapeWriter::take(Draft& d, int32_t held, std::vector<Draft>& out)
+{
+    const auto is_held = [&](int32_t x) { return x >= 0 && x == held; };
+    int32_t& x = d.args[0];
+    int32_t& y = d.args[1];
+    FastKind kind = OF_SLOT;
+    const bool is_pair = is_fast_code(d.code) && y != NOTHING && d.args[2] == NOTHING;
+    if (is_pair && x == y && d.code == fast(Op::mul)) d.code = fast(Op::square), y = NOTHING;
+    if (is_pair && y != NOTHING) {
+        if (!is_held(x) && (is_held(y) || (x < 0 && y >= 0))) std::swap(x, y), kind = TURNED_SLOT;
+        if (y < 0) kind = kind == TURNED_SLOT ? TURNED_NUMBER : OF_NUMBER;
+        d.code = uint16_t(d.code + kind * FAST_ROWS);
+    }
+    if (!is_held(x)) {
+        Draft hold{uint16_t(x < 0 ? HOLD_NUMBER : HOLD)};
+        hold.args[0] = x;
+        if (x >= 0) registers_[size_t(x)].has_slot = true;
+        out.push_back(hold);
+    }
+    x = HELD;
+}
+
+// Walks the code as the machine does, knowing what it holds.
+void TapeWriter::forward()
+{
+    std::vector<Draft>  out;
+    std::vector<size_t> now_at;
+    int32_t held = NOTHING;
+    for (Draft d : drafts_) {
+        now_at.push_back(out.size());
+        if (takes_held(d.code)) {
+            const int32_t x = d.args[0];
+            take(d, held, out);
+            held = x >= 0 ? x : NOTHING;               // where it gives nothing itself
+        } else if (d.code < LOAD_8 || d.code >= SLOW) {
+            held = NOTHING;
+        }
+        for (const int32_t arg : d.args)
+            if (arg >= 0 && arg != HELD) registers_[size_t(arg)].has_slot = true;
+        if (gives_held(d.code)) held = d.out;
+        else if (d.out >= 0) registers_[size_t(d.out)].has_slot = true;
+        out.push_back(d);
+    }
+    now_at.push_back(out.size());
+    replace(std::move(out), now_at);
+}
+
+// What is read from memory later goes there as soon as it is held.
+void TapeWriter::keep()
+{
+    std::vector<Draft>  out;
+    std::vector<size_t> now_at;
+    for (Draft& d : drafts_) {
+        now_at.push_back(out.size());
+        const int32_t kept = gives_held(d.code) && registers_[size_t(d.out)].has_slot ? d.out : NOTHING;
+        if (gives_held(d.code)) d.out = NOTHING;
+        out.push_back(d);
+        if (kept == NOTHING) continue;
+        Draft keep{KEEP};
+        keep.out = kept;
+        out.push_back(keep);
+    }
+    now_at.push_back(out.size());
+    replace(std::move(out), now_at);
+}
+
+void TapeWriter::replace(std::vector<Draft> drafts, const std::vector<size_t>& now_at)
+{
+    drafts_ = std::move(drafts);
+    for (Loop& loop : loops_) loop.begin = now_at[loop.begin], loop.end = now_at[loop.end];
+    for (Mark& mark : marks_) mark.at = now_at[mark.at];
+}
+
+void TapeWriter::find_lives()
+{
+    const auto end_of = [&](size_t at, int64_t first) {            // of the loop that reads what was there before it
+        for (const Loop& loop : loops_)
+            if (at >= loop.begin && at < loop.end && first < int64_t(loop.begin)) return int64_t(loop.end);
+        return int64_t(at);
+    };
+    for (size_t at = 0; at < drafts_.size(); at++) {
+        const Draft& d = drafts_[at];
+        for (const int32_t arg : d.args)
+            if (arg >= 0 && arg != HELD) {
+                Register& r = registers_[size_t(arg)];
+                r.last = std::max(r.last, end_of(at, r.first));
+            }
+        if (d.out < 0) continue;
+        Register& r = registers_[size_t(d.out)];
+        r.first = int64_t(at);
+        r.last = r.is_kept ? int64_t(drafts_.size()) : std::max(r.last, r.first);
+    }
+}
+
+// Slots in the order of the code; pairs of units, one for 32 bits, two neighbours for 64.
+void TapeWriter::give_slots()
+{
+    std::vector<int64_t> busy;                         // by pair: the draft up to which it is
+    const auto is_free = [&](size_t pair, int64_t at) { return pair >= busy.size() || busy[pair] < at; };
+    for (size_t at = 0; at < drafts_.size(); at++) {
+        const Draft& d = drafts_[at];
+        if (d.out < 0) continue;
+        Register& r = registers_[size_t(d.out)];
+        int64_t from = int64_t(at);                    // what ends here is read here
+        if (is_in_place(d.code)) {
+            bool same = true;
+            for (const int32_t arg : d.args) same = same && (arg < 0 || registers_[size_t(arg)].is_wide == r.is_wide);
+            from += same;
+        }
+        size_t pair = 0;
+        while (!is_free(pair, from) || (r.is_wide && !is_free(pair + 1, from))) pair++;
+        busy.resize(std::max(busy.size(), pair + 1 + r.is_wide), -1);
+        for (size_t k = pair; k <= pair + r.is_wide; k++) busy[k] = r.last;
+        r.slot = int32_t(tape_.units) + int32_t(pair) * UNITS_32;
+    }
+    tape_.units += uint32_t(busy.size()) * UNITS_32;
+}
+
+// The largest block whose slots fit its shared memory.
+void TapeWriter::lay_out()
+{
+    const size_t row_axes = tape_.row_axes.size() > 1 ? tape_.row_axes.size() : 0, numbers = tape_.numbers.size() * UNIT_BYTES;
+    for (tape_.threads = MAX_THREADS; tape_.threads >= uint32_t(MIN_THREADS); tape_.threads /= 2) {
+        const uint64_t first = numbers + tape_.threads * (size_t(tape_.folds) * UNIT_BYTES + row_axes * 4);
+        const uint64_t bytes = first + uint64_t(tape_.units) * UNIT_BYTES * tape_.threads;
+        tape_.slots_at = uint32_t(first), tape_.shared_bytes = uint32_t(bytes);
+        if (bytes <= (tape_.threads > uint32_t(MIN_THREADS) ? MAX_SHARED_BYTES : shared_bytes_)) return;
+    }
+    throw Error(NG_E_LIMIT, text(kernel_.name, ": ", tape_.units / UNITS_32, " values of 32 bits are live at once in one fused kernel; the interpreter takes about ",
+                                 shared_bytes_ / (UNITS_32 * UNIT_BYTES * MIN_THREADS) - 2));
+}
+
+uint32_t TapeWriter::byte_of(int32_t arg) const
+{
+    if (arg < 0) return uint32_t(~arg) * UNIT_BYTES;
+    return tape_.slots_at + uint32_t(registers_[size_t(arg)].slot) * UNIT_BYTES * tape_.threads;
+}
+
+void TapeWriter::finish_code()
+{
+    std::vector<uint32_t> place(labels_, 0);
+    for (const Mark& m : marks_) place[m.label] = uint32_t(m.at);
+    const auto operand = [&](int32_t arg, uint16_t otherwise) {
+        if (arg == NOTHING || arg == HELD) return otherwise;
+        return arg < 0 ? uint16_t(NUMBER | ~arg) : uint16_t(registers_[size_t(arg)].slot);
+    };
+    for (const Draft& d : drafts_) {
+        Instruction i{};
+        i.code = d.code;
+        i.place = d.place;
+        i.more = is_jump(d.code) ? place[d.more] : d.more;
+        i.out = operand(d.out, 0);
+        i.x = operand(d.args[0], 0);
+        i.y = operand(d.args[1], d.y);
+        i.z = operand(d.args[2], d.z);
+        if (d.code == HOLD || d.code == HOLD_NUMBER) i.more = byte_of(d.args[0]);
+        if (d.code == KEEP) i.more = byte_of(d.out);
+        if (is_fast_code(d.code) && d.args[1] != NOTHING && d.args[2] == NOTHING) i.more = byte_of(d.args[1]);
+        tape_.code.push_back(i);
+    }
+}
+
+}  // namespace ng::cuda
