@@ -26,7 +26,8 @@ ContextPlan plan_of(const ng_ctx_desc* given)
         throw Error(NG_E_UNSUPPORTED, text(who, ": version is that of ng.h ", d.version >> 16, ".x, this library is ", NG_VERSION >> 16, ".x"));
     const BackendRow& backend = need_backend(d.backend, who);
     if (d.flags & ~CTX_FLAGS) throw Error(NG_E_INVALID, text(who, ": flags ", d.flags, " has bits that are no NG_CTX_ flag"));
-    if (!d.target && (d.device < 0 || uint32_t(d.device) >= backend.count()))
+    // Where there is none at all, opening says why.
+    if (!d.target && backend.count() && (d.device < 0 || uint32_t(d.device) >= backend.count()))
         throw Error(NG_E_INVALID, text(who, ": no device ", d.device, " of \"", backend.name, "\"; there are ", backend.count(), ", counted from 0"));
     ContextPlan plan;
     plan.backend = &backend;

@@ -71,7 +71,7 @@ std::vector<Ref<Tensor>> evaluate(Context& context, ng_stream s, std::span<const
     Graph oracle(std::numeric_limits<uint32_t>::max());
     std::vector<NodeRef> doubled;
     if (is_reference) doubled = in_double(oracle, roots);
-    const Plan plan = is_reference ? schedule(doubled, targets, 0, Fusion::None) : schedule(roots, targets, 0, Fusion::Usual, &graph);
+    Plan plan = is_reference ? schedule(doubled, targets, 0, Fusion::None) : schedule(roots, targets, 0, Fusion::Usual, &graph);
     std::vector<Ref<Tensor>> results;
     std::vector<Use> uses;
     for (size_t j = 0; j < roots.size(); j++) {
@@ -92,7 +92,14 @@ std::vector<Ref<Tensor>> evaluate(Context& context, ng_stream s, std::span<const
         read.push_back(tensor_of(*leaf));
         uses.push_back(use_of(*read.back(), "ng_eval", "a leaf"));
     }
-    const std::unique_ptr<Executor> executor = context.backend().make_executor(plan, Backend::Use::Once);
+    std::unique_ptr<Executor> executor;
+    try {
+        executor = context.backend().make_executor(plan, Backend::Use::Once);
+    } catch (const Error& error) {
+        if (error.status != NG_E_LIMIT) throw;
+        plan = schedule(is_reference ? doubled : roots, targets, 0, Fusion::None);     // some kernel was too large for the device
+        executor = context.backend().make_executor(plan, Backend::Use::Once);
+    }
     const WorkLayout layout = layout_work(plan, {});
     const WorkPiece piece(context, layout.bytes + 64 + executor->scratch_bytes({}, context.parallel().workers()), "ng_eval");
     std::vector<char*> buffers;

@@ -16,6 +16,8 @@ struct ExecutorRun {
     ng_stream       stream = nullptr;
 };
 
+// (Whoever makes one may throw NG_E_LIMIT for a fused kernel that is too much for its device; the plan without fusion is
+// never.)
 class Executor {
   public:
     virtual ~Executor() = default;

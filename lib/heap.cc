@@ -2,6 +2,7 @@
 #include "lib/heap.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace ng {
 namespace {
@@ -9,12 +10,18 @@ namespace {
 // Of the device, counted against its limit.
 bool is_device(ng_purpose purpose) { return purpose == NG_MEM_TENSOR || purpose == NG_MEM_WORK; }
 
+void* tables(uint64_t bytes, size_t align)
+{
+    void* memory = nullptr;
+    return posix_memalign(&memory, align, std::max<size_t>(bytes, 1)) == 0 ? memory : nullptr;
+}
+
 }  // namespace
 
 const ng_allocator* Heap::allocator(ng_purpose purpose) const noexcept
 {
     if (is_device(purpose) && dev_.alloc) return &dev_;
-    return host_.alloc && device_.is_host() ? &host_ : nullptr;
+    return host_.alloc && (device_.is_host() || purpose == NG_MEM_NODE) ? &host_ : nullptr;
 }
 
 bool Heap::reserve(uint64_t bytes) noexcept
@@ -34,7 +41,7 @@ void* Heap::allocate(uint64_t bytes, size_t align, ng_purpose purpose) noexcept
     if (bytes > uint64_t(PTRDIFF_MAX) - align) return nullptr;
     if (is_device(purpose) && !reserve(bytes)) return nullptr;
     const ng_allocator* hook = allocator(purpose);
-    void* const memory = hook ? hook->alloc(hook->user, size_t(bytes), align, purpose, device_.own_stream()) : device_.allocate(bytes, align, purpose);
+    void* const memory = hook ? hook->alloc(hook->user, size_t(bytes), align, purpose, device_.own_stream()) : purpose == NG_MEM_NODE ? tables(bytes, align) : device_.allocate(bytes, align, purpose);
     if (memory) by_purpose_[purpose].fetch_add(bytes, std::memory_order_relaxed);
     else if (is_device(purpose)) held_.fetch_sub(bytes, std::memory_order_relaxed);
     return memory;
@@ -43,6 +50,7 @@ void* Heap::allocate(uint64_t bytes, size_t align, ng_purpose purpose) noexcept
 void Heap::free(void* memory, uint64_t bytes, ng_purpose purpose) noexcept
 {
     if (const ng_allocator* hook = allocator(purpose)) hook->free(hook->user, memory, size_t(bytes), purpose, device_.own_stream());
+    else if (purpose == NG_MEM_NODE) std::free(memory);
     else device_.free(memory, bytes, purpose);
     by_purpose_[purpose].fetch_sub(bytes, std::memory_order_relaxed);
     if (is_device(purpose)) held_.fetch_sub(bytes, std::memory_order_relaxed);

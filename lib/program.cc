@@ -72,6 +72,7 @@ void Program::end(Belonging& thing, Context&) noexcept
 {
     Program& program = static_cast<Program&>(thing);
     if (program.executor_) program.executor_->end();
+    program.tables_ = nullptr;
 }
 
 void Program::remove(Belonging* thing, Context& context) noexcept
@@ -110,14 +111,22 @@ void Program::make_plan(std::span<const Target> targets, int32_t lengths, const 
     if (is_reference) doubled = in_double(oracle, roots_);
     const uint64_t most = options_.workspace_max;
     uint64_t needed = ~uint64_t(0);
-    for (const Fusion fusion : {is_reference ? Fusion::None : Fusion::Usual, Fusion::Lean}) {
+    bool is_too_large = false;                       // some kernel, for the device
+    for (const Fusion fusion : {is_reference ? Fusion::None : Fusion::Usual, Fusion::Lean, Fusion::None}) {
+        if (fusion == Fusion::None && !is_reference && !is_too_large) break;
         plan_ = schedule(is_reference ? doubled : roots_, targets, lengths, fusion);
         leaves_.clear();
         for (const NodeRef& leaf : plan_.leaves) {
             leaves_.push_back(tensor_of(*leaf));
             if (&leaves_.back()->context() != &context()) throw Error(NG_E_INVALID, text(who, ": ", describe(*leaf), " is a leaf of another context"));
         }
-        executor_ = context().backend().make_executor(plan_, Backend::Use::Often);
+        try {
+            executor_ = context().backend().make_executor(plan_, Backend::Use::Often);
+        } catch (const Error& error) {
+            if (error.status != NG_E_LIMIT || fusion == Fusion::None) throw;
+            is_too_large = true;
+            continue;
+        }
         make_frame(who);
         if (!most || frame_.bytes <= most) return;
         needed = std::min(needed, frame_.bytes);
@@ -150,7 +159,7 @@ void Program::make_frame(const char* who)
     f.work = rounded(f.scratch + executor_->scratch_bytes(largest_, context().parallel().workers()));
     const bool is_host = context().backend().is_host();
     f.bytes = is_host ? f.tables + f.work : std::max<uint64_t>(f.work, 64);
-    if (!is_host) tables_ = std::make_unique<char[]>(f.tables);
+    if (!is_host) tables_ = std::make_unique<WorkPiece>(context(), f.tables, who, NG_MEM_NODE);
 }
 
 }  // namespace ng

@@ -69,7 +69,7 @@ class Program final : public Belonging {
     std::vector<int64_t>      largest_;
     std::vector<Ref<Tensor>>  leaves_;
     Frame                     frame_{};
-    std::unique_ptr<char[]>   tables_;               // where the workspace is not the host's
+    std::unique_ptr<WorkPiece> tables_;              // where the workspace is not the host's
     Ref<Workspaces>           workspaces_;
     std::atomic<uint64_t>     runs_{0};
 };

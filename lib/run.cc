@@ -237,7 +237,7 @@ void Program::bind_buffers(Running& run, char* work) const
 
 Program::Room Program::room_in(char* workspace) const
 {
-    if (tables_) return {tables_.get(), workspace};
+    if (tables_) return {tables_->memory(), workspace};
     return {workspace, workspace + frame_.tables};
 }
 

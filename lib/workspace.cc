@@ -8,8 +8,9 @@ namespace {
 constexpr size_t ALIGNMENT = 64;
 }
 
-WorkPiece::WorkPiece(Context& context, uint64_t bytes, const char* who)
-    : context_(context), bytes_(bytes), memory_(static_cast<char*>(context.allocate(bytes, ALIGNMENT, NG_MEM_WORK, who))), track_(context.backend().make_track())
+WorkPiece::WorkPiece(Context& context, uint64_t bytes, const char* who, ng_purpose purpose)
+    : context_(context), bytes_(bytes), purpose_(purpose), memory_(static_cast<char*>(context.allocate(bytes, ALIGNMENT, purpose, who))),
+      track_(purpose == NG_MEM_NODE ? nullptr : context.backend().make_track())
 {
     context.track_new(track_.get(), memory_, bytes);
 }

@@ -7,11 +7,11 @@
 
 namespace ng {
 
-// One stretch of workspace, given back after the device's work on it.
+// One stretch of workspace, given back after the device's work on it; NG_MEM_NODE: of the host, for tables.
 class WorkPiece {
   public:
-    WorkPiece(Context& context, uint64_t bytes, const char* who);
-    ~WorkPiece() { context_.free(memory_, bytes_, NG_MEM_WORK, track_.get()); }
+    WorkPiece(Context& context, uint64_t bytes, const char* who, ng_purpose purpose = NG_MEM_WORK);
+    ~WorkPiece() { context_.free(memory_, bytes_, purpose_, track_.get()); }
     WorkPiece(const WorkPiece&) = delete;
     char* memory() const noexcept { return memory_; }
     // What is queued until the order is closed waits for what others queued on it.
@@ -20,6 +20,7 @@ class WorkPiece {
   private:
     Context&               context_;
     const uint64_t         bytes_;
+    const ng_purpose       purpose_;
     char* const            memory_;
     std::unique_ptr<Track> track_;
 };

@@ -32,7 +32,7 @@ class Emulated final : public Machine {
 #define ROW(name, function, Numbers)                                      \
     case basic::BasicKernel::name:                                        \
         REQUIRE(l.numbers_bytes == sizeof(ng::kernels::Numbers));         \
-        return emulated::launch(basic_##name, l.grid, l.block, nullptr, l.numbers);
+        return emulated::launch(basic_##name, l.grid, l.block, 1, nullptr, l.numbers);
 #define INDEXING ROW
 #define SCANNING ROW
 #define SORTING ROW

@@ -111,6 +111,12 @@ std::vector<From> integers()
         v.push_back(From((uint64_t(1) << shift) + (uint64_t(1) << (u % 64) >> 20) - u / 2 % 2));
         v.push_back(From(0 - uint64_t(v.back())));
     }
+    // Halfway between neighbours of a narrow float, and by a last bit beyond.
+    for (int i = 0; i < int(8 * sizeof(From)); i++)
+        for (const int bit : {3, 4, 8, 11}) {
+            const uint64_t power = uint64_t(1) << i, half = power | power >> bit;
+            for (const uint64_t u : {half, half | 1, 0 - half, 0 - (half | 1)}) v.push_back(From(u));
+        }
     return v;
 }
 

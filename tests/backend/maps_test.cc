@@ -69,6 +69,15 @@ T any_number(std::mt19937_64& dice, int round)
     else return T((double(u >> 11) * 0x1p-53 - 0.5) * (round % 3 == 1 ? 4 : 40));
 }
 
+// The number of a code of f16.
+float half(uint32_t code)
+{
+    const int   exponent = int(code >> 10 & 31), fraction = int(code & 1023);
+    const float special = fraction ? std::numeric_limits<float>::quiet_NaN() : std::numeric_limits<float>::infinity();
+    const float x = exponent == 31 ? special : exponent ? std::ldexp(float(1024 + fraction), exponent - 25) : std::ldexp(float(fraction), -24);
+    return code >> 15 ? -x : x;
+}
+
 template <class T> struct Samples { std::vector<T> x, y, z; };
 
 template <class T>
@@ -81,7 +90,10 @@ Samples<T> samples(int arity, bool is_exact)
     if (arity == 1) {
         for (const T x : e) put(x, x, x);
         if constexpr (std::is_same_v<T, float>)
+        {
             for (uint64_t u = 0; u < uint64_t(1) << 32; u += is_exact ? 65537 : 32771) put(std::bit_cast<float>(uint32_t(u)), 0, 0);
+            for (uint32_t code = 0; code < 1u << 16; code++) put(std::bit_cast<float>(code << 16), 0, 0), put(half(code), 0, 0);   // all of bf16 and f16
+        }
     } else if (arity == 2) {
         for (const T x : e)
             for (const T y : e) put(x, y, x);

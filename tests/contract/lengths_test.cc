@@ -112,3 +112,23 @@ TEST_CASE("P5: a length no argument shows, slices that must lie inside, a reshap
     CHECK(f.try_compile({ng_reshape(f.param(0, d), unknown, 1)}, {.length_max = {9}}, &none) < 0);
     CHECK(f.says("NG_REST"));
 }
+
+TEST_CASE("P5: what must not fall below is looked at when run: a start counted from the end, and something to choose from")
+{
+    Face f;
+    const ng_shape d = shape(NG_F32, {-1});
+    ng_expr* x = f.param(0, d);
+    ng_prog* tail = f.compile({ng_slice(x, 0, -3, NG_END, 1)}, {.length_max = {9}});
+    ng_tensor* three = f.make(shape(NG_F32, {3}));
+    CHECK(f.run(tail, {.args = {f.tensor(counted(5))}, .out = {three}}) == NG_OK);
+    CHECK(differs(f.get(three), {2, 3, 4}) == "");
+    CHECK(f.run(tail, {.args = {f.tensor(counted(2))}, .out = {three}}) == NG_E_SHAPE);
+    CHECK(f.says("not inside"));
+    ng_prog* greatest = f.compile({ng_max(x, NG_ALL, 0)}, {.length_max = {9}});
+    ng_tensor* most = f.make(shape(NG_F32, {}));
+    CHECK(f.run(greatest, {.args = {f.tensor(counted(4))}, .out = {most}}) == NG_OK);
+    CHECK(differs(f.get(most), {3}) == "");
+    CHECK(f.run(greatest, {.args = {f.tensor(Values{})}, .out = {most}}) == NG_E_SHAPE);
+    CHECK(f.says("no element"));
+    CHECK(differs(f.get(most), {3}) == "");
+}

@@ -252,3 +252,17 @@ TEST_CASE("segment: offsets that decrease or lie outside read nothing that is no
     for (const Values& offsets : {Values{-3, 2, 4}, Values{0, 9, 4}, Values{3, 1, 2}, Values{-9, -5, 99}, Values{1e18, -1e18, 3}})
         CHECK(f.fault(ng_segment(x, f.leaf(shape(NG_I64, {3}), offsets), NG_FOLD_SUM)) <= NG_OK);
 }
+
+TEST_CASE("scan: a line long enough to run in parts, into places with gaps between them and backwards")
+{
+    Moves f;
+    const int64_t n = 40001;
+    ng_tensor* all = f.tensor(shape(NG_F32, {4 * n}), Values(size_t(4 * n), -7));
+    ng_expr* ones = f.leaf(Values(size_t(n), 1));
+    CHECK(f.eval_into({ng_scan(ones, 0, NG_FOLD_SUM, 0)}, {f.part(all, 0, n, 3 * n, 2)}) == NG_OK);
+    CHECK(f.eval_into({ng_scan(ones, 0, NG_FOLD_SUM, NG_REVERSE | NG_EXCLUSIVE)}, {f.part(all, 0, 3 * n - 1, n - 1, -2)}) == NG_OK);
+    Values want(size_t(n), -7);
+    for (int64_t i = 0; i < n; i++) want.push_back(double(i + 1)), want.push_back(double(i));
+    want.resize(size_t(4 * n), -7);
+    CHECK(differs(f.get(all), want) == "");
+}

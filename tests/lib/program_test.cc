@@ -166,6 +166,11 @@ TEST_CASE("workspaces: as many claims as pieces, then none until one is vacated;
         w->grow(2000, "test");
         CHECK(w->bytes() == 2000);
         CHECK(stats(c).workspace_bytes == 6000);
+        REQUIRE(ng_ctx_limit(c, 8000) == NG_OK);
+        CHECK_THROWS_AS(w->grow(1 << 20, "test"), ng::Error);      // what cannot grow stays as it was, every piece to be claimed
+        CHECK(w->bytes() == 2000);
+        for (uint32_t i = 0; i < 3; i++) REQUIRE(w->claim(index[i]));
+        for (uint32_t i = 0; i < 3; i++) w->vacate(index[i]);
     }
     CHECK(stats(c).workspace_bytes == 0);
     shut(c);

@@ -157,6 +157,22 @@ TEST_CASE("dlpack: out, and in again, over the same memory")
     CHECK(s.tensors == 0);
 }
 
+TEST_CASE("dlpack: what may only be read goes out as such")
+{
+    const World w;
+    float data[6] = {};
+    for (const uint32_t flags : {0u, uint32_t(NG_READONLY)}) {
+        const ng_shape d = shape(NG_F32, {6}, {}, flags);
+        ng_tensor* t = nullptr;
+        REQUIRE(ng_tensor_wrap(w.c, &d, data, sizeof data, nullptr, nullptr, &t, &error) == NG_OK);
+        DLManagedTensorVersioned* m = nullptr;
+        REQUIRE(ng_tensor_to_dlpack(t, nullptr, &m, &error) == NG_OK);
+        CHECK(m->flags == (flags ? 1 : 0));
+        ng_tensor_release(t);
+        m->deleter(m);
+    }
+}
+
 TEST_CASE("dlpack: a consumer outlives the tensor's close and the context's")
 {
     for (const bool whole : {false, true}) {

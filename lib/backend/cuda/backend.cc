@@ -3,6 +3,7 @@
 
 #include "lib/backend/cuda/executor.h"
 #include "lib/backend/cuda/images.h"
+#include "lib/backend/cuda/interpreter.h"
 #include "lib/context.h"
 #include "lib/strided.h"
 
@@ -58,13 +59,28 @@ CUdeviceptr address(const char* data) { return reinterpret_cast<CUdeviceptr>(dat
 
 void Shipped::need()
 {
-    std::call_once(once_, [this] {
-        const RelaxedCapture relaxed(home_.driver());
-        const CurrentContext now(home_);
-        if (std::string(basic_image()).empty()) throw Error(NG_E_UNSUPPORTED, "this build has no CUDA kernels: it was made without nvcc");
-        basic_.emplace(home_, std::string(basic_image()), Module::Accepts::Ptx);
-        for (uint32_t k = 0; k < uint32_t(basic::BasicKernel::count_); k++) functions_.push_back(basic_->function(basic::name_of(basic::BasicKernel(k))));
-    });
+    if (is_loaded_.load(std::memory_order_acquire)) return;
+    const std::lock_guard hold(lock_);
+    if (is_loaded_.load(std::memory_order_relaxed)) return;
+    load();
+    is_loaded_.store(true, std::memory_order_release);
+}
+
+void Shipped::load()
+{
+    const RelaxedCapture relaxed(home_.driver());
+    const CurrentContext now(home_);
+    const int compute = compute_of(home_.driver(), home_.device());
+    if (basic_image().empty()) throw Error(NG_E_UNSUPPORTED, "this build has no CUDA kernels: it was made without nvcc");
+    if (!may_compile_ && !(has_basic_code(compute) && has_interpreter_code(compute)))
+        throw Error(NG_E_UNSUPPORTED, "this build has no kernels for this device but PTX, and NG_CTX_NO_JIT forbids the driver's compiler");
+    basic_.emplace(home_, std::string(basic_image()), Module::Accepts::Ptx);
+    functions_.clear();
+    for (uint32_t k = 0; k < uint32_t(basic::BasicKernel::count_); k++) functions_.push_back(basic_->function(basic::name_of(basic::BasicKernel(k))));
+    interpreter_module_.emplace(home_, std::string(interpreter_image()), Module::Accepts::Ptx);
+    interpreter_ = interpreter_module_->function(INTERPRETER_KERNEL);
+    shared_bytes_ = std::min<uint32_t>(interpreter::MOST_SHARED_BYTES, uint32_t(attribute_of(home_.driver(), home_.device(), CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)));
+    allow_shared(home_, interpreter_, shared_bytes_);
 }
 
 void Shipped::launch(const basic::Launch& l, CUstream stream) const
@@ -101,7 +117,7 @@ std::unique_ptr<Backend> open_backend(Context& context)
 CudaBackend::CudaBackend(Context& context, DeviceContext home, ng_device_info info)
     : context_(context), home_(std::move(home)), info_(info), arch_(info.arch), compute_(compute_of(home_.driver(), home_.device())),
       own_(new_stream(StreamKind::Ordered)), uploads_(new_stream(StreamKind::Independent)),
-      order_(home_, own_.get(), !(context.flags() & NG_CTX_CALLER_ORDERS)), shipped_(home_), code_(home_, code_options(), context.counters)
+      order_(home_, own_.get(), !(context.flags() & NG_CTX_CALLER_ORDERS)), shipped_(home_, !(context.flags() & NG_CTX_NO_JIT)), code_(home_, code_options(), context.counters)
 {
     const CurrentContext now(home_);
     pool_.emplace(home_);

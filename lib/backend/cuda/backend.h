@@ -5,6 +5,7 @@
 #include "lib/backend/cuda/code.h"
 #include "lib/backend/cuda/order.h"
 
+#include <atomic>
 #include <vector>
 
 namespace ng::cuda {
@@ -12,21 +13,25 @@ namespace ng::cuda {
 // The shipped kernels on a device, ready to launch. They are loaded when the first is wanted.
 class Shipped {
   public:
-    explicit Shipped(const DeviceContext& home) : home_(home) {}
+    Shipped(const DeviceContext& home, bool may_compile) : home_(home), may_compile_(may_compile) {}
     // NG_E_UNSUPPORTED where none were built for this device.
     void need();
     // Throws what the driver says.
     void launch(const basic::Launch& launch, CUstream stream) const;
     const Function& interpreter() const { return interpreter_; }
-    bool has_interpreter() const { return interpreter_.native; }
+    uint32_t shared_bytes() const { return shared_bytes_; }      // of a block, for the interpreter
     void unload() noexcept;
 
   private:
+    void load();
     const DeviceContext&    home_;
-    std::once_flag          once_;
+    const bool              may_compile_;
+    std::mutex              lock_;           // of loading
+    std::atomic<bool>       is_loaded_{false};
     std::optional<Module>   basic_, interpreter_module_;
     std::vector<Function>   functions_;      // by BasicKernel
     Function                interpreter_;
+    uint32_t                shared_bytes_ = 0;
 };
 
 class CudaBackend final : public Backend {

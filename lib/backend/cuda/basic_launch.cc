@@ -158,6 +158,8 @@ namespace {
 
 // A table of winners is cleared as a whole: not worth it for few positions among many places.
 constexpr int64_t PLACES_A_POSITION = 16, FEW_PLACES = 1 << 16;
+// As few positions look at each other instead.
+constexpr int64_t FEW_POSITIONS = 128;
 int64_t most_winners(int64_t count) { return FEW_PLACES + PLACES_A_POSITION * count; }
 
 bool is_added_in_any_order(Dtype t, const PutExtents& e, Folding how)
@@ -186,6 +188,7 @@ uint64_t put_workspace(const Operand& x, const Operand& indices, const PutExtent
 {
     if (is_added_in_any_order(x.type, e, how)) return 0;
     const int64_t size = x.dims[e.axis], count = count_of(indices, e.index_rank);
+    if (how == kernels::LAST && count <= FEW_POSITIONS) return 0;
     const uint64_t winners = how == kernels::LAST ? 8 * uint64_t(std::min(size, most_winners(count))) : 0;
     return std::max(aligned(winners), sort_indices_workspace(size, count));
 }
@@ -208,6 +211,7 @@ void put(const Operand& x, const Operand& indices, const Operand& y, const PutEx
     if (n.count == 0 || n.inner_count == 0 || n.size == 0) return;
     const int64_t threads = n.count * n.inner_count;
     if (is_added_in_any_order(x.type, e, how)) return launch_threads(place, BasicKernel::put_sum, threads, n);
+    if (how == kernels::LAST && n.count <= FEW_POSITIONS) return launch_threads(place, BasicKernel::put_last, threads, n);
     if (how == kernels::LAST && n.size <= most_winners(n.count)) {
         n.winners = static_cast<kernels::u64*>(place.workspace);
         const int64_t size = n.size, step = 1;

@@ -19,6 +19,7 @@ constexpr size_t MOST_BUFFERS = 128, MOST_NUMBER_BYTES = 4096;
 Fused::Fused(const Step& step, DeviceTraits device) : kernel(*step.kernel, cuda_dialect(), device), buffers(step.buffers), name(step.name)
 {
     for (const StoreTo& s : step.kernel->stores) stored.push_back(s.buffer);
+    for (const Value& v : step.kernel->values) folds_floats |= v.kind == ValueKind::Fold && is_float(v.type);
     variants = std::make_unique<Variant[]>(kernel.classes().size());
     if (buffers.size() > MOST_BUFFERS) throw Error(NG_E_LIMIT, text("a kernel of ", buffers.size(), " buffers; the limit is ", MOST_BUFFERS));
 }
@@ -83,7 +84,8 @@ void CudaExecutor::end() noexcept
 void CudaExecutor::prepare(Work& w, const Step& step)
 {
     w.fused = std::make_shared<Fused>(step, DeviceTraits{backend_.compute(), int32_t(backend_.units())});
-    if (use_ == Backend::Use::Often && backend_.code().can_compile())
+    const bool may_compile = backend_.code().can_compile() && !(backend_.is_ordered() && w.fused->folds_floats);
+    if (use_ == Backend::Use::Often && may_compile)
         for (size_t i = 0; i < w.fused->kernel.classes().size(); i++) ask(w.fused, i);
     make_interim(w, *step.kernel);
 }
@@ -102,12 +104,12 @@ void CudaExecutor::ask(const std::shared_ptr<Fused>& fused, size_t which) const
 void CudaExecutor::make_interim(Work& w, const Kernel& kernel)
 {
     backend_.shipped().need();
-    if (!backend_.shipped().has_interpreter()) return;
     auto interim = std::make_unique<Interim>();
     try {
-        interim->tape = make_tape(kernel);
+        interim->tape = make_tape(kernel, backend_.shipped().shared_bytes());
     } catch (const Error& error) {
-        if (error.status != NG_E_LIMIT) throw;
+        if (error.status != NG_E_LIMIT || !backend_.code().can_compile()) throw;
+        (void)w.fused->kernel.source(0);             // NG_E_LIMIT where nothing can run it: the plan must be another
         return;
     }
     interim->code = backend_.upload(interim->tape.code.data(), interim->tape.code_bytes());
@@ -187,6 +189,8 @@ bool CudaExecutor::run_fused(const Work& w, const ExecutorRun& run) const
     if (std::ranges::none_of(f.stored, [&](int32_t b) { return buffers[b] != nullptr; })) return false;
     const Geometry g = f.kernel.choose({run.variables, size_t(variables_)}, {addresses, f.buffers.size()});
     if (g.launches == 0) return false;
+    // Contract P6: the same bits on every run, so one way is kept to.
+    if (backend_.is_ordered() && f.folds_floats && w.interim) return run_interim(w, run, buffers), false;
     const Variant& v = f.variants[size_t(g.which)];
     if (v.state.load(std::memory_order_acquire) != Variant::Ready && backend_.code().can_compile()) ask(w.fused, size_t(g.which));
     if (!w.interim)
@@ -201,7 +205,7 @@ bool CudaExecutor::run_fused(const Work& w, const ExecutorRun& run) const
         throw Error(NG_E_UNSUPPORTED, "neither a compiler nor the interpreter can run this kernel here");
     }
     run_interim(w, run, buffers);
-    return true;
+    return backend_.code().can_compile();            // else it is as fast as it gets
 }
 
 void CudaExecutor::run_variant(const Fused& f, const Geometry& g, const ExecutorRun& run, char* const* buffers) const

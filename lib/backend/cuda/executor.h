@@ -32,6 +32,7 @@ class Fused {
     std::vector<int32_t>        buffers;     // of the plan, in the kernel's order
     std::vector<int32_t>        stored;      // places in it that the kernel writes
     std::string                 name;
+    bool                        folds_floats = false;   // in an order of its own in each way to run it
     std::unique_ptr<Variant[]>  variants;    // by class
     std::atomic<int>            waiting{0};  // variants that are asked for
 };

@@ -68,6 +68,7 @@ std::unique_ptr<const Compiler> Compiler::load(std::span<const char* const> libr
 #undef NVRTC
         int major = 0, minor = 0, count = 0;
         if (!is_complete || made->nvrtcVersion(&major, &minor) != 0 || made->nvrtcGetNumSupportedArchs(&count) != 0) continue;
+        if (major == 0) return nullptr;             // it says itself that there is none, and nobody looks further
         made->version_ = 1000 * major + 10 * minor;
         made->computes_.resize(size_t(count));
         if (made->nvrtcGetSupportedArchs(made->computes_.data()) != 0) continue;

@@ -305,7 +305,12 @@ void launch(const DeviceContext& home, const Function& f, const Launch& l, CUstr
 {
     const CUresult result = try_launch(home, f, l, stream, arguments);
     if (result == CUDA_SUCCESS) return;
-    home.driver().fail(is_extended(l) ? home.driver().cuLaunchKernelEx.name() : home.driver().cuLaunchKernel.name(), result);
+    try {
+        home.driver().fail(is_extended(l) ? home.driver().cuLaunchKernelEx.name() : home.driver().cuLaunchKernel.name(), result);
+    } catch (const Error& error) {
+        throw Error(error.status, text(error.text, ": ", l.grid[0], " blocks in clusters of ", l.cluster[0], ", ", l.block[0], " threads of ", f.registers, " registers (", f.max_threads,
+                                       " at most), ", f.shared_bytes, " + ", l.shared_bytes, " bytes shared"), error.at, error.native);
+    }
 }
 
 }  // namespace ng::cuda

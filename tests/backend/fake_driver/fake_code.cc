@@ -9,9 +9,17 @@ namespace {
 
 constexpr int PLAIN_SHARED = 48 * 1024, MOST_SHARED = 227 * 1024, MOST_THREADS = 1024;
 
-// Bytes of a cubin (an ELF file ends with its table of sections), or of a text.
+// nvcc's container of several: a head of 16 bytes, the last 8 of which say how many follow.
+bool is_container(const char* image) { return std::memcmp(image, "\x50\xed\x55\xba", 4) == 0; }
+
+// Bytes of a cubin (an ELF file ends with its table of sections), of a container, or of a text.
 size_t image_bytes(const char* image)
 {
+    if (is_container(image)) {
+        uint64_t rest = 0;
+        std::memcpy(&rest, image + 8, 8);
+        return 16 + size_t(rest);
+    }
     if (std::memcmp(image, "\x7f" "ELF", 4) != 0) return std::strlen(image);
     uint64_t table = 0;
     uint16_t size = 0, count = 0;
@@ -19,8 +27,8 @@ size_t image_bytes(const char* image)
     return size_t(table) + size_t(size) * count;
 }
 
-// An ELF file, or a text that has the word it begins with in PTX.
-bool is_code(const std::string& image) { return image.starts_with("\x7f" "ELF") || image.find(".version") != image.npos; }
+// An ELF file, a container, or a text that has the word it begins with in PTX.
+bool is_code(const std::string& image) { return image.starts_with("\x7f" "ELF") || is_container(image.c_str()) || image.find(".version") != image.npos; }
 
 Function* function_of(CUfunction handle)
 {
@@ -119,7 +127,8 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
 {
     Module* m = alive<Module>(state().modules, module);
     if (!m) return CUDA_ERROR_INVALID_HANDLE;
-    if (m->image.find(name) == m->image.npos) return CUDA_ERROR_NOT_FOUND;
+    const bool is_known = is_container(m->image.c_str()) && state().kernels.contains(name);     // names in it are compressed
+    if (!is_known && m->image.find(name) == m->image.npos) return CUDA_ERROR_NOT_FOUND;
     auto& found = m->functions[name];
     if (!found) {
         found = std::make_unique<Function>();

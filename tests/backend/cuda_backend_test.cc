@@ -1,0 +1,294 @@
+// The CUDA backend through ng.h on the stand-in of the driver: memory, streams, marks, waiting, ends, and every call failing in turn.
+#include "tests/backend/stand_in.h"
+
+#include <ng.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+using namespace ng;
+
+namespace {
+
+constexpr uint64_t FOREVER = UINT64_MAX;
+
+// The process's driver is the stand-in from the first question on.
+const fake::Control& fresh()
+{
+    (void)fresh_driver();
+    return stand_in();
+}
+
+ng_ctx_desc description(uint32_t flags = 0)
+{
+    ng_ctx_desc d{};
+    d.size = sizeof d, d.version = NG_VERSION, d.backend = "cuda", d.cache_dir = "", d.flags = flags;
+    return d;
+}
+ng_ctx* open_ctx(uint32_t flags = 0)
+{
+    const ng_ctx_desc d = description(flags);
+    ng_ctx* c = nullptr;
+    ng_error error{};
+    REQUIRE_MESSAGE(ng_ctx_create(&d, &c, &error) == NG_OK, error.text);
+    return c;
+}
+void shut(ng_ctx* c)
+{
+    CHECK(ng_ctx_close(c, FOREVER, nullptr) == NG_OK);
+    ng_ctx_release(c);
+    CHECK(ng_ctx_poll(nullptr, 0, nullptr) == NG_E_INVALID);
+}
+ng_shape vector_of(int64_t n, uint32_t flags = 0)
+{
+    ng_shape d{};
+    d.size = sizeof d, d.dtype = NG_F32, d.ndim = 1, d.dims[0] = n, d.flags = flags;
+    return d;
+}
+ng_tensor* make(ng_ctx* c, int64_t n, uint32_t flags = 0)
+{
+    const ng_shape d = vector_of(n, flags);
+    ng_tensor* t = nullptr;
+    ng_error error{};
+    REQUIRE_MESSAGE(ng_tensor_create(c, &d, &t, &error) == NG_OK, error.text);
+    return t;
+}
+ng_stats stats(ng_ctx* c)
+{
+    ng_stats s{};
+    s.size = sizeof s;
+    CHECK(ng_ctx_stats(c, &s) == NG_OK);
+    return s;
+}
+
+// What somebody should have ended, in words.
+std::string left(const fake::Control& driver)
+{
+    const fake::Counts n = driver.counts();
+    std::string all;
+    const auto add = [&](const char* noun, uint64_t count) { if (count) all += text(all.empty() ? "" : ", ", count, " ", noun); };
+    add("holds", n.primary_holds), add("contexts pushed", n.pushed), add("streams", n.streams), add("events", n.events), add("modules", n.modules);
+    add("pools", n.pools), add("graphs", n.graphs), add("blocks", n.device_blocks), add("blocks of the host", n.host_blocks);
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("cuda: devices are counted behind the processor, and the best backend is the default")
+{
+    fresh().set_devices(2);
+    CHECK(ng_device_count() == 3);
+    ng_device_info info{};
+    info.size = sizeof info;
+    CHECK(ng_device_get(0, &info) == NG_OK);
+    CHECK(std::string(info.backend) == "cpu");
+    CHECK(ng_device_get(2, &info) == NG_OK);
+    CHECK(std::string(info.backend) == "cuda");
+    CHECK(info.ordinal == 1);
+    CHECK(ng_device_get(3, &info) == NG_E_INVALID);
+    ng_ctx* c = nullptr;
+    REQUIRE(ng_ctx_create(nullptr, &c, nullptr) == NG_OK);
+    CHECK(ng_ctx_info(c, &info) == NG_OK);
+    CHECK(std::string(info.backend) == "cuda");
+    shut(c);
+    ng_ctx_desc d = description();
+    d.device = 2;
+    ng_error error{};
+    CHECK(ng_ctx_create(&d, &c, &error) == NG_E_INVALID);
+    CHECK(holds(error.text, "no device 2 of \"cuda\"; there are 2"));
+}
+
+TEST_CASE("cuda: elements go in and out, dense and column-major, and are filled")
+{
+    const fake::Control& driver = fresh();
+    ng_ctx* c = open_ctx();
+    ng_tensor* t = make(c, 100);
+    std::vector<float> in(100), out(100);
+    for (size_t i = 0; i < in.size(); i++) in[i] = float(i);
+    CHECK(ng_tensor_put(t, in.data(), 400, nullptr) == NG_OK);
+    CHECK(ng_tensor_get(t, out.data(), 400, nullptr) == NG_OK);
+    CHECK(in == out);
+    CHECK(ng_tensor_fill(t, nullptr, 2.5, nullptr) == NG_OK);
+    CHECK(ng_tensor_get(t, out.data(), 400, nullptr) == NG_OK);
+    CHECK(out == std::vector<float>(100, 2.5f));
+    ng_tensor* u = make(c, 100);
+    CHECK(ng_tensor_copy(u, t, nullptr, nullptr) == NG_OK);
+    CHECK(ng_tensor_get(u, in.data(), 400, nullptr) == NG_OK);
+    CHECK(in == out);
+    CHECK(stats(c).live_bytes == 800);
+    ng_tensor_release(t), ng_tensor_release(u);
+    CHECK(stats(c).live_bytes == 0);
+    shut(c);
+    CHECK(left(driver) == "");
+    CHECK(driver.counts().misuses == 0);
+}
+
+TEST_CASE("cuda: between contexts and to the processor's, copies go by way of the host")
+{
+    const fake::Control& driver = fresh();
+    ng_ctx *a = open_ctx(), *b = open_ctx(), *host = nullptr;
+    ng_ctx_desc d = description();
+    d.backend = "cpu";
+    REQUIRE(ng_ctx_create(&d, &host, nullptr) == NG_OK);
+    ng_tensor *x = make(a, 8), *y = make(b, 8), *z = make(host, 8);
+    CHECK(ng_tensor_fill(x, nullptr, 3, nullptr) == NG_OK);
+    CHECK(ng_tensor_copy(y, x, nullptr, nullptr) == NG_OK);
+    CHECK(ng_tensor_copy(z, y, nullptr, nullptr) == NG_OK);
+    float out[8] = {};
+    CHECK(ng_tensor_get(z, out, sizeof out, nullptr) == NG_OK);
+    for (const float v : out) CHECK(v == 3);
+    for (ng_tensor* t : {x, y, z}) ng_tensor_release(t);
+    shut(a), shut(b), shut(host);
+    CHECK(left(driver) == "");
+}
+
+TEST_CASE("cuda: work on a second stream waits for the first one's, and for nothing that it does not touch")
+{
+    const fake::Control& driver = fresh();
+    driver.defer(true);
+    ng_ctx* c = open_ctx();
+    ng_stream s = ng_ctx_stream(c, 1);
+    REQUIRE(s);
+    CHECK(ng_ctx_stream(c, 1) == s);
+    CHECK(ng_ctx_stream(c, 0) != s);
+    ng_tensor *x = make(c, 4), *y = make(c, 4);
+    CHECK(ng_tensor_fill(x, nullptr, 1, nullptr) == NG_OK);
+    CHECK(ng_tensor_copy(y, x, s, nullptr) == NG_OK);
+    CHECK(ng_tensor_fill(x, nullptr, 2, nullptr) == NG_OK);      // after the copy has read it
+    float out[4] = {};
+    uint64_t mark = 0;
+    CHECK(ng_mark(c, s, &mark, nullptr) == NG_OK);
+    CHECK(ng_mark_wait(c, mark, FOREVER, nullptr) == NG_OK);
+    CHECK(ng_tensor_get(y, out, sizeof out, nullptr) == NG_OK);
+    CHECK(out[0] == 1);
+    CHECK(ng_tensor_get(x, out, sizeof out, nullptr) == NG_OK);
+    CHECK(out[0] == 2);
+    ng_error error{};
+    for (const uint64_t bad : {uint64_t(0), uint64_t(7), mark + 100, mark << 4}) CHECK(ng_mark_wait(c, bad, 0, &error) == NG_E_INVALID);
+    CHECK(ng_mark_after(c, s, mark, nullptr) == NG_OK);
+    CHECK(ng_ctx_sync(c, s, FOREVER, nullptr) == NG_OK);
+    CHECK(ng_mark_wait(c, mark, 0, nullptr) == NG_OK);           // of a stream that was forgotten
+    ng_tensor_release(x), ng_tensor_release(y);
+    shut(c);
+    CHECK(driver.counts().misuses == 0);
+    CHECK(left(driver) == "");
+}
+
+TEST_CASE("S5 on a device: done comes when the work on the memory is over, not when the tensor is released")
+{
+    const fake::Control& driver = fresh();
+    driver.defer(true);
+    ng_ctx* c = open_ctx();
+    ng_tensor* memory = make(c, 4);
+    void* data = nullptr;
+    CHECK(ng_tensor_use(memory, nullptr, 0, &data, nullptr) == NG_OK);
+    int done = 0;
+    ng_tensor* t = nullptr;
+    const ng_shape d = vector_of(4);
+    REQUIRE(ng_tensor_wrap(c, &d, data, 16, [](void* user) { ++*static_cast<int*>(user); }, &done, &t, nullptr) == NG_OK);
+    CHECK(ng_tensor_fill(t, nullptr, 1, nullptr) == NG_OK);
+    ng_tensor_release(t);
+    CHECK(ng_ctx_poll(c, 0, nullptr) == NG_NOT_READY);
+    CHECK(done == 0);
+    CHECK(ng_ctx_sync(c, nullptr, FOREVER, nullptr) == NG_OK);
+    CHECK(done == 1);
+    ng_tensor_release(memory);
+    shut(c);
+    CHECK(left(driver) == "");
+}
+
+TEST_CASE("cuda: memory of the host is refused where the device's is wanted; page-locked memory is seen by both")
+{
+    fresh();
+    ng_ctx* c = open_ctx();
+    float plain[4] = {};
+    ng_tensor* t = nullptr;
+    ng_error error{};
+    const ng_shape d = vector_of(4);
+    CHECK(ng_tensor_wrap(c, &d, plain, sizeof plain, nullptr, nullptr, &t, &error) == NG_E_INVALID);
+    CHECK(holds(error.text, "ordinary memory of the host"));
+    ng_tensor* pinned = make(c, 4, NG_HOST);
+    void* data = nullptr;
+    CHECK(ng_tensor_use(pinned, nullptr, NG_USE_READ | NG_USE_WRITE, &data, nullptr) == NG_OK);
+    CHECK(ng_tensor_fill(pinned, nullptr, 5, nullptr) == NG_OK);
+    CHECK(ng_ctx_sync(c, nullptr, FOREVER, nullptr) == NG_OK);
+    CHECK(static_cast<float*>(data)[3] == 5);
+    ng_tensor_release(pinned);
+    shut(c);
+}
+
+TEST_CASE("cuda: the limit, an allocator of the host's, and trim")
+{
+    const fake::Control& driver = fresh();
+    ng_ctx* c = open_ctx();
+    CHECK(ng_ctx_limit(c, 1000) == NG_OK);
+    const ng_shape d = vector_of(1000);
+    ng_tensor* t = nullptr;
+    ng_error error{};
+    CHECK(ng_tensor_create(c, &d, &t, &error) == NG_E_DEVMEM);
+    CHECK(holds(error.text, "dev_limit is 1000"));
+    CHECK(ng_ctx_limit(c, 0) == NG_OK);
+    t = make(c, 1000);
+    ng_tensor_release(t);
+    CHECK(ng_ctx_trim(c, 0) == NG_OK);
+    CHECK(stats(c).dev_peak == 0);
+    shut(c);
+    CHECK(left(driver) == "");
+}
+
+namespace {
+
+// What a host does in a frame, every status looked at; the first that is bad.
+ng_status scenario()
+{
+    const ng_ctx_desc d = description();
+    ng_ctx* c = nullptr;
+    ng_tensor *x = nullptr, *y = nullptr;
+    ng_error error{};
+    const ng_shape shape = vector_of(16);
+    float values[16] = {1, 2, 3};
+    uint64_t mark = 0;
+    ng_status status = ng_ctx_create(&d, &c, &error);
+    const auto then = [&](auto&& call) { if (status >= 0) status = call(); };
+    then([&] { return ng_tensor_create(c, &shape, &x, &error); });
+    then([&] { return ng_tensor_create(c, &shape, &y, &error); });
+    then([&] { return ng_tensor_put(x, values, sizeof values, &error); });
+    ng_stream s = status >= 0 ? ng_ctx_stream(c, 1) : nullptr;
+    then([&] { return ng_tensor_copy(y, x, s, &error); });
+    then([&] { return ng_tensor_fill(x, nullptr, 7, &error); });
+    then([&] { return ng_mark(c, s, &mark, &error); });
+    then([&] { return ng_mark_after(c, nullptr, mark, &error); });
+    then([&] { return ng_mark_wait(c, mark, FOREVER, &error); });
+    then([&] { return ng_tensor_get(y, values, sizeof values, &error); });
+    if (status >= 0) CHECK(values[1] == 2);
+    if (status < 0) CHECK(error.text[0] != 0);
+    ng_tensor_release(x), ng_tensor_release(y);
+    if (c) (void)ng_ctx_close(c, FOREVER, nullptr);
+    ng_ctx_release(c);
+    return status;
+}
+
+}  // namespace
+
+TEST_CASE("cuda: whichever call of the driver fails, the host gets a status and nothing is left behind")
+{
+    const fake::Control& driver = fresh();
+    REQUIRE(scenario() == NG_OK);
+    const uint64_t calls = driver.counts().calls;
+    int failures = 0;
+    for (uint64_t number = 1; number <= calls; number++) {
+        driver.reset();
+        driver.fail_call(number, 700);               // an illegal address: the context is lost
+        const ng_status status = scenario();
+        failures += status < 0;
+        const std::string failed = driver.failed();
+        INFO("call ", number, ", ", failed);
+        CHECK(driver.counts().misuses == 0);
+        driver.fail_call(0, 0);
+        CHECK(scenario() == NG_OK);
+        // A context that cannot be made current is lost, and with it what lived there.
+        if (failed != "cuCtxPushCurrent") CHECK(left(driver) == "");
+    }
+    CHECK(failures * 4 > int(calls));
+}

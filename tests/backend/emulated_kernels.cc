@@ -1,0 +1,59 @@
+// The stand-in's kernels: the shipped ones' text, compiled for the processor, under the names that images give them.
+#include "tests/backend/emulated_kernels.h"
+
+#include "tests/backend/interpreter_emulation.h"
+#include "tests/jit/cuda_emulation.h"
+
+#undef __launch_bounds__
+#define __launch_bounds__(...)
+#undef __grid_constant__
+#define __grid_constant__
+template <class T> static T atomicAdd(T* to, T v) { return std::exchange(*to, T(*to + v)); }
+template <class T> static T atomicMax(T* to, T v) { return std::exchange(*to, *to < v ? v : *to); }
+
+#include "kernels/basic_indexing.cu"
+#include "kernels/basic_pool.cu"
+#include "kernels/basic_products.cu"
+#include "kernels/basic_scan.cu"
+#include "kernels/basic_sort.cu"
+
+namespace ng::fake {
+namespace {
+
+void interpret_launch(const KernelLaunch& l)
+{
+    interpreter::Numbers numbers;
+    std::memcpy(&numbers, l.arguments[0], sizeof numbers);
+    test::emulate_interpreter(l.grid[0], l.block[0], numbers);
+}
+
+// One row of basic.def as the stand-in calls it.
+#define ROW(name, function, Numbers)                                                            \
+    void launch_##name(const KernelLaunch& l) { emulated::launch(basic_##name, l.grid[0], l.block[0], 1, nullptr, l.arguments[0]); }
+#define INDEXING ROW
+#define SCANNING ROW
+#define SORTING ROW
+#define PRODUCT ROW
+#define POOLING ROW
+#include "kernels/basic.def"
+#undef ROW
+
+}  // namespace
+
+void set_emulated_kernels(const Control& driver)
+{
+    static constexpr size_t interpreter_size = sizeof(interpreter::Numbers);
+    driver.set_kernel("interpret", interpret_launch, &interpreter_size, 1);
+#define ROW(name, function, Numbers)                                                            \
+    static constexpr size_t size_of_##name = sizeof(kernels::Numbers);                          \
+    driver.set_kernel("basic_" #name, launch_##name, &size_of_##name, 1);
+#define INDEXING ROW
+#define SCANNING ROW
+#define SORTING ROW
+#define PRODUCT ROW
+#define POOLING ROW
+#include "kernels/basic.def"
+#undef ROW
+}
+
+}  // namespace ng::fake
