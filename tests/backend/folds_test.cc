@@ -50,11 +50,12 @@ template <class T> bool same(T a, T b) { return a == b || (a != a && b != b); }
 template <class T, class A>
 A naive(Op op, A start, const T* x, int count)
 {
+    using Wraps = std::conditional_t<std::is_integral_v<A>, uint64_t, A>;
     A r = start;
     for (int i = 0; i < count; i++) {
         const A v = A(x[i]);
-        if (op == Op::sum) r = A(r + v);
-        else if (op == Op::prod) r = A(r * v);
+        if (op == Op::sum) r = A(Wraps(r) + Wraps(v));
+        else if (op == Op::prod) r = A(Wraps(r) * Wraps(v));
         else if (op == Op::min) r = r < v || r != r ? r : v;
         else r = r > v || r != r ? r : v;
     }
