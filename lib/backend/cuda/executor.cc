@@ -192,7 +192,8 @@ bool CudaExecutor::run_fused(const Work& w, const ExecutorRun& run) const
     // Contract P6: the same bits on every run, so one way is kept to.
     if (backend_.is_ordered() && f.folds_floats && w.interim) return run_interim(w, run, buffers), false;
     const Variant& v = f.variants[size_t(g.which)];
-    if (v.state.load(std::memory_order_acquire) != Variant::Ready && backend_.code().can_compile()) ask(w.fused, size_t(g.which));
+    // What runs once is not worth a compilation: it would come too late.
+    if (!w.interim && backend_.code().can_compile()) ask(w.fused, size_t(g.which));
     if (!w.interim)
         for (int turn = 0; v.state.load(std::memory_order_acquire) == Variant::Asked; turn++) {
             (void)backend_.code().poll(UINT64_MAX);
@@ -205,7 +206,7 @@ bool CudaExecutor::run_fused(const Work& w, const ExecutorRun& run) const
         throw Error(NG_E_UNSUPPORTED, "neither a compiler nor the interpreter can run this kernel here");
     }
     run_interim(w, run, buffers);
-    return backend_.code().can_compile();            // else it is as fast as it gets
+    return use_ == Backend::Use::Often && backend_.code().can_compile();     // else it is as fast as it gets
 }
 
 void CudaExecutor::run_variant(const Fused& f, const Geometry& g, const ExecutorRun& run, char* const* buffers) const
