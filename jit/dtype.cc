@@ -67,4 +67,17 @@ Dtype real_of(Dtype t)
     return bytes_of(t) >= 4 ? Dtype::f64 : Dtype::f32;
 }
 
+uint64_t least_bits(Dtype t)
+{
+    switch (t) {
+    case Dtype::f64: return 0xfff0000000000000;
+    case Dtype::f32: return 0xff800000;
+    case Dtype::f16: return 0xfc00;
+    case Dtype::bf16: return 0xff80;
+    case Dtype::e5m2: return 0xfc;
+    case Dtype::e4m3: return 0xfe;
+    default: return info(t).kind == Kind::Int ? uint64_t(1) << (8 * bytes_of(t) - 1) : 0;
+    }
+}
+
 }  // namespace ng

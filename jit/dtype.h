@@ -45,5 +45,7 @@ bool  find_dtype(const std::string& name, Dtype& out);
 Dtype promote(Dtype a, Dtype b, const char* who);
 // N3: the float type of an integer where only floats will do: f32, or f64 for 32 and 64 bits.
 Dtype real_of(Dtype t);
+// The bits of what the maximum of no element is: the least value of the type.
+uint64_t least_bits(Dtype t);
 
 }  // namespace ng

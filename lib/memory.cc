@@ -1,8 +1,7 @@
 // Memory's beginning and its several ends: the last release, its own close, its context's close.
 #include "lib/memory.h"
 
-#include <chrono>
-#include <thread>
+#include "lib/deadline.h"
 
 namespace ng {
 namespace {
@@ -58,10 +57,8 @@ void Memory::close(const char* who)
 {
     if (uses_.fetch_or(CLOSED, std::memory_order_acq_rel) & CLOSED)
         throw Error(NG_E_INVALID, text(who, ": the tensor's memory is closed already"));
-    for (int turn = 0; uses_.load(std::memory_order_acquire) & ~CLOSED; turn++) {
-        if (turn < 64) std::this_thread::yield();
-        else std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
+    const Deadline never(UINT64_MAX);
+    for (int turn = 0; uses_.load(std::memory_order_acquire) & ~CLOSED; turn++) (void)never.wait(turn);
     if (track_) context().backend().wait_until_idle(*track_);
     give_back(context());
 }

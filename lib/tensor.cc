@@ -131,6 +131,7 @@ Ref<Tensor> Tensor::view(int64_t byte_offset, TensorForm form) const
 
 void touch(Ordered& order, const Tensor& t, bool writes)
 {
+    if (!t.memory->track()) return;
     const Reach reach = reach_of(t, "a tensor");
     order.touch(t.memory->track(), t.data + reach.low, t.data + reach.high, writes);
 }

@@ -27,20 +27,6 @@ void sums_of_line(const PoolReading& r, const PoolLine& line, const PoolWindow& 
     for (int64_t j = 0; j < line.count; j++) out[j * step] = is_root ? std::sqrt(sum[j]) : counts[j] > 0 ? T(sum[j] / T(counts[j])) : T(0);
 }
 
-// What the maximum of no element is: the least value of the type.
-uint64_t least_bits(Dtype t)
-{
-    switch (t) {
-    case Dtype::f64: return 0xfff0000000000000;
-    case Dtype::f32: return 0xff800000;
-    case Dtype::f16: return 0xfc00;
-    case Dtype::bf16: return 0xff80;
-    case Dtype::e5m2: return 0xfc;
-    case Dtype::e4m3: return 0xfe;
-    default: return info(t).kind == Kind::Int ? uint64_t(1) << (8 * bytes_of(t) - 1) : 0;
-    }
-}
-
 // values: of x's shape; none: `least`.
 template <class Raw>
 void pick_line(const PoolReading& r, const PoolLine& line, const PoolReading& values, const Operand& y, uint64_t least)

@@ -27,13 +27,7 @@ const char* name_of(BasicKernel kernel)
 {
     static constexpr const char* names[] = {
 #define ROW(name, ...) "basic_" #name,
-#define INDEXING ROW
-#define SCANNING ROW
-#define SORTING ROW
-#define PRODUCT ROW
-#define POOLING ROW
 #include "kernels/basic.def"
-#undef ROW
     };
     return names[uint32_t(kernel)];
 }

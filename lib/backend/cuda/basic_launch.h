@@ -20,13 +20,7 @@ struct Operand {
 
 enum class BasicKernel : uint32_t {
 #define ROW(name, ...) name,
-#define INDEXING ROW
-#define SCANNING ROW
-#define SORTING ROW
-#define PRODUCT ROW
-#define POOLING ROW
 #include "kernels/basic.def"
-#undef ROW
     count_
 };
 const char* name_of(BasicKernel kernel);     // "basic_copy", as the image has it

@@ -82,20 +82,6 @@ BasicKernel most_kernel(Dtype t)
     return t == Dtype::f64 ? BasicKernel::pool_most_f64 : BasicKernel::pool_most_f32;
 }
 
-// What the maximum of no element is: the least value of the type.
-uint64_t least_bits(Dtype t)
-{
-    switch (t) {
-    case Dtype::f64: return 0xfff0000000000000;
-    case Dtype::f32: return 0xff800000;
-    case Dtype::f16: return 0xfc00;
-    case Dtype::bf16: return 0xff80;
-    case Dtype::e5m2: return 0xfc;
-    case Dtype::e4m3: return 0xfe;
-    default: return info(t).kind == Kind::Int ? uint64_t(1) << (8 * bytes_of(t) - 1) : 0;
-    }
-}
-
 void pick(const Operand& x, const Operand& values, const Operand& y, const PoolWindow& window, uint64_t least, const Place& place)
 {
     PoolNumbers n = numbers_of(x, y.dims, window);

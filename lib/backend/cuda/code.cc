@@ -40,14 +40,6 @@ CodeStore::CodeStore(const DeviceContext& home, const CodeOptions& options, Coun
 
 Digest CodeStore::key_of(const std::string& source) const noexcept { return cache_key({identity_, source}); }
 
-std::shared_ptr<const Code> CodeStore::find(const std::string& source) noexcept
-{
-    const Digest key = key_of(source);
-    const std::lock_guard hold(lock_);
-    const auto at = entries_.find(key);
-    return at == entries_.end() ? nullptr : at->second->code;
-}
-
 std::shared_ptr<const Code> CodeStore::need(const std::string& source, int functions)
 {
     const Digest key = key_of(source);

@@ -43,8 +43,6 @@ class CodeStore {
     // The code of a text, from whatever holds it; waits for a compiler's work on it. NG_E_COMPILE, the same again for the
     // same text. NG_E_UNSUPPORTED where nothing compiles.
     std::shared_ptr<const Code> need(const std::string& text, int functions);
-    // The same, but null where it would have to be made.
-    std::shared_ptr<const Code> find(const std::string& text) noexcept;
 
     // A job for our threads, or for poll(). Jobs do not throw.
     void later(std::function<void()> job);

@@ -194,11 +194,11 @@ bool CudaExecutor::run_fused(const Work& w, const ExecutorRun& run) const
     const Variant& v = f.variants[size_t(g.which)];
     // What runs once is not worth a compilation: it would come too late.
     if (!w.interim && backend_.code().can_compile()) ask(w.fused, size_t(g.which));
-    if (!w.interim)
-        for (int turn = 0; v.state.load(std::memory_order_acquire) == Variant::Asked; turn++) {
-            (void)backend_.code().poll(UINT64_MAX);
-            (void)Deadline(UINT64_MAX).wait(turn);
-        }
+    const Deadline never(UINT64_MAX);
+    for (int turn = 0; !w.interim && v.state.load(std::memory_order_acquire) == Variant::Asked; turn++) {
+        (void)backend_.code().poll(UINT64_MAX);
+        (void)never.wait(turn);
+    }
     const int state = v.state.load(std::memory_order_acquire);
     if (state == Variant::Ready) return run_variant(f, g, run, buffers), false;
     if (!w.interim) {
