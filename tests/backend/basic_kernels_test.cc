@@ -33,13 +33,7 @@ class Emulated final : public Machine {
     case basic::BasicKernel::name:                                        \
         REQUIRE(l.numbers_bytes == sizeof(ng::kernels::Numbers));         \
         return emulated::launch(basic_##name, l.grid, l.block, 1, nullptr, l.numbers);
-#define INDEXING ROW
-#define SCANNING ROW
-#define SORTING ROW
-#define PRODUCT ROW
-#define POOLING ROW
 #include "kernels/basic.def"
-#undef ROW
         default: FAIL("no such kernel");
         }
     }

@@ -4,57 +4,7 @@
 
 namespace basic_check {
 
-struct Pool {
-    ng_pool_kind kind;
-    Index        x, window, stride, dilate, pad_lo, pad_hi;   // of x's axes from the channel on
-    uint32_t     flags = 0;
-
-    basic::PoolWindow described() const
-    {
-        basic::PoolWindow w = {};
-        w.kind = kind, w.flags = flags, w.spatial = int(window.size()) - 1;
-        w.channel_window = window[0], w.channel_stride = stride[0], w.channel_pad = pad_lo[0];
-        for (size_t d = 1; d < window.size(); d++) {
-            w.window[d - 1] = window[d], w.stride[d - 1] = stride[d], w.dilate[d - 1] = dilate[d];
-            w.pad_lo[d - 1] = pad_lo[d], w.pad_hi[d - 1] = pad_hi[d];
-        }
-        return w;
-    }
-    Index dims_y() const
-    {
-        Index y = {x[0]};
-        for (size_t d = 0; d < window.size(); d++) {
-            const int64_t room = x[d + 1] + pad_lo[d] + pad_hi[d] - (window[d] - 1) * dilate[d] - 1;
-            int64_t       n = room < 0 ? 0 : (d && flags & NG_POOL_CEIL ? (room + stride[d] - 1) / stride[d] : room / stride[d]) + 1;
-            if (flags & NG_POOL_CEIL && (n - 1) * stride[d] >= x[d + 1] + pad_lo[d]) n--;
-            y.push_back(n);
-        }
-        return y;
-    }
-};
-
-// What is under one window: places in x in the window's row-major order, and how many there are with the padding.
-struct Under {
-    std::vector<Index> places;
-    int64_t            padded = 0;
-};
-inline Under under(const Pool& p, const Index& y)
-{
-    Under        u;
-    const Tensor taps(Dtype::i8, p.window);
-    taps.each([&](const Index& tap) {
-        Index at = {y[0]};
-        bool  inside = true, padded = true;
-        for (size_t d = 0; d < tap.size(); d++) {
-            at.push_back(y[d + 1] * p.stride[d] + tap[d] * p.dilate[d] - p.pad_lo[d]);
-            inside &= at.back() >= 0 && at.back() < p.x[d + 1];
-            padded &= at.back() < p.x[d + 1] + p.pad_hi[d];
-        }
-        u.padded += padded;
-        if (inside) u.places.push_back(at);
-    });
-    return u;
-}
+using Pool = PoolProblem<basic::PoolWindow>;
 
 // The place of the maximum: the first of equals, the first NaN where there is one; none of nothing.
 inline const Index* most(Tensor& x, const Under& u)
@@ -129,7 +79,7 @@ struct PoolRun {
     }
 };
 
-inline void check_pool(const Pool& p, Tensor& x, ConvLayout layout)
+inline void check_pool(const Pool& p, Tensor& x, Layout layout)
 {
     const Dtype type = x.type, real = type == Dtype::f64 ? Dtype::f64 : Dtype::f32;
     const Lie   lie = lie_of(layout, p.x.size());
@@ -159,7 +109,7 @@ inline void check_pool(const Pool& p, Tensor& x, ConvLayout layout)
     });
     CHECK(good);
 }
-inline void check_pool(const Pool& p, Dtype type, ConvLayout layout)
+inline void check_pool(const Pool& p, Dtype type, Layout layout)
 {
     Tensor x(type, p.x, lie_of(layout, p.x.size()));
     check_pool(p, fill(x, 1), layout);
@@ -170,7 +120,7 @@ inline const ng_pool_kind POOL_KINDS[] = {NG_POOL_MAX, NG_POOL_MEAN, NG_POOL_L2}
 TEST_CASE("pool: one, two and three spatial axes in every layout")
 {
     for (const ng_pool_kind kind : POOL_KINDS)
-        for (const ConvLayout layout : LAYOUTS) {
+        for (const Layout layout : LAYOUTS) {
             check_pool({kind, {2, 3, 17}, {1, 3}, {1, 2}, {1, 1}, {0, 1}, {0, 1}}, Dtype::f32, layout);
             check_pool({kind, {3, 5, 9, 8}, {1, 2, 2}, {1, 2, 2}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}}, Dtype::f32, layout);
             check_pool({kind, {3, 5, 9, 8}, {1, 3, 2}, {1, 1, 1}, {1, 1, 1}, {0, 2, 1}, {0, 0, 1}}, Dtype::f32, layout);
@@ -183,19 +133,19 @@ TEST_CASE("pool: every type, and windows that a whole block takes")
 {
     for (const ng_pool_kind kind : POOL_KINDS)
         for (const Dtype type : ALL_TYPES)
-            for (const ConvLayout layout : {CHANNELS_FIRST, CHANNELS_LAST}) {
+            for (const Layout layout : {CHANNELS_FIRST, CHANNELS_LAST}) {
                 check_pool({kind, {2, 3, 9, 10}, {1, 3, 2}, {1, 2, 2}, {1, 1, 1}, {0, 1, 0}, {0, 1, 1}}, type, layout);
                 check_pool({kind, {2, 3, 33, 35}, {1, 33, 35}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}}, type, layout);
             }
     // The channels too are under the window, and some of it lies in padding.
     for (const ng_pool_kind kind : POOL_KINDS)
-        for (const ConvLayout layout : LAYOUTS) check_pool({kind, {2, 6, 25, 21}, {4, 16, 17}, {2, 7, 3}, {1, 1, 1}, {1, 2, 3}, {1, 4, 0}}, Dtype::f32, layout);
+        for (const Layout layout : LAYOUTS) check_pool({kind, {2, 6, 25, 21}, {4, 16, 17}, {2, 7, 3}, {1, 1, 1}, {1, 2, 3}, {1, 4, 0}}, Dtype::f32, layout);
 }
 
 TEST_CASE("pool: dilation, ceil, padding that counts")
 {
     for (const ng_pool_kind kind : POOL_KINDS)
-        for (const ConvLayout layout : LAYOUTS)
+        for (const Layout layout : LAYOUTS)
             for (const uint32_t flags : {0u, uint32_t(NG_POOL_CEIL), uint32_t(NG_POOL_COUNT_PAD), uint32_t(NG_POOL_CEIL | NG_POOL_COUNT_PAD)})
                 for (const int64_t dilate : {1, 2, 3}) check_pool({kind, {2, 2, 8, 11}, {1, 2, 3}, {1, 3, 2}, {1, 1, dilate}, {0, 1, 2}, {0, 0, 1}, flags}, Dtype::f32, layout);
 }
@@ -203,7 +153,7 @@ TEST_CASE("pool: dilation, ceil, padding that counts")
 TEST_CASE("pool: windows over channels, alone and with space")
 {
     for (const ng_pool_kind kind : POOL_KINDS)
-        for (const ConvLayout layout : LAYOUTS) {
+        for (const Layout layout : LAYOUTS) {
             check_pool({kind, {3, 7, 4, 5}, {3, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 0, 0}, {1, 0, 0}}, Dtype::f32, layout);
             check_pool({kind, {3, 8, 4, 5}, {2, 2, 2}, {2, 2, 1}, {1, 1, 1}, {0, 0, 1}, {0, 0, 0}}, Dtype::f16, layout);
         }

@@ -2,6 +2,7 @@
 #pragma once
 #include "jit/number.h"
 #include "tests/backend/basic_machine.h"
+#include "tests/backend/window_problems.h"
 
 #include <utility>
 
@@ -202,62 +203,7 @@ TEST_CASE("matmul: sums of any numbers are as good as their type, the same each 
 
 // ---- convolutions ------------------------------------------------------------------------------------------------------
 
-enum ConvLayout { CHANNELS_FIRST, CHANNELS_LAST, IMAGES_LAST, BACKWARDS };
-inline const ConvLayout LAYOUTS[] = {CHANNELS_FIRST, CHANNELS_LAST, IMAGES_LAST, BACKWARDS};
-
-inline Lie lie_of(ConvLayout layout, size_t rank)
-{
-    Lie lie;
-    if (layout == BACKWARDS) lie.reversed = (1u << rank) - 1, lie.step = 2;
-    if (layout == CHANNELS_FIRST || layout == BACKWARDS) return lie;
-    for (size_t i = 2; i < rank; i++) lie.order.push_back(int64_t(i));
-    lie.order.insert(lie.order.begin(), layout == CHANNELS_LAST ? 0 : 1), lie.order.push_back(layout == CHANNELS_LAST ? 1 : 0);
-    return lie;
-}
-
-struct Conv {
-    int64_t n, c, k, groups;
-    Index   x, w, stride, dilate, pad_lo, pad_hi;
-    double  pad_value = 0;
-
-    basic::ConvWindow window() const
-    {
-        basic::ConvWindow v = {int(x.size()), {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, groups, pad_value};
-        for (size_t d = 0; d < x.size(); d++) v.stride[d] = stride[d], v.dilate[d] = dilate[d], v.pad_lo[d] = pad_lo[d];
-        return v;
-    }
-    Index dims_x() const { return joined({n, c}, x); }
-    Index dims_w() const { return joined({k, c / groups}, w); }
-    Index dims_y() const
-    {
-        Index y = {n, k};
-        for (size_t d = 0; d < x.size(); d++) y.push_back(std::max<int64_t>(0, (x[d] + pad_lo[d] + pad_hi[d] - 1 - (w[d] - 1) * dilate[d] + stride[d]) / stride[d]));
-        return y;
-    }
-    static Index joined(Index a, const Index& b) { return a.insert(a.end(), b.begin(), b.end()), a; }
-};
-struct ConvTypes {
-    Dtype x, w, y;
-};
-
-// Calls body(x's index or nothing, w's index, y's index) for each tap of each position.
-template <class Body>
-void each_tap(const Conv& p, const Tensor& w, const Tensor& y, Body&& body)
-{
-    Index        ix(p.x.size() + 2);
-    const Tensor taps(Dtype::i8, Conv::joined({w.dims[1]}, p.w));
-    y.each([&](const Index& iy) {
-        taps.each([&](const Index& tap) {
-            bool inside = true;
-            ix[0] = iy[0], ix[1] = iy[1] / (p.k / p.groups) * w.dims[1] + tap[0];
-            for (size_t d = 0; d < p.x.size(); d++) {
-                ix[d + 2] = iy[d + 2] * p.stride[d] + tap[d + 1] * p.dilate[d] - p.pad_lo[d];
-                inside &= ix[d + 2] >= 0 && ix[d + 2] < p.x[d];
-            }
-            body(inside ? &ix : nullptr, Conv::joined({iy[1]}, tap), iy);
-        });
-    });
-}
+using Conv = ConvProblem<basic::ConvWindow>;
 
 // What a tensor should hold, by index.
 struct Wanted {
@@ -278,7 +224,7 @@ struct Wanted {
     }
 };
 
-inline void check_conv(const Conv& p, const ConvTypes& types, ConvLayout layout)
+inline void check_conv(const Conv& p, const ConvTypes& types, Layout layout)
 {
     const size_t rank = p.x.size() + 2;
     const Lie    lie = lie_of(layout, rank);
@@ -315,7 +261,7 @@ inline const ConvTypes CONV_F32 = {Dtype::f32, Dtype::f32, Dtype::f32};
 
 TEST_CASE("conv: one, two and three spatial axes in every layout")
 {
-    for (const ConvLayout layout : LAYOUTS) {
+    for (const Layout layout : LAYOUTS) {
         check_conv({2, 3, 5, 1, {17}, {3}, {1}, {1}, {1}, {1}}, CONV_F32, layout);
         check_conv({3, 5, 7, 1, {9, 8}, {3, 2}, {1, 1}, {1, 1}, {1, 0}, {1, 1}}, CONV_F32, layout);
         check_conv({2, 3, 4, 1, {5, 6, 7}, {2, 3, 2}, {1, 1, 1}, {1, 1, 1}, {1, 1, 0}, {0, 1, 1}}, CONV_F32, layout);
@@ -327,7 +273,7 @@ TEST_CASE("conv: one, two and three spatial axes in every layout")
 
 TEST_CASE("conv: strides, dilations and lopsided padding, alone and together")
 {
-    for (const ConvLayout layout : LAYOUTS)
+    for (const Layout layout : LAYOUTS)
         for (const int64_t stride : {1, 2, 3, 5})
             for (const int64_t dilate : {1, 2, 3, 4})
                 for (const Index& pad : {Index{0, 0}, {2, 0}, {5, 4}})
@@ -338,7 +284,7 @@ TEST_CASE("conv: strides, dilations and lopsided padding, alone and together")
 
 TEST_CASE("conv: groups, depthwise, and depthwise with a multiplier")
 {
-    for (const ConvLayout layout : LAYOUTS)
+    for (const Layout layout : LAYOUTS)
         for (const int64_t stride : {1, 2}) {
             check_conv({2, 6, 9, 3, {10, 9}, {3, 3}, {stride, 1}, {1, 1}, {1, 1}, {1, 1}}, CONV_F32, layout);
             check_conv({3, 7, 7, 7, {10, 20}, {3, 3}, {1, stride}, {1, 2}, {1, 1}, {1, 1}}, CONV_F32, layout);
@@ -349,7 +295,7 @@ TEST_CASE("conv: groups, depthwise, and depthwise with a multiplier")
 
 TEST_CASE("conv: padding with another value than 0, rounded to the type that it stands for")
 {
-    for (const ConvLayout layout : {CHANNELS_FIRST, CHANNELS_LAST})
+    for (const Layout layout : {CHANNELS_FIRST, CHANNELS_LAST})
         for (const int64_t groups : {1, 4}) {
             check_conv({2, 4, 4, groups, {6, 7}, {3, 3}, {1, 2}, {1, 1}, {2, 1}, {1, 3}, 1.5}, CONV_F32, layout);
             check_conv({2, 4, 4, groups, {6, 7}, {3, 3}, {1, 1}, {1, 1}, {2, 1}, {1, 3}, -1.75}, {Dtype::f16, Dtype::f32, Dtype::f32}, layout);
@@ -382,7 +328,7 @@ TEST_CASE("conv: every mix of types that has an accumulator")
                              {Dtype::e4m3, Dtype::f32, Dtype::f32}, {Dtype::e5m2, Dtype::e4m3, Dtype::f32}, {Dtype::i8, Dtype::u8, Dtype::i32},
                              {Dtype::u8, Dtype::u8, Dtype::i32}, {Dtype::i16, Dtype::i16, Dtype::i16}, {Dtype::i32, Dtype::i32, Dtype::i32}, {Dtype::i64, Dtype::i64, Dtype::i64}};
     for (const ConvTypes& types : all)
-        for (const ConvLayout layout : {CHANNELS_FIRST, CHANNELS_LAST, IMAGES_LAST})
+        for (const Layout layout : {CHANNELS_FIRST, CHANNELS_LAST, IMAGES_LAST})
             for (const int64_t groups : {1, 6}) check_conv({2, 6, 12, groups, {6, 7}, {2, 3}, {2, 2}, {1, 2}, {1, 2}, {1, 0}}, types, layout);
 }
 

@@ -1,69 +1,13 @@
 // Convolutions and their derivatives on the CPU against plain loops over every tap: any window, layout, groups and type.
-#include "tests/backend/product_check.h"
+#include "tests/backend/window_problems.h"
 
 using namespace product_check;
 using namespace ng::cpu;
 
 namespace {
 
-enum Layout { CHANNELS_FIRST, CHANNELS_LAST, IMAGES_LAST };
-
-Lie lie_of(Layout layout, size_t rank)
-{
-    if (layout == CHANNELS_FIRST) return {};
-    Lie lie;
-    for (size_t i = 2; i < rank; i++) lie.order.push_back(int64_t(i));
-    if (layout == CHANNELS_LAST) lie.order.insert(lie.order.begin(), 0), lie.order.push_back(1);
-    else lie.order.insert(lie.order.begin(), 1), lie.order.push_back(0);
-    return lie;
-}
-
-struct Problem {
-    int64_t n, c, k, groups;
-    Index   x, w, stride, dilate, pad_lo, pad_hi;
-    double  pad_value = 0;
-
-    ConvWindow window() const
-    {
-        ConvWindow v = {int(x.size()), {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, groups, pad_value};
-        for (size_t d = 0; d < x.size(); d++) v.stride[d] = stride[d], v.dilate[d] = dilate[d], v.pad_lo[d] = pad_lo[d];
-        return v;
-    }
-    Index dims_x() const { return joined({n, c}, x); }
-    Index dims_w() const { return joined({k, c / groups}, w); }
-    Index dims_y() const
-    {
-        Index y = {n, k};
-        for (size_t d = 0; d < x.size(); d++) y.push_back(std::max<int64_t>(0, (x[d] + pad_lo[d] + pad_hi[d] - 1 - (w[d] - 1) * dilate[d] + stride[d]) / stride[d]));
-        return y;
-    }
-    static Index joined(Index a, const Index& b) { return a.insert(a.end(), b.begin(), b.end()), a; }
-};
-
-struct Types {
-    Dtype x, w, y;
-};
-
-// Calls body(x's index or nothing, w's index, y's index) for each tap of each position.
-template <class Body>
-void each_tap(const Problem& p, const Tensor& w, const Tensor& y, Body&& body)
-{
-    const int64_t outputs = p.k / p.groups;
-    Index         ix(p.x.size() + 2);
-    y.each([&](const Index& iy) {
-        const Tensor one(Dtype::i8, Problem::joined({w.dims[1]}, p.w));
-        one.each([&](const Index& tap) {
-            Index iw = Problem::joined({iy[1]}, tap);
-            bool  inside = true;
-            ix[0] = iy[0], ix[1] = iy[1] / outputs * w.dims[1] + tap[0];
-            for (size_t d = 0; d < p.x.size(); d++) {
-                ix[d + 2] = iy[d + 2] * p.stride[d] + tap[d + 1] * p.dilate[d] - p.pad_lo[d];
-                inside &= ix[d + 2] >= 0 && ix[d + 2] < p.x[d];
-            }
-            body(inside ? &ix : nullptr, iw, iy);
-        });
-    });
-}
+using Problem = ConvProblem<ConvWindow>;
+using Types = ConvTypes;
 
 struct Sums {
     Tensor&             of;

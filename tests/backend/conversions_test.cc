@@ -1,5 +1,5 @@
 // Loads, stores, streams, gathers and roundings of every dtype, on every instruction set: narrow types code by code.
-#include "lib/backend/cpu/isa.h"
+#include "tests/backend/isa_tables.h"
 
 #include <doctest/doctest.h>
 
@@ -16,14 +16,6 @@ using namespace ng;
 using namespace ng::cpu;
 
 namespace {
-
-std::vector<const IsaTable*> tables()
-{
-    std::vector<const IsaTable*> found;
-    for (const char* level : {"x86-64-v2", "x86-64-v3", "x86-64-v4", "generic"})
-        if (const IsaTable* table = isa_table(level)) found.push_back(table);
-    return found;
-}
 
 constexpr Dtype NARROW[] = {Dtype::f16, Dtype::bf16, Dtype::e4m3, Dtype::e5m2};
 

@@ -30,13 +30,7 @@ void interpret_launch(const KernelLaunch& l)
 // One row of basic.def as the stand-in calls it.
 #define ROW(name, function, Numbers)                                                            \
     void launch_##name(const KernelLaunch& l) { emulated::launch(basic_##name, l.grid[0], l.block[0], 1, nullptr, l.arguments[0]); }
-#define INDEXING ROW
-#define SCANNING ROW
-#define SORTING ROW
-#define PRODUCT ROW
-#define POOLING ROW
 #include "kernels/basic.def"
-#undef ROW
 
 }  // namespace
 
@@ -47,13 +41,7 @@ void set_emulated_kernels(const Control& driver)
 #define ROW(name, function, Numbers)                                                            \
     static constexpr size_t size_of_##name = sizeof(kernels::Numbers);                          \
     driver.set_kernel("basic_" #name, launch_##name, &size_of_##name, 1);
-#define INDEXING ROW
-#define SCANNING ROW
-#define SORTING ROW
-#define PRODUCT ROW
-#define POOLING ROW
 #include "kernels/basic.def"
-#undef ROW
 }
 
 }  // namespace ng::fake

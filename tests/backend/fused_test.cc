@@ -66,33 +66,6 @@ std::vector<Buffer> buffers_of(std::initializer_list<int64_t> counts, Dtype type
     return buffers;
 }
 
-// (x - mean) / sqrt(var + eps) over the last axis or the first of [rows, columns].
-Kernel normalised(Extent rows, Extent columns, bool over_last, int out = 1)
-{
-    Builder b;
-    b.axis(rows, !over_last);
-    b.axis(columns, over_last);
-    const Extents dense{columns, 1};
-    const Extent  length = over_last ? columns : rows;
-    const int x = b.load(Dtype::f32, 0, dense), n = b.convert(b.length(length), Dtype::f32);
-    const int mean = b.map(Op::div, b.fold(Op::sum, x), n), centred = b.map(Op::sub, x, mean);
-    const int variance = b.map(Op::div, b.fold(Op::sum, b.map(Op::square, centred)), n);
-    const int scale = b.map(Op::sqrt, b.map(Op::add, variance, b.constant(1e-5)));
-    b.store(b.map(Op::div, centred, scale), out, dense, out == 0);
-    return b.kernel;
-}
-
-Kernel softmax(Extent rows, Extent columns)
-{
-    Builder b;
-    b.axis(rows);
-    b.axis(columns, true);
-    const Extents dense{columns, 1};
-    const int x = b.load(Dtype::f32, 0, dense), e = b.map(Op::exp, b.map(Op::sub, x, b.fold(Op::max, x)));
-    b.store(b.map(Op::div, e, b.fold(Op::sum, e)), 1, dense);
-    return b.kernel;
-}
-
 TEST_CASE("element-wise: contiguous operands of sizes around a block, a broadcast row and column, a scalar")
 {
     for (const int64_t n : {1, 2, 15, 16, 17, 1023, 1024, 1025, 4099, 200003}) {

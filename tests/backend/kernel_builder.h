@@ -246,4 +246,32 @@ class Reference {
     std::vector<double>  folds_;
 };
 
+// (x - mean) / sqrt(var + eps) over the last axis or the first of [rows, columns].
+inline Kernel normalised(Extent rows, Extent columns, bool over_last, int out = 1)
+{
+    Builder b;
+    b.axis(rows, !over_last);
+    b.axis(columns, over_last);
+    const Extents dense{columns, 1};
+    const Extent  length = over_last ? columns : rows;
+    const int x = b.load(Dtype::f32, 0, dense), n = b.convert(b.length(length), Dtype::f32);
+    const int mean = b.map(Op::div, b.fold(Op::sum, x), n), centred = b.map(Op::sub, x, mean);
+    const int variance = b.map(Op::div, b.fold(Op::sum, b.map(Op::square, centred)), n);
+    const int scale = b.map(Op::sqrt, b.map(Op::add, variance, b.constant(1e-5)));
+    b.store(b.map(Op::div, centred, scale), out, dense, out == 0);
+    return b.kernel;
+}
+
+// softmax(x) over the last axis of [rows, columns].
+inline Kernel softmax(Extent rows, Extent columns)
+{
+    Builder b;
+    b.axis(rows);
+    b.axis(columns, true);
+    const Extents dense{columns, 1};
+    const int x = b.load(Dtype::f32, 0, dense), e = b.map(Op::exp, b.map(Op::sub, x, b.fold(Op::max, x)));
+    b.store(b.map(Op::div, e, b.fold(Op::sum, e)), 1, dense);
+    return b.kernel;
+}
+
 }  // namespace ng::test

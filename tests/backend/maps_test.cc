@@ -1,5 +1,5 @@
 // Every row of ops.def, in every type and mode, on every instruction set that this machine has, within its bound.
-#include "lib/backend/cpu/isa.h"
+#include "tests/backend/isa_tables.h"
 #include "tests/backend/row_values.h"
 
 #include <doctest/doctest.h>
@@ -14,14 +14,6 @@ using namespace ng;
 using namespace ng::cpu;
 
 namespace {
-
-std::vector<const IsaTable*> tables()
-{
-    std::vector<const IsaTable*> found;
-    for (const char* level : {"x86-64-v2", "x86-64-v3", "x86-64-v4", "generic"})
-        if (const IsaTable* table = isa_table(level)) found.push_back(table);
-    return found;
-}
 
 template <class T> constexpr Dtype DTYPE_OF = Dtype::f64;
 template <> constexpr Dtype DTYPE_OF<bool> = Dtype::bool_;

@@ -1,5 +1,5 @@
 // The CPU's own functions where they are hardest: near zeros and ones, at their ends, at angles of any size, densely.
-#include "lib/backend/cpu/isa.h"
+#include "tests/backend/isa_tables.h"
 #include "tests/backend/row_values.h"
 
 #include <doctest/doctest.h>
@@ -14,13 +14,6 @@ using namespace ng::cpu;
 
 namespace {
 
-std::vector<const IsaTable*> tables()
-{
-    std::vector<const IsaTable*> found;
-    for (const char* level : {"x86-64-v2", "x86-64-v3", "x86-64-v4", "generic"})
-        if (const IsaTable* table = isa_table(level)) found.push_back(table);
-    return found;
-}
 template <class T> constexpr Dtype DTYPE_OF = std::is_same_v<T, float> ? Dtype::f32 : Dtype::f64;
 
 // These functions are better than every backend must be: in units of the last place, of f32 and of f64.

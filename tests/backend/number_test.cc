@@ -1,7 +1,7 @@
 // Constants folded when an expression is built are the numbers that the loops would have given, for every row and type.
 #include "jit/error.h"
 #include "jit/number.h"
-#include "lib/backend/cpu/isa.h"
+#include "tests/backend/isa_tables.h"
 
 #include <doctest/doctest.h>
 
@@ -15,14 +15,6 @@ using namespace ng;
 using namespace ng::cpu;
 
 namespace {
-
-std::vector<const IsaTable*> tables()
-{
-    std::vector<const IsaTable*> found;
-    for (const char* level : {"x86-64-v2", "x86-64-v3", "x86-64-v4", "generic"})
-        if (const IsaTable* table = isa_table(level)) found.push_back(table);
-    return found;
-}
 
 // A register of a compute type, with room for the widest.
 struct alignas(64) Register {

@@ -1,75 +1,12 @@
 // Pooling and its derivative on the CPU against plain loops over every window: kinds, types, layouts, padding, ties and NaN.
-#include "tests/backend/product_check.h"
+#include "tests/backend/window_problems.h"
 
 using namespace product_check;
 using namespace ng::cpu;
 
 namespace {
 
-enum Layout { CHANNELS_FIRST, CHANNELS_LAST, IMAGES_LAST, BACKWARDS };
-
-Lie lie_of(Layout layout, size_t rank)
-{
-    Lie lie;
-    if (layout == BACKWARDS) lie.reversed = (1u << rank) - 1, lie.step = 2;
-    if (layout == CHANNELS_FIRST || layout == BACKWARDS) return lie;
-    for (size_t i = 2; i < rank; i++) lie.order.push_back(int64_t(i));
-    lie.order.insert(lie.order.begin(), layout == CHANNELS_LAST ? 0 : 1), lie.order.push_back(layout == CHANNELS_LAST ? 1 : 0);
-    return lie;
-}
-
-struct Problem {
-    ng_pool_kind kind;
-    Index        x, window, stride, dilate, pad_lo, pad_hi;   // of x's axes from the channel on
-    uint32_t     flags = 0;
-
-    PoolWindow described() const
-    {
-        PoolWindow w = {};
-        w.kind = kind, w.flags = flags, w.spatial = int(window.size()) - 1;
-        w.channel_window = window[0], w.channel_stride = stride[0], w.channel_pad = pad_lo[0];
-        for (size_t d = 1; d < window.size(); d++) {
-            w.window[d - 1] = window[d], w.stride[d - 1] = stride[d], w.dilate[d - 1] = dilate[d];
-            w.pad_lo[d - 1] = pad_lo[d], w.pad_hi[d - 1] = pad_hi[d];
-        }
-        return w;
-    }
-    Index dims_y() const
-    {
-        Index y = {x[0]};
-        for (size_t d = 0; d < window.size(); d++) {
-            const int64_t room = x[d + 1] + pad_lo[d] + pad_hi[d] - (window[d] - 1) * dilate[d] - 1;
-            int64_t       n = room < 0 ? 0 : (d && flags & NG_POOL_CEIL ? (room + stride[d] - 1) / stride[d] : room / stride[d]) + 1;
-            if (flags & NG_POOL_CEIL && (n - 1) * stride[d] >= x[d + 1] + pad_lo[d]) n--;
-            y.push_back(n);
-        }
-        return y;
-    }
-};
-
-// What is under one window: places in x in the window's row-major order, and how many there are with the padding.
-struct Under {
-    std::vector<Index> places;
-    int64_t            padded = 0;
-};
-
-Under under(const Problem& p, const Index& y)
-{
-    Under        u;
-    const Tensor taps(Dtype::i8, p.window);
-    taps.each([&](const Index& tap) {
-        Index at = {y[0]};
-        bool  inside = true, padded = true;
-        for (size_t d = 0; d < tap.size(); d++) {
-            at.push_back(y[d + 1] * p.stride[d] + tap[d] * p.dilate[d] - p.pad_lo[d]);
-            inside &= at.back() >= 0 && at.back() < p.x[d + 1];
-            padded &= at.back() < p.x[d + 1] + p.pad_hi[d];
-        }
-        u.padded += padded;
-        if (inside) u.places.push_back(at);
-    });
-    return u;
-}
+using Problem = PoolProblem<PoolWindow>;
 
 // The place of the maximum: the first of equals, the first NaN where there is one; none of nothing.
 const Index* most(Tensor& x, const Under& u)
@@ -161,7 +98,6 @@ void check(const Problem& p, Dtype type, Layout layout, uint32_t workers = 1)
 }
 
 const ng_pool_kind KINDS[] = {NG_POOL_MAX, NG_POOL_MEAN, NG_POOL_L2};
-const Layout       LAYOUTS[] = {CHANNELS_FIRST, CHANNELS_LAST, IMAGES_LAST, BACKWARDS};
 
 }  // namespace
 

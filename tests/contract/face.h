@@ -6,11 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 using Values = std::vector<double>;
@@ -132,6 +135,27 @@ inline ng_ctx_desc description(uint32_t flags = 0, uint32_t threads = 0)
     ng_ctx_desc d{};
     d.size = sizeof d, d.version = NG_VERSION, d.backend = backend(), d.flags = flags, d.threads = threads, d.cache_dir = "";
     return d;
+}
+
+inline ng_ctx* opened(uint32_t threads, uint32_t flags = 0, const ng_hooks* hooks = nullptr)
+{
+    ng_ctx_desc d = description(flags, threads);
+    d.hooks = hooks;
+    ng_ctx* c = nullptr;
+    REQUIRE(ng_ctx_create(&d, &c, nullptr) == NG_OK);
+    return c;
+}
+// body(i) on so many threads at once; they start together. doctest's checks are made by the caller afterwards.
+inline void together(int threads, const std::function<void(int)>& body)
+{
+    std::atomic<int> waiting{0};
+    std::vector<std::thread> all;
+    for (int i = 0; i < threads; i++)
+        all.emplace_back([&, i] {
+            for (waiting++; waiting < threads;) std::this_thread::yield();
+            body(i);
+        });
+    for (std::thread& t : all) t.join();
 }
 
 struct Plan {

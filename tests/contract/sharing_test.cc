@@ -25,18 +25,6 @@ bool lives(ng_ctx* c)
     CHECK((got == NG_OK || got == NG_E_INVALID));
     return got == NG_OK;
 }
-// body(i) on so many threads at once; they start together. doctest's checks are made by the caller afterwards.
-void together(int threads, const std::function<void(int)>& body)
-{
-    std::atomic<int> waiting{0};
-    std::vector<std::thread> all;
-    for (int i = 0; i < threads; i++)
-        all.emplace_back([&, i] {
-            for (waiting++; waiting < threads;) std::this_thread::yield();
-            body(i);
-        });
-    for (std::thread& t : all) t.join();
-}
 // The numbers of e, or none where something failed.
 std::vector<float> numbers(ng_ctx* c, ng_expr* e, size_t count)
 {

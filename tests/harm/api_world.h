@@ -1,25 +1,11 @@
 // What the API fuzzer has in hand: handles of every kind, living and dead, and hostile arguments in memory of the very size.
 #pragma once
+#include "tests/harm/dlpack_binary.h"
 #include "tests/harm/fuzz.h"
 
 #include <map>
 #include <memory>
 #include <set>
-
-// dmlc/dlpack, include/dlpack/dlpack.h, version 1.0 (2024).
-struct DLManagedTensorVersioned {
-    uint32_t major, minor;
-    void*    manager;
-    void   (*deleter)(DLManagedTensorVersioned* self);
-    uint64_t flags;
-    void*    data;
-    int32_t  device_type, device_id;
-    int32_t  ndim;
-    uint8_t  code, bits;
-    uint16_t lanes;
-    int64_t *shape, *strides;
-    uint64_t byte_offset;
-};
 
 namespace harm {
 

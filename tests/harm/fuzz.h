@@ -1,5 +1,7 @@
 // What the fuzz targets share: bytes that choose, dice for mutators, and what every call must leave behind.
 #pragma once
+#include "tests/split_mix.h"
+
 #include <ng.h>
 
 #include <cstdarg>
@@ -39,23 +41,13 @@ class Bytes {
     const uint8_t *at_, *end_;
 };
 
-// Steele, Lea, Flood 2014, SplitMix.
-class Dice {
+// What fuzzers draw.
+class Dice : public SplitMix {
   public:
-    explicit Dice(uint64_t seed) : state_(seed) {}
-    uint64_t word()
-    {
-        uint64_t z = state_ += 0x9E3779B97F4A7C15u;
-        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-        z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-        return z ^ z >> 31;
-    }
+    using SplitMix::SplitMix;
     size_t below(size_t n) { return size_t(word() % n); }
     bool   one_in(size_t n) { return below(n) == 0; }
     template <class T> const T& of(const std::vector<T>& all) { return all[below(all.size())]; }
-
-  private:
-    uint64_t state_;
 };
 
 // What was promised did not happen: the driver and libFuzzer keep the input.

@@ -41,15 +41,6 @@ double wanted(int salt)
 }
 bool is_near(double a, double b) { return std::abs(a - b) <= 1e-5 * std::abs(b) + 1e-6; }
 
-ng_ctx* opened(uint32_t threads, uint32_t flags = 0, const ng_hooks* hooks = nullptr)
-{
-    ng_ctx_desc d = description(flags, threads);
-    d.hooks = hooks;
-    ng_ctx* c = nullptr;
-    REQUIRE(ng_ctx_create(&d, &c, nullptr) == NG_OK);
-    return c;
-}
-
 // What a child does with its parent's things and its own; 0: all as it should be.
 int child_of_fork(ng_ctx* c, ng_scope* s, ng_expr* e, ng_tensor* t, ng_prog* p)
 {

@@ -1,22 +1,10 @@
 // The small programs: tensors, expressions, texts, programs, saved programs, derivatives, products, exchange, scopes, threads.
 #include "tests/harm/small_programs.h"
 
+#include "tests/harm/dlpack_binary.h"
+
 #include <cmath>
 #include <cstring>
-
-// dmlc/dlpack, include/dlpack/dlpack.h, version 1.0 (2024).
-struct DLManagedTensorVersioned {
-    uint32_t major, minor;
-    void*    manager;
-    void   (*deleter)(DLManagedTensorVersioned* self);
-    uint64_t flags;
-    void*    data;
-    int32_t  device_type, device_id, ndim;
-    uint8_t  code, bits;
-    uint16_t lanes;
-    int64_t *shape, *strides;
-    uint64_t byte_offset;
-};
 
 namespace harm {
 namespace {

@@ -13,14 +13,6 @@ namespace {
 
 constexpr int THREADS = 16, ROUNDS = 40;
 
-ng_ctx* opened(uint32_t threads, uint32_t flags = 0, const ng_hooks* hooks = nullptr)
-{
-    ng_ctx_desc d = description(flags, threads);
-    d.hooks = hooks;
-    ng_ctx* c = nullptr;
-    REQUIRE(ng_ctx_create(&d, &c, nullptr) == NG_OK);
-    return c;
-}
 void shut(ng_ctx* c)
 {
     ng_error error{};
@@ -34,18 +26,7 @@ void shut(ng_ctx* c)
     CHECK(ng_ctx_close(c, UINT64_MAX, &error) == NG_OK);
     ng_ctx_release(c);
 }
-// body(i) on every thread, all begun together.
-void together(const std::function<void(int)>& body, int count = THREADS)
-{
-    std::atomic<int> here{0};
-    std::vector<std::thread> threads;
-    for (int i = 0; i < count; i++)
-        threads.emplace_back([&, i] {
-            for (here++; here < count;) std::this_thread::yield();
-            body(i);
-        });
-    for (std::thread& thread : threads) thread.join();
-}
+void together(const std::function<void(int)>& body, int count = THREADS) { ::together(count, body); }
 
 ng_tensor* filled(ng_ctx* c, double value, int64_t n = 64)
 {

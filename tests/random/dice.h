@@ -1,5 +1,7 @@
-// Draws that are the same on every machine: a generator of 64-bit words and what a test asks of it.
+// What random programs draw: numbers in ranges, chances, one of a list.
 #pragma once
+#include "tests/split_mix.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -7,17 +9,9 @@
 
 namespace programs {
 
-// SplitMix64 (Steele, Lea & Flood 2014).
-class Dice {
+class Dice : public SplitMix {
   public:
-    explicit Dice(uint64_t seed) : state_(seed) {}
-    uint64_t word()
-    {
-        uint64_t z = state_ += 0x9e3779b97f4a7c15u;
-        z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-        z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-        return z ^ z >> 31;
-    }
+    using SplitMix::SplitMix;
     // low .. high, both included
     int64_t within(int64_t low, int64_t high) { return low + int64_t(word() % uint64_t(high - low + 1)); }
     int     below(size_t count) { return int(word() % count); }
@@ -26,9 +20,6 @@ class Dice {
     double  within_real(double low, double high) { return low + (high - low) * unit(); }
     template <class T> const T& of(const std::vector<T>& list) { return list[size_t(below(list.size()))]; }
     template <class T> T of(std::initializer_list<T> list) { return list.begin()[size_t(below(list.size()))]; }
-
-  private:
-    uint64_t state_;
 };
 
 }  // namespace programs
