@@ -1,0 +1,185 @@
+// Makes a step's axes a few: batches along which one operand stays the same become rows or columns, neighbours that are one axis merge.
+#include "lib/backend/cuda/matmul.h"
+
+#include <algorithm>
+
+namespace ng::cuda {
+namespace {
+
+using gemm::Problem;
+
+// One axis of the result with its strides in everything that has it.
+struct Axis {
+    int64_t extent = 1, a = 0, b = 0, c = 0;
+    int64_t tensor[kernels::EPILOGUE_STEPS] = {};
+};
+
+// Whether `outer` goes on where `inner` ends, everywhere.
+bool continues(const Axis& outer, const Axis& inner, size_t tensors)
+{
+    const auto fits = [&](int64_t far, int64_t near) { return far == near * inner.extent; };
+    if (!fits(outer.a, inner.a) || !fits(outer.b, inner.b) || !fits(outer.c, inner.c)) return false;
+    for (size_t i = 0; i < tensors; i++)
+        if (!fits(outer.tensor[i], inner.tensor[i])) return false;
+    return true;
+}
+bool merge(const Axis& outer, Axis& inner, size_t tensors)
+{
+    if (inner.extent == 1) inner = outer;
+    else if (continues(outer, inner, tensors)) inner.extent *= outer.extent;
+    else return false;
+    return true;
+}
+
+class Axes {
+  public:
+    Axes(const Placed::Numbers* x, const Placed::Numbers& y, int rank) : rank_(rank)
+    {
+        for (int i = 0; i < rank; i++) {
+            Axis& axis = axis_[i];
+            axis.extent = y.dims[i], axis.c = y.strides[i];
+            axis.a = x[0].dims[i] == 1 ? 0 : x[0].strides[i], axis.b = x[1].dims[i] == 1 ? 0 : x[1].strides[i];
+        }
+        axis_[rank - 2].b = 0, axis_[rank - 1].a = 0;
+        depth_ = {x[0].dims[rank - 1], x[0].strides[rank - 1], x[1].strides[rank - 2], 0, {}};
+    }
+
+    // Strides of what the epilogue reads and writes: along the axes that are not of one element by their nature.
+    void set_result(const EpilogueTensor& t, const Placed& out, std::span<const int64_t> variables)
+    {
+        each_stride(t, out, variables, [](Axis& axis, int64_t stride) { axis.c = stride; });
+    }
+    void add_tensor(const EpilogueTensor& t, const Placed& out, std::span<const int64_t> variables)
+    {
+        each_stride(t, out, variables, [this](Axis& axis, int64_t stride) { axis.tensor[tensors_] = stride; });
+        tensors_++;
+    }
+
+    void simplify()
+    {
+        rows_ = axis_[rank_ - 2], columns_ = axis_[rank_ - 1];
+        for (int i = rank_ - 2; i-- > 0;) {
+            const Axis& axis = axis_[i];
+            if (axis.extent == 1) continue;
+            if (batches_ == 0 && axis.b == 0 && merge(axis, rows_, tensors_)) continue;
+            if (batches_ == 0 && axis.a == 0 && merge(axis, columns_, tensors_)) continue;
+            if (batches_ > 0 && merge(axis, batch_[batches_ - 1], tensors_)) continue;
+            batch_[batches_++] = axis;
+        }
+    }
+
+    const Axis& rows() const { return rows_; }
+    const Axis& columns() const { return columns_; }
+    const Axis& depth() const { return depth_; }
+    // From the innermost to the outermost.
+    const Axis& batch(int i) const { return batch_[i]; }
+    int         batches() const { return batches_; }
+    size_t      tensors() const { return tensors_; }
+
+  private:
+    template <class Set>
+    void each_stride(const EpilogueTensor& t, const Placed& out, std::span<const int64_t> variables, const Set& set)
+    {
+        size_t at = 0;
+        for (int i = 0; i < rank_; i++) set(axis_[i], out.is_unit(i) ? 0 : t.access.strides[at++].value(variables));
+    }
+
+    int    rank_, batches_ = 0;
+    size_t tensors_ = 0;
+    Axis   axis_[NG_MAX_NDIM], batch_[NG_MAX_NDIM], rows_, columns_, depth_;
+};
+
+Problem problem_of(const MatmulStep& step, const Axes& axes)
+{
+    Problem p = {};
+    p.a_type = step.in[0].type(), p.b_type = step.in[1].type(), p.c_type = step.epilogue ? step.epilogue->result().type : step.out.type();
+    p.allows_tf32 = step.node.value & NG_TF32;
+    const Axis batch = axes.batches() ? axes.batch(0) : Axis{};
+    p.m = axes.rows().extent, p.n = axes.columns().extent, p.k = axes.depth().extent, p.batches = batch.extent;
+    p.a_row = axes.rows().a, p.a_depth = axes.depth().a, p.b_depth = axes.depth().b, p.b_column = axes.columns().b;
+    p.c_row = axes.rows().c, p.c_column = axes.columns().c;
+    p.a_batch = batch.a, p.b_batch = batch.b, p.c_batch = batch.c;
+    return p;
+}
+
+// The epilogue's tensors: where they begin, and their strides.
+void place_tensors(const MatmulStep& step, const Axes& axes, const ExecutorRun& run, std::span<const int64_t> variables, Problem& p)
+{
+    p.epilogue = step.epilogue->steps(run.scalars);
+    const Axis batch = axes.batches() ? axes.batch(0) : Axis{};
+    for (size_t i = 0; i < axes.tensors(); i++) {
+        const EpilogueTensor& t = step.epilogue->tensors()[i];
+        kernels::EpilogueStep& s = p.epilogue.step[step.epilogue->tensor_step(i)];
+        s.tensor = run.buffers[t.buffer] + t.access.offset.value(variables) * bytes_of(t.type);
+        s.row = axes.rows().tensor[i], s.column = axes.columns().tensor[i], s.batch = batch.tensor[i];
+    }
+}
+
+// The same problem at one place of the batch's outer axes.
+Problem moved(const MatmulStep& step, const Axes& axes, Problem p, int64_t index)
+{
+    for (int i = 1; i < axes.batches(); i++) {
+        const Axis&   axis = axes.batch(i);
+        const int64_t at = index % axis.extent;
+        index /= axis.extent;
+        p.a = static_cast<const char*>(p.a) + at * axis.a * bytes_of(p.a_type);
+        p.b = static_cast<const char*>(p.b) + at * axis.b * bytes_of(p.b_type);
+        p.c = static_cast<char*>(p.c) + at * axis.c * bytes_of(p.c_type);
+        for (size_t t = 0; t < axes.tensors(); t++) {
+            kernels::EpilogueStep& s = p.epilogue.step[step.epilogue->tensor_step(t)];
+            s.tensor = static_cast<const char*>(s.tensor) + at * axis.tensor[t] * bytes_of(step.epilogue->tensors()[t].type);
+        }
+    }
+    return p;
+}
+
+}  // namespace
+
+uint64_t matmul_scratch(const MatmulStep& step, std::span<const int64_t> largest, const gemm::Device& device)
+{
+    const int rank = step.out.rank();
+    Placed::Numbers x[2], y;
+    for (size_t i = 0; i < 2; i++) step.in[i].evaluate_most(largest, x[i]);
+    step.out.evaluate_most(largest, y);
+    Axes axes(x, y, rank);
+    axes.simplify();
+    Problem p = problem_of(step, axes);
+    p.batches = 1;
+    for (int i = 0; i < axes.batches(); i++) p.batches *= axes.batch(i).extent;
+    // Whether batches become rows or columns shows only when run.
+    Problem by_rows = p, by_columns = p;
+    by_rows.m *= p.batches, by_rows.batches = 1, by_columns.n *= p.batches, by_columns.batches = 1;
+    const bool is_fixed = largest.empty();
+    return std::max({gemm::workspace(p, device, is_fixed), gemm::workspace(by_rows, device, is_fixed), gemm::workspace(by_columns, device, is_fixed)});
+}
+
+bool run_matmul(const MatmulStep& step, const ExecutorRun& run, int32_t variables, const gemm::Device& device, const gemm::Place& place)
+{
+    const std::span<const int64_t> values(run.variables, size_t(variables));
+    Placed::Numbers x[2], y;
+    for (size_t i = 0; i < 2; i++) step.in[i].at(run, variables, x[i]);
+    step.out.at(run, variables, y);
+    Axes axes(x, y, step.out.rank());
+    if (step.epilogue) {
+        axes.set_result(step.epilogue->result(), step.out, values);
+        for (const EpilogueTensor& t : step.epilogue->tensors()) axes.add_tensor(t, step.out, values);
+    }
+    axes.simplify();
+    Problem p = problem_of(step, axes);
+    p.a = x[0].data, p.b = x[1].data, p.c = y.data;
+    if (step.epilogue) {
+        const EpilogueTensor& result = step.epilogue->result();
+        char* const base = run.buffers[result.buffer];
+        if (!base) return true;                                        // not wanted
+        p.c = base + result.access.offset.value(values) * bytes_of(result.type);
+        place_tensors(step, axes, run, values, p);
+    }
+    int64_t outer = 1;
+    for (int i = 1; i < axes.batches(); i++) outer *= axes.batch(i).extent;
+    if (p.m == 0 || p.n == 0 || p.batches == 0 || outer == 0) return true;
+    if (!gemm::can_run(p, device, place.workspace_bytes)) return false;
+    for (int64_t i = 0; i < outer; i++) gemm::run(moved(step, axes, p, i), device, place);
+    return true;
+}
+
+}  // namespace ng::cuda

@@ -1,0 +1,21 @@
+// A matrix product's step on the device: tensors' axes made rows, columns, depth and one batch, with what follows fused into it.
+#pragma once
+#include "lib/backend/cuda/epilogue.h"
+#include "lib/placed.h"
+
+namespace ng::cuda {
+
+struct MatmulStep {
+    const Node&                node;
+    const std::vector<Placed>& in;
+    const Placed&              out;
+    const EpilogueForm*        epilogue; // null: the product alone
+};
+
+// Bytes of a workspace for variables up to these, which are all there are where none is given.
+uint64_t matmul_scratch(const MatmulStep& step, std::span<const int64_t> largest, const gemm::Device& device);
+
+// False: no kernel is made for this one; nothing was launched.
+bool run_matmul(const MatmulStep& step, const ExecutorRun& run, int32_t variables, const gemm::Device& device, const gemm::Place& place);
+
+}  // namespace ng::cuda
