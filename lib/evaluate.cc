@@ -100,7 +100,7 @@ std::vector<Ref<Tensor>> evaluate(Context& context, ng_stream s, std::span<const
         plan = schedule(is_reference ? doubled : roots, targets, 0, Fusion::None);     // some kernel was too large for the device
         executor = context.backend().make_executor(plan, Backend::Use::Once);
     }
-    const WorkLayout layout = layout_work(plan, {});
+    const WorkLayout layout = layout_work(plan, {}, *executor);
     const WorkPiece piece(context, layout.bytes + 64 + executor->scratch_bytes({}, context.parallel().workers()), "ng_eval");
     std::vector<char*> buffers;
     for (size_t b = 0; b < plan.buffers.size(); b++) {

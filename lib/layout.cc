@@ -16,7 +16,7 @@ uint64_t checked(uint64_t count, uint64_t bytes_each)
 
 }  // namespace
 
-WorkLayout layout_work(const Plan& plan, std::span<const int64_t> variables)
+WorkLayout layout_work(const Plan& plan, std::span<const int64_t> variables, const Executor& executor)
 {
     struct Placed { size_t buffer; uint64_t begin, end; };
     WorkLayout out;
@@ -24,7 +24,7 @@ WorkLayout layout_work(const Plan& plan, std::span<const int64_t> variables)
     std::vector<std::pair<uint64_t, size_t>> order;
     for (size_t i = 0; i < plan.buffers.size(); i++) {
         const Buffer& b = plan.buffers[i];
-        if (b.place != Place::Work || b.first < 0) continue;
+        if (b.place != Place::Work || b.first < 0 || !executor.needs(int32_t(i))) continue;
         const uint64_t bytes = checked(uint64_t(std::max<int64_t>(b.count.most(variables), 1)), uint64_t(bytes_of(b.dtype)));
         order.emplace_back((bytes + 63) / 64 * 64, i);
     }

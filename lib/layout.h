@@ -1,6 +1,6 @@
 // Where a plan's temporaries lie in one piece of workspace: lifetimes packed for the largest lengths.
 #pragma once
-#include "jit/plan.h"
+#include "lib/executor.h"
 
 #include <span>
 
@@ -10,7 +10,7 @@ struct WorkLayout {
     std::vector<uint64_t> offsets;   // by buffer; of Work ones
     uint64_t bytes = 0;
 };
-// Buffers whose lives do not meet may share bytes. Each begins at a multiple of 64.
-WorkLayout layout_work(const Plan& plan, std::span<const int64_t> variables);
+// Buffers whose lives do not meet may share bytes. Each begins at a multiple of 64. What the executor does not need has none.
+WorkLayout layout_work(const Plan& plan, std::span<const int64_t> variables, const Executor& executor);
 
 }  // namespace ng

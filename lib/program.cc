@@ -147,7 +147,7 @@ void Program::make_frame(const char* who)
         }
     };
     stretch(plan_.args), stretch(plan_.outs);
-    layout_ = layout_work(plan_, largest_);
+    layout_ = layout_work(plan_, largest_, *executor_);
     const uint64_t slots = plan_.args.size() + plan_.outs.size() + leaves_.size() + 1;
     Frame& f = frame_;
     f.pins = 0;

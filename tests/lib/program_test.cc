@@ -52,6 +52,14 @@ ng_tensor* matrix(ng_ctx* c, double value)
 }
 float first(ng_tensor* t) { return *data_of<float>(t); }
 
+// What runs a plan and needs all of its temporaries, or all but one.
+struct Needing final : Executor {
+    explicit Needing(int32_t fused_away = -1) : fused_away_(fused_away) {}
+    uint64_t  scratch_bytes(std::span<const int64_t>, uint32_t) const override { return 0; }
+    bool      needs(int32_t buffer) const override { return buffer != fused_away_; }
+    ng_status run(const ExecutorRun&, const Parallel&) const override { return NG_OK; }
+    int32_t   fused_away_;
+};
 // A plan of temporaries alone.
 ng::Plan temporaries(std::vector<Buffer> buffers)
 {
@@ -80,7 +88,7 @@ TEST_CASE("layout: temporaries that live at once never share a byte, all lie ali
         }
         buffers.push_back(temporary(100, -1, -1));                 // no step uses it
         const ng::Plan p = temporaries(buffers);
-        const WorkLayout l = layout_work(p, {});
+        const WorkLayout l = layout_work(p, {}, Needing());
         const auto bytes = [&](size_t i) { return std::max<uint64_t>(uint64_t(p.buffers[i].count.constant()), 1) * uint64_t(bytes_of(p.buffers[i].dtype)); };
         for (size_t i = 0; i + 1 < p.buffers.size(); i++) {
             const Buffer& a = p.buffers[i];
@@ -108,18 +116,19 @@ TEST_CASE("layout: a chain of temporaries takes the room of two")
 {
     std::vector<Buffer> chain;
     for (int32_t i = 0; i < 100; i++) chain.push_back(temporary(1000, i, i + 1));
-    CHECK(layout_work(temporaries(chain), {}).bytes == 2 * 4032);
+    CHECK(layout_work(temporaries(chain), {}, Needing()).bytes == 2 * 4032);
     const int64_t lengths[] = {1000};
     for (Buffer& b : chain) b.count = Extent::variable(0);
-    CHECK(layout_work(temporaries(chain), lengths).bytes == 2 * 4032);
-    CHECK(layout_work(temporaries({}), {}).bytes == 0);
+    CHECK(layout_work(temporaries(chain), lengths, Needing()).bytes == 2 * 4032);
+    CHECK(layout_work(temporaries({}), {}, Needing()).bytes == 0);
+    CHECK(layout_work(temporaries({temporary(1000, 0, 1), temporary(5000, 0, 1)}), {}, Needing(1)).bytes == 4032);
 }
 
 TEST_CASE("layout: more bytes than there are numbers for is refused, never a small number")
 {
     const auto refused = [](std::vector<Buffer> buffers) {
         try {
-            return layout_work(temporaries(std::move(buffers)), {}).bytes ? NG_OK : NG_E_BUG;
+            return layout_work(temporaries(std::move(buffers)), {}, Needing()).bytes ? NG_OK : NG_E_BUG;
         } catch (const Error& e) {
             return ng_status_(e.status);
         }
