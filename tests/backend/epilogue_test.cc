@@ -1,49 +1,19 @@
 // Which fused steps behind a product become its epilogue, step by step, and which do not.
-#include "jit/parse.h"
 #include "lib/backend/cuda/epilogue.h"
+#include "tests/backend/plan_of_text.h"
 
 #include <doctest/doctest.h>
-
-#include <cstring>
 
 using namespace ng;
 using namespace ng::cuda;
 
 namespace {
 
-Layout layout(Extents dims, Dtype t)
-{
-    Layout l;
-    l.dtype = t, l.dims = dims, l.strides = dense_strides(dims);
-    return l;
-}
-
-struct Param {
-    const char* name;
-    Extents     dims;
-    Dtype       type = Dtype::f16;
-};
 // a [64, 32] and b [32, 48] of f16, and what else a text names.
-const std::vector<Param> PARAMS = {
+const std::vector<tests::NamedParam> PARAMS = {
     {"a", {64, 32}}, {"b", {32, 48}}, {"row", {48}}, {"column", {64, 1}, Dtype::f32}, {"full", {64, 48}, Dtype::bf16}, {"count", {48}, Dtype::i32},
     {"p", {64, 32}, Dtype::i8}, {"q", {32, 48}, Dtype::u8}, {"d", {64, 32}, Dtype::f64}, {"e", {32, 48}, Dtype::f64}, {"batch", {5, 64, 32}}, {"one", {1, 32}},
 };
-
-Plan plan_of(std::string_view words)
-{
-    Graph g;
-    std::vector<std::string_view> names;
-    std::vector<NodeRef> params;
-    for (const Param& p : PARAMS) {
-        names.push_back(p.name);
-        params.push_back(build::param(g, uint32_t(params.size()), layout(p.dims, p.type)));
-    }
-    names.push_back("s"), params.push_back(build::scalar(g, Dtype::f32, 4));
-    const std::vector<NodeRef> roots = {parse(g, words, names, params)};
-    Target t;
-    t.layout = layout(roots[0]->dims(), roots[0]->dtype);
-    return schedule(roots, {&t, 1}, 0);
-}
 
 std::string step_text(const kernels::EpilogueStep& s, const std::vector<EpilogueTensor>& tensors, size_t& tensor)
 {
@@ -62,7 +32,7 @@ std::string step_text(const kernels::EpilogueStep& s, const std::vector<Epilogue
 // "none", or the steps and the type that is stored.
 std::string form_of(std::string_view words)
 {
-    const Plan plan = plan_of(words);
+    const Plan plan = tests::plan_of_text(words, PARAMS);
     REQUIRE(plan.steps.size() == 2);
     REQUIRE(plan.steps[1].epilogue);
     const std::optional<EpilogueForm> form = EpilogueForm::of(plan.steps[0], plan.steps[1]);

@@ -23,6 +23,7 @@ class EpilogueForm {
 
     // Steps with their numbers; tensors and strides are still missing: step[tensor_step(i)] has tensor i of tensors().
     kernels::Epilogue steps(const void* scalars) const;
+    int count() const { return steps_.count; }
     const std::vector<EpilogueTensor>& tensors() const { return tensors_; }
     int tensor_step(size_t i) const { return tensor_steps_[i]; }
     const EpilogueTensor& result() const { return result_; }

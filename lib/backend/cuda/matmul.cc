@@ -89,6 +89,17 @@ class Axes {
     Axis   axis_[NG_MAX_NDIM], batch_[NG_MAX_NDIM], rows_, columns_, depth_;
 };
 
+Axes axes_of(const MatmulStep& step, const Placed::Numbers* x, const Placed::Numbers& y, std::span<const int64_t> variables)
+{
+    Axes axes(x, y, step.out.rank());
+    if (step.epilogue) {
+        axes.set_result(step.epilogue->result(), step.out, variables);
+        for (const EpilogueTensor& t : step.epilogue->tensors()) axes.add_tensor(t, step.out, variables);
+    }
+    axes.simplify();
+    return axes;
+}
+
 Problem problem_of(const MatmulStep& step, const Axes& axes)
 {
     Problem p = {};
@@ -137,11 +148,10 @@ Problem moved(const MatmulStep& step, const Axes& axes, Problem p, int64_t index
 
 uint64_t matmul_scratch(const MatmulStep& step, std::span<const int64_t> largest, const gemm::Device& device)
 {
-    const int rank = step.out.rank();
     Placed::Numbers x[2], y;
     for (size_t i = 0; i < 2; i++) step.in[i].evaluate_most(largest, x[i]);
     step.out.evaluate_most(largest, y);
-    Axes axes(x, y, rank);
+    Axes axes(x, y, step.out.rank());
     axes.simplify();
     Problem p = problem_of(step, axes);
     p.batches = 1;
@@ -153,30 +163,35 @@ uint64_t matmul_scratch(const MatmulStep& step, std::span<const int64_t> largest
     return std::max({gemm::workspace(p, device, is_fixed), gemm::workspace(by_rows, device, is_fixed), gemm::workspace(by_columns, device, is_fixed)});
 }
 
+bool is_matmul_certain(const MatmulStep& step, const gemm::Device& device)
+{
+    Placed::Numbers x[2], y;
+    for (size_t i = 0; i < 2; i++) step.in[i].evaluate({}, x[i]);
+    step.out.evaluate({}, y);
+    const Axes axes = axes_of(step, x, y, {});
+    Problem p = problem_of(step, axes);
+    if (step.epilogue) p.epilogue.count = step.epilogue->count();
+    return gemm::can_run(p, device, matmul_scratch(step, {}, device));
+}
+
 bool run_matmul(const MatmulStep& step, const ExecutorRun& run, int32_t variables, const gemm::Device& device, const gemm::Place& place)
 {
     const std::span<const int64_t> values(run.variables, size_t(variables));
     Placed::Numbers x[2], y;
     for (size_t i = 0; i < 2; i++) step.in[i].at(run, variables, x[i]);
     step.out.at(run, variables, y);
-    Axes axes(x, y, step.out.rank());
-    if (step.epilogue) {
-        axes.set_result(step.epilogue->result(), step.out, values);
-        for (const EpilogueTensor& t : step.epilogue->tensors()) axes.add_tensor(t, step.out, values);
-    }
-    axes.simplify();
+    const Axes axes = axes_of(step, x, y, values);
     Problem p = problem_of(step, axes);
     p.a = x[0].data, p.b = x[1].data, p.c = y.data;
     if (step.epilogue) {
         const EpilogueTensor& result = step.epilogue->result();
         char* const base = run.buffers[result.buffer];
-        if (!base) return true;                                        // not wanted
-        p.c = base + result.access.offset.value(values) * bytes_of(result.type);
+        p.c = base ? base + result.access.offset.value(values) * bytes_of(result.type) : nullptr;
         place_tensors(step, axes, run, values, p);
     }
     int64_t outer = 1;
     for (int i = 1; i < axes.batches(); i++) outer *= axes.batch(i).extent;
-    if (p.m == 0 || p.n == 0 || p.batches == 0 || outer == 0) return true;
+    if (!p.c || p.m == 0 || p.n == 0 || p.batches == 0 || outer == 0) return true;     // not wanted, or empty
     if (!gemm::can_run(p, device, place.workspace_bytes)) return false;
     for (int64_t i = 0; i < outer; i++) gemm::run(moved(step, axes, p, i), device, place);
     return true;

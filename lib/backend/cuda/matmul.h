@@ -15,6 +15,9 @@ struct MatmulStep {
 // Bytes of a workspace for variables up to these, which are all there are where none is given.
 uint64_t matmul_scratch(const MatmulStep& step, std::span<const int64_t> largest, const gemm::Device& device);
 
+// Of a step without variables: whether run_matmul never says false.
+bool is_matmul_certain(const MatmulStep& step, const gemm::Device& device);
+
 // False: no kernel is made for this one; nothing was launched.
 bool run_matmul(const MatmulStep& step, const ExecutorRun& run, int32_t variables, const gemm::Device& device, const gemm::Place& place);
 

@@ -1,0 +1,149 @@
+// Which problems a product's step becomes: batches that are rows or columns, neighbours that merge, what is left to a loop.
+#include "lib/backend/cuda/matmul.h"
+#include "tests/backend/plan_of_text.h"
+
+#include <doctest/doctest.h>
+
+using namespace ng;
+using namespace ng::cuda;
+
+namespace {
+
+struct Seen {
+    std::vector<gemm::Problem> problems;
+    bool may_run = true;
+} seen;
+
+}  // namespace
+
+// The kernels are not what is tested here: they only say what they were asked.
+namespace ng::cuda::gemm {
+
+uint64_t workspace(const Problem& p, const Device&, bool) { return uint64_t(p.m + p.n + p.k + p.batches); }
+bool     can_run(const Problem&, const Device&, uint64_t) { return seen.may_run; }
+void     run(const Problem& p, const Device&, const Place&) { seen.problems.push_back(p); }
+
+}  // namespace ng::cuda::gemm
+
+namespace {
+
+// Runs the text's product, and what follows it, with buffer i at address (i + 1) << 20.
+struct Product {
+    Plan                        plan;
+    std::vector<Placed>         in;
+    std::optional<Placed>       out;
+    std::optional<EpilogueForm> epilogue;
+
+    Product(std::string_view words, const std::vector<tests::NamedParam>& params) : plan(tests::plan_of_text(words, params))
+    {
+        const Step& product = plan.steps.at(0);
+        for (const View& v : product.in) in.emplace_back(v);
+        out.emplace(product.out);
+        if (plan.steps.size() > 1) {
+            REQUIRE(plan.steps[1].epilogue);
+            epilogue = EpilogueForm::of(product, plan.steps[1]);
+            REQUIRE(epilogue);
+        }
+    }
+    MatmulStep step() const { return {*plan.steps[0].node, in, *out, epilogue ? &*epilogue : nullptr}; }
+    static char* address(size_t buffer) { return reinterpret_cast<char*>((buffer + 1) << 20); }
+    bool run(std::vector<char*> buffers = {})
+    {
+        for (size_t i = buffers.size(); i < plan.buffers.size(); i++) buffers.push_back(address(i));
+        const int64_t none = 0;
+        const float scalars[] = {0, 2.5f};
+        auto launch = [](const gemm::Launch&) {};
+        auto launch_basic = [](const basic::Launch&) {};
+        const gemm::Launcher launcher(launch);
+        const basic::Launcher basic_launcher(launch_basic);
+        seen.problems.clear();
+        return run_matmul(step(), {&none, buffers.data(), scalars, nullptr}, 0, gemm::Device{}, {nullptr, 0, launcher, basic_launcher, nullptr});
+    }
+};
+
+std::string sizes(const gemm::Problem& p) { return text(p.m, " x ", p.n, " x ", p.k, " of ", p.batches); }
+std::string sizes_of(std::string_view words, const std::vector<tests::NamedParam>& params)
+{
+    Product step(words, params);
+    CHECK(step.run());
+    REQUIRE(seen.problems.size() >= 1);
+    return sizes(seen.problems[0]) + (seen.problems.size() > 1 ? text(", ", seen.problems.size(), " times") : "");
+}
+
+}  // namespace
+
+TEST_CASE("matmul: strides of rows, columns and depth are the tensors'")
+{
+    Product step("a @ permute(b, [1, 0])", {{"a", {64, 32}}, {"b", {48, 32}}});
+    REQUIRE(step.run());
+    const gemm::Problem& p = seen.problems.at(0);
+    CHECK(sizes(p) == "64 x 48 x 32 of 1");
+    CHECK(std::vector{p.a_row, p.a_depth, p.b_depth, p.b_column, p.c_row, p.c_column} == std::vector<int64_t>{32, 1, 1, 32, 48, 1});
+    CHECK(p.c_type == Dtype::f32);
+    CHECK(p.epilogue.count == 0);
+}
+
+TEST_CASE("matmul: batches along which the right operand stays are rows")
+{
+    CHECK(sizes_of("x @ w", {{"x", {5, 64, 32}}, {"w", {32, 48}}}) == "320 x 48 x 32 of 1");
+    CHECK(sizes_of("x @ w", {{"x", {7, 5, 64, 32}}, {"w", {32, 48}}}) == "2240 x 48 x 32 of 1");
+    // A bias of columns is the same for all of them, a residual goes on as the rows do.
+    CHECK(sizes_of("f16(x @ w + v)", {{"x", {5, 64, 32}}, {"w", {32, 48}}, {"v", {48}}}) == "320 x 48 x 32 of 1");
+    CHECK(sizes_of("f16(x @ w + r)", {{"x", {5, 64, 32}}, {"w", {32, 48}}, {"r", {5, 64, 48}}}) == "320 x 48 x 32 of 1");
+    // Scales of rows begin again with each batch.
+    CHECK(sizes_of("f16((x @ w) * u)", {{"x", {5, 64, 32}}, {"w", {32, 48}}, {"u", {64, 1}}}) == "64 x 48 x 32 of 5");
+}
+
+TEST_CASE("matmul: batches of both merge, where the left operand stays they are batches with a stride of 0")
+{
+    CHECK(sizes_of("x @ y", {{"x", {3, 4, 64, 32}}, {"y", {3, 4, 32, 48}}}) == "64 x 48 x 32 of 12");
+    CHECK(sizes_of("x @ y", {{"x", {64, 32}}, {"y", {4, 32, 48}}}) == "64 x 48 x 32 of 4");
+    CHECK(seen.problems[0].a_batch == 0);
+    CHECK(seen.problems[0].b_batch == 32 * 48);
+    CHECK(sizes_of("x @ y", {{"x", {1, 32}}, {"y", {4, 32, 48}}}) == "1 x 48 x 32 of 4");
+}
+
+TEST_CASE("matmul: batches that do not merge are a loop, with all tensors moved on")
+{
+    Product step("f16(x @ y + r)", {{"x", {3, 1, 64, 32}}, {"y", {1, 4, 32, 48}}, {"r", {3, 4, 64, 48}, Dtype::f32}});
+    REQUIRE(step.run());
+    REQUIRE(seen.problems.size() == 3);
+    for (int64_t i = 0; i < 3; i++) {
+        const gemm::Problem &p = seen.problems[size_t(i)], &first = seen.problems[0];
+        CHECK(sizes(p) == "64 x 48 x 32 of 4");
+        CHECK(static_cast<const char*>(p.a) - static_cast<const char*>(first.a) == i * 64 * 32 * 2);
+        CHECK(p.b == first.b);
+        CHECK(static_cast<const char*>(p.c) - static_cast<const char*>(first.c) == i * 4 * 64 * 48 * 2);
+        CHECK(static_cast<const char*>(p.epilogue.step[0].tensor) - static_cast<const char*>(first.epilogue.step[0].tensor) == i * 4 * 64 * 48 * 4);
+        CHECK(p.a_batch == 0);
+        CHECK(p.epilogue.step[0].batch == 64 * 48);
+    }
+}
+
+TEST_CASE("matmul: scalars are read when run, results that nobody wants and empty ones launch nothing")
+{
+    Product scaled("f16((a @ b) * s)", {{"a", {64, 32}}, {"b", {32, 48}}});
+    REQUIRE(scaled.run());
+    CHECK(seen.problems.at(0).epilogue.step[0].number == 2.5f);
+    CHECK(seen.problems[0].c_type == Dtype::f16);
+    std::vector<char*> buffers;
+    for (size_t i = 0; i < scaled.plan.buffers.size(); i++) buffers.push_back(scaled.plan.buffers[i].place == ng::Place::Out ? nullptr : Product::address(i));
+    CHECK(scaled.run(buffers));
+    CHECK(seen.problems.empty());
+    Product empty("a @ b", {{"a", {0, 32}}, {"b", {32, 48}}});
+    CHECK(empty.run());
+    CHECK(seen.problems.empty());
+    Product deep("a @ b", {{"a", {64, 0}}, {"b", {0, 48}}});
+    CHECK(deep.run());
+    CHECK(seen.problems.size() == 1);                                // zeros are written
+}
+
+TEST_CASE("matmul: what no kernel is made for is left to others")
+{
+    Product step("a @ b", {{"a", {64, 32}}, {"b", {32, 48}}});
+    CHECK(is_matmul_certain(step.step(), gemm::Device{}));
+    seen.may_run = false;
+    CHECK_FALSE(step.run());
+    CHECK_FALSE(is_matmul_certain(step.step(), gemm::Device{}));
+    seen.may_run = true;
+}
