@@ -106,7 +106,8 @@ namespace emitting { struct Arranged; }
 // and which of them a launch takes.
 class KernelFamily {
   public:
-    KernelFamily(const Kernel& kernel, const Dialect& dialect, DeviceTraits device);
+    // most: the greatest lengths that it will be asked for, by variable; lengths beyond them have none.
+    KernelFamily(const Kernel& kernel, const Dialect& dialect, DeviceTraits device, std::span<const int64_t> most = {});
     ~KernelFamily();
     KernelFamily(KernelFamily&&) noexcept;
     KernelFamily& operator=(KernelFamily&&) noexcept;
@@ -119,7 +120,7 @@ class KernelFamily {
     uint64_t scratch_bytes(std::span<const int64_t> variables) const;
 
   private:
-    void list();
+    void list(std::span<const int64_t> most);
     int32_t find(const LaunchClass& c) const;
 
     std::unique_ptr<const emitting::Arranged> kernel_;

@@ -1,4 +1,5 @@
 // The texts of a kernel for CUDA: which there may be, and which one a launch of given lengths and addresses takes.
+#include "jit/emit_bounds.h"
 #include "jit/emit_forms.h"
 #include "jit/error.h"
 
@@ -248,6 +249,18 @@ class Chooser {
     Geometry g_;
 };
 
+// Whether lengths within these bounds may ask for the class: what choose() has to see for it.
+bool may_come(const Arranged& a, const LaunchClass& c, const Bounds& b)
+{
+    const bool is_narrow = b.within(double(NARROW));
+    if (c.form == Form::Points) return !c.is_wide || !is_narrow;
+    if (c.form == Form::Columns) return !c.is_split || b.points >= 2.0 * (threads_of(c) >> 5) * c.held * 4;
+    const int32_t held = held_row(a, c.width);
+    const bool exceeds = held == 0 || b.points > double(threads_of({Form::Held, c.width, uint8_t(held), false, false})) * held * c.width;
+    if (c.form == Form::Held) return !c.is_split || exceeds;
+    return (exceeds || (c.width == 1 && !is_narrow)) && (!c.is_split || b.points >= 2.0 * PART_LEAST);
+}
+
 }  // namespace
 }  // namespace emitting
 
@@ -259,10 +272,10 @@ std::string text_of(const LaunchClass& c)
     return text(NAMES[size_t(c.form)], " by ", c.held, " of ", c.width, c.is_wide ? ", 64-bit" : "", c.is_split ? ", in parts" : "");
 }
 
-KernelFamily::KernelFamily(const Kernel& kernel, const Dialect& dialect, DeviceTraits device)
+KernelFamily::KernelFamily(const Kernel& kernel, const Dialect& dialect, DeviceTraits device, std::span<const int64_t> most)
     : kernel_(std::make_unique<const Arranged>(arrange(kernel))), dialect_(&dialect), device_(device)
 {
-    list();
+    list(most);
 }
 KernelFamily::~KernelFamily() = default;
 KernelFamily::KernelFamily(KernelFamily&&) noexcept = default;
@@ -275,11 +288,12 @@ int32_t KernelFamily::find(const LaunchClass& c) const
 }
 
 // Where all is known, what choose() may answer; else all that it may answer for some lengths.
-void KernelFamily::list()
+void KernelFamily::list(std::span<const int64_t> most)
 {
     const Arranged& a = *kernel_;
+    const Bounds bounds = bounds_of(a, most);
     const auto add = [&](const LaunchClass& c) {
-        if (find(c) < 0) classes_.push_back(c);
+        if (find(c) < 0 && may_come(a, c, bounds)) classes_.push_back(c);
     };
     if (is_constant(a)) {
         for (const bool is_vector : {true, false}) {

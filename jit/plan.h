@@ -66,6 +66,7 @@ struct Plan {
     std::vector<Step>   steps;       // in order
     std::vector<Check>  checks;
     std::vector<bool>   direct;      // output j is written in place of what it aliases
+    std::vector<int64_t> most;       // the greatest values of the first lengths; of others nothing is known
     int32_t  lengths = 0;            // variables 0 .. lengths - 1
     int32_t  hidden = 0;             // variables after them: strides, in the order of args then outs
     uint32_t scalar_bytes = 0;

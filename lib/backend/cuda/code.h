@@ -41,8 +41,11 @@ class CodeStore {
 
     bool can_compile() const noexcept { return compiler_; }
     // The code of a text, from whatever holds it; waits for a compiler's work on it. NG_E_COMPILE, the same again for the
-    // same text. NG_E_UNSUPPORTED where nothing compiles.
-    std::shared_ptr<const Code> need(const std::string& text, int functions);
+    // same text. NG_E_UNSUPPORTED where nothing compiles. is_counted: whether the kernel that the text is one of counts as a
+    // compilation already; its first text that costs one makes it true.
+    std::shared_ptr<const Code> need(const std::string& text, int functions, std::atomic<bool>& is_counted);
+    // What memory holds; null: nothing yet.
+    std::shared_ptr<const Code> find(const std::string& text);
 
     // A job for our threads, or for poll(). Jobs do not throw.
     void later(std::function<void()> job);
@@ -57,7 +60,7 @@ class CodeStore {
         bool                        is_done = false;
     };
     Digest key_of(const std::string& text) const noexcept;
-    std::shared_ptr<const Code> make(const Digest& key, const std::string& text, int functions);
+    std::shared_ptr<const Code> make(const Digest& key, const std::string& text, int functions, std::atomic<bool>& is_counted);
     void start();
     void work();
     bool work_once();
@@ -68,7 +71,7 @@ class CodeStore {
     const Compiler*      compiler_ = nullptr;
     std::string          arch_;          // what NVRTC is asked for: "sm_90", or "compute_90" where it knows no newer
     bool                 is_ptx_ = false;
-    std::string          identity_;      // of compiler and options, part of each key
+    Digest               identity_{};    // of compiler, options and prelude, part of each key
     DiskCache            disk_;
     std::mutex           lock_;
     std::condition_variable       changed_;

@@ -16,12 +16,24 @@ constexpr size_t MOST_BUFFERS = 128, MOST_NUMBER_BYTES = 4096;
 
 // ---- texts ------------------------------------------------------------------------------------------------------------
 
-Fused::Fused(const Step& step, DeviceTraits device) : kernel(*step.kernel, cuda_dialect(), device), buffers(step.buffers), name(step.name)
+Fused::Fused(const Step& step, DeviceTraits device, std::span<const int64_t> most)
+    : kernel(*step.kernel, cuda_dialect(), device, most), buffers(step.buffers), name(step.name)
 {
     for (const StoreTo& s : step.kernel->stores) stored.push_back(s.buffer);
     for (const Value& v : step.kernel->values) folds_floats |= v.kind == ValueKind::Fold && is_float(v.type);
     variants = std::make_unique<Variant[]>(kernel.classes().size());
     if (buffers.size() > MOST_BUFFERS) throw Error(NG_E_LIMIT, text("a kernel of ", buffers.size(), " buffers; the limit is ", MOST_BUFFERS));
+}
+
+bool Fused::find(CodeStore& store, size_t which)
+{
+    Variant& v = variants[which];
+    KernelSource source = kernel.source(which);
+    v.code = store.find(source.text);
+    if (!v.code) return false;
+    v.source = std::move(source);
+    v.state.store(Variant::Ready, std::memory_order_release);
+    return true;
 }
 
 void Fused::make(CodeStore& store, size_t which) noexcept
@@ -30,7 +42,7 @@ void Fused::make(CodeStore& store, size_t which) noexcept
     try {
         v.source = kernel.source(which);
         if (v.source.number_bytes > MOST_NUMBER_BYTES - v.source.buffers * 8u) throw Error(NG_E_LIMIT, "the numbers of a kernel are more than 4 KiB");
-        v.code = store.need(v.source.text, v.source.functions);
+        v.code = store.need(v.source.text, v.source.functions, is_counted);
         v.state.store(Variant::Ready, std::memory_order_release);
     } catch (const Error& error) {
         v.error = std::make_unique<Error>(error);
@@ -59,7 +71,7 @@ CudaExecutor::CudaExecutor(CudaBackend& backend, const Plan& plan, Backend::Use 
         Work w;
         w.name = step.name;
         if (step.kernel) {
-            prepare(w, step);
+            prepare(w, step, plan.most);
         } else {
             backend.shipped().need();
             w.call = std::make_unique<Call>(Call{step.node, {}, Placed(step.out)});
@@ -81,12 +93,13 @@ void CudaExecutor::end() noexcept
     }
 }
 
-void CudaExecutor::prepare(Work& w, const Step& step)
+void CudaExecutor::prepare(Work& w, const Step& step, std::span<const int64_t> most)
 {
-    w.fused = std::make_shared<Fused>(step, DeviceTraits{backend_.compute(), int32_t(backend_.units())});
+    w.fused = std::make_shared<Fused>(step, DeviceTraits{backend_.compute(), int32_t(backend_.units())}, most);
     const bool may_compile = backend_.code().can_compile() && !(backend_.is_ordered() && w.fused->folds_floats);
     if (use_ == Backend::Use::Often && may_compile)
-        for (size_t i = 0; i < w.fused->kernel.classes().size(); i++) ask(w.fused, i);
+        for (size_t i = 0; i < w.fused->kernel.classes().size(); i++)
+            if (!w.fused->find(backend_.code(), i)) ask(w.fused, i);
     make_interim(w, *step.kernel);
 }
 
@@ -191,6 +204,7 @@ bool CudaExecutor::run_fused(const Work& w, const ExecutorRun& run) const
     if (g.launches == 0) return false;
     // Contract P6: the same bits on every run, so one way is kept to.
     if (backend_.is_ordered() && f.folds_floats && w.interim) return run_interim(w, run, buffers), false;
+    if (g.which < 0 && w.interim) return run_interim(w, run, buffers), true;       // a class that was thought impossible
     const Variant& v = f.variants[size_t(g.which)];
     // What runs once is not worth a compilation: it would come too late.
     if (!w.interim && backend_.code().can_compile()) ask(w.fused, size_t(g.which));

@@ -22,7 +22,9 @@ struct Variant {
 // A fused step and its texts; a job that compiles keeps it alive.
 class Fused {
   public:
-    Fused(const Step& step, DeviceTraits device);
+    Fused(const Step& step, DeviceTraits device, std::span<const int64_t> most);
+    // Ready at once, where some program had the same text compiled.
+    bool find(CodeStore& store, size_t which);
     // Makes this text's code ready; for any thread, once a variant.
     void make(CodeStore& store, size_t which) noexcept;
     bool is_ready() const noexcept;
@@ -35,6 +37,7 @@ class Fused {
     bool                        folds_floats = false;   // in an order of its own in each way to run it
     std::unique_ptr<Variant[]>  variants;    // by class
     std::atomic<int>            waiting{0};  // variants that are asked for
+    std::atomic<bool>           is_counted{false};      // as a compilation
 };
 
 class CudaExecutor final : public Executor {
@@ -64,7 +67,7 @@ class CudaExecutor final : public Executor {
         std::unique_ptr<Call>    call;
         std::string              name;
     };
-    void prepare(Work& w, const Step& step);
+    void prepare(Work& w, const Step& step, std::span<const int64_t> most);
     void ask(const std::shared_ptr<Fused>& fused, size_t which) const;
     void make_interim(Work& w, const Kernel& kernel);
     bool run_fused(const Work& w, const ExecutorRun& run) const;

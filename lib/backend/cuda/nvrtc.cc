@@ -97,6 +97,8 @@ std::string Compiler::compile(const CompileRequest& request) const
     const std::string source = text(request.prelude, request.text);
     std::vector<std::string> options = words_of(request.options);
     options.push_back(text("--gpu-architecture=", request.arch));
+    // Without declarations of textures and of the runtime's functions: 7 ms less a text. Older ones may not know the word.
+    if (version_ >= 13000) options.push_back("--minimal");
     std::vector<const char*> pointers;
     for (const std::string& option : options) pointers.push_back(option.c_str());
 

@@ -1,0 +1,94 @@
+// Texts that lengths up to their greatest cannot ask for are not among a kernel's; what any of them does ask for is.
+#include "tests/jit/emit_run.h"
+#include "tests/split_mix.h"
+
+using namespace ng;
+using namespace ng::emitted;
+
+REGISTER_EXCEPTION_TRANSLATOR(const Error& error) { return error.text.c_str(); }
+
+namespace {
+
+using Lengths = std::vector<int64_t>;
+
+struct Bounded {
+    const char* words;
+    Dtype       type;
+    Lengths     most;
+    size_t      classes;         // of all that lengths without bounds may need, so many are left
+    int         rank = 2;        // of one axis, strides are known beforehand
+};
+
+std::unique_ptr<Case> case_of(const Bounded& b)
+{
+    auto c = std::make_unique<Case>(b.words, "");
+    c->in.lengths = {3, 5};
+    for (const char* name : {"x", "y"}) c->input(name, b.type, b.rank == 1 ? Extents{Extent::variable(0)} : Extents{Extent::variable(0), Extent::variable(1)});
+    c->out(b.words);
+    c->compile();
+    return c;
+}
+
+// Often near the bound, or a power of two, where choices change.
+int64_t drawn(SplitMix& dice, int64_t most)
+{
+    const uint64_t word = dice.word();
+    if (word % 4 == 0) return most - int64_t(word >> 8) % std::min<int64_t>(most + 1, 3);
+    const int64_t power = int64_t(1) << (word >> 8) % 32;
+    return std::min(most, word % 4 == 1 ? power : power + int64_t(word >> 16) % (power + 1));
+}
+
+// The same launch as without bounds, whatever lengths and addresses.
+void agree(const Bounded& b, const KernelFamily& bounded, const KernelFamily& free, size_t buffers, int32_t hidden)
+{
+    SplitMix dice(11);
+    for (int turn = 0; turn < 2000; turn++) {
+        Lengths lengths = {drawn(dice, b.most[0]), drawn(dice, b.most[1])};
+        for (int k = 0; k < hidden; k++) lengths.push_back(k % 2 ? 1 : dice.word() % 8 ? lengths[1] : int64_t(1) << 31);      // strides of rows
+        const std::vector<uint64_t> addresses(buffers, dice.word() % 2 ? 4096 : 4100);
+        const Geometry g = bounded.choose(lengths, addresses), want = free.choose(lengths, addresses);
+        const std::string caption = text(b.words, " of ", lengths[0], " x ", lengths[1]);
+        INFO(caption);
+        REQUIRE(g.launches == want.launches);
+        if (!g.launches) continue;
+        REQUIRE(g.which >= 0);
+        CHECK(bounded.classes()[size_t(g.which)] == free.classes()[size_t(want.which)]);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("bounds: what greatest lengths rule out is not compiled, and no launch within them asks for it")
+{
+    const std::vector<Bounded> all = {
+        {"x * 1.5 + y", Dtype::f32, {1200, 1}, 2, 1},
+        {"x * 1.5 + y", Dtype::f32, {int64_t(1) << 31, 1}, 4, 1},
+        {"x * 1.5 + y", Dtype::f32, {1200, 8}, 4},
+        {"softmax(x, 1) + y", Dtype::f16, {1 << 20, 1024}, 3},
+        {"softmax(x, 1) + y", Dtype::f16, {4, 1 << 20}, 8},
+        {"sum(x * y, 0)", Dtype::f32, {1000, 1 << 16}, 4},
+        {"sum(x * y, 0)", Dtype::f32, {300, 1 << 16}, 3},
+        {"sum(x * y, 0)", Dtype::f32, {100, 1 << 16}, 2},
+        {"sum(x * y)", Dtype::f32, {1200, 1}, 2, 1},
+    };
+    for (const Bounded& b : all) {
+        const auto c = case_of(b);
+        REQUIRE(c->plan.steps.size() == 1);
+        const Kernel& kernel = *c->plan.steps[0].kernel;
+        const KernelFamily bounded(kernel, cuda_dialect(), {90, 132}, b.most), free(kernel, cuda_dialect(), {90, 132});
+        const std::string caption = text(b.words, " up to ", b.most[0], " x ", b.most[1]);
+        INFO(caption);
+        CHECK(bounded.classes().size() == b.classes);
+        CHECK(free.classes().size() >= bounded.classes().size());
+        agree(b, bounded, free, c->plan.steps[0].buffers.size(), c->plan.hidden);
+    }
+}
+
+TEST_CASE("bounds: of lengths that have no greatest value nothing is ruled out")
+{
+    const Bounded b{"softmax(x, 1) + y", Dtype::f32, {64}, 0};
+    const auto c = case_of(b);
+    const Kernel& kernel = *c->plan.steps[0].kernel;
+    const KernelFamily half(kernel, cuda_dialect(), {90, 132}, b.most), free(kernel, cuda_dialect(), {90, 132});
+    CHECK(half.classes().size() == free.classes().size());
+}
