@@ -15,6 +15,7 @@ namespace ng {
 struct KernelAxis {
     Extent extent;
     bool   reduced = false;
+    bool operator==(const KernelAxis&) const = default;
 };
 
 // Which element belongs to a point of the space: offset + sum over axes of index * stride, in elements from a buffer's
@@ -50,6 +51,7 @@ struct Value {
     int32_t   buffer = -1, access = -1;
     int64_t   bits = 0;
     Extent    extent = 0, stride = 0;
+    bool operator==(const Value&) const = default;
 };
 
 // Stores of row values happen once a row, after all passes. A full value's store happens after all loads of the same
@@ -57,6 +59,7 @@ struct Value {
 struct StoreTo {
     int32_t value, buffer, access;
     bool    late = false;
+    bool operator==(const StoreTo&) const = default;
 };
 
 struct Kernel {

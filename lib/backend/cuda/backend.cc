@@ -146,6 +146,7 @@ bool CudaBackend::is_ordered() const noexcept { return context_.flags() & NG_CTX
 void CudaBackend::stop() noexcept
 {
     code_.stop();
+    evaluated_.clear();
     order_.forget_all();
     shipped_.unload();
     streams_.clear();

@@ -1,8 +1,10 @@
 // One CUDA device for one context: its memory, streams, code, and the moves of elements.
 #pragma once
+#include "jit/emit.h"
 #include "lib/backend.h"
 #include "lib/backend/cuda/basic_launch.h"
 #include "lib/backend/cuda/code.h"
+#include "lib/backend/cuda/evaluated.h"
 #include "lib/backend/cuda/order.h"
 
 #include <atomic>
@@ -77,10 +79,12 @@ class CudaBackend final : public Backend {
     // For executors.
     const DeviceContext& home() const noexcept { return home_; }
     CodeStore&   code() noexcept { return code_; }
+    Evaluated&   evaluated() noexcept { return evaluated_; }
     Shipped&     shipped() noexcept { return shipped_; }
     StreamOrder& order() noexcept { return order_; }
     int32_t      compute() const noexcept { return compute_; }
     uint32_t     units() const noexcept { return info_.units; }
+    DeviceTraits traits() const noexcept { return {compute_, int32_t(info_.units)}; }
     Context&     context() const noexcept { return context_; }
     bool         is_ordered() const noexcept;                // sums in one order: NG_CTX_DETERMINISTIC
     // Bytes to new memory of the device, there when this returns; null when there is none left.
@@ -101,6 +105,7 @@ class CudaBackend final : public Backend {
     StreamOrder          order_;
     Shipped              shipped_;
     CodeStore            code_;
+    Evaluated            evaluated_;
     std::mutex           streams_lock_;
     std::vector<Stream>  streams_;
 };

@@ -16,13 +16,12 @@ constexpr size_t MOST_BUFFERS = 128, MOST_NUMBER_BYTES = 4096;
 
 // ---- texts ------------------------------------------------------------------------------------------------------------
 
-Fused::Fused(const Step& step, DeviceTraits device, std::span<const int64_t> most)
-    : kernel(*step.kernel, cuda_dialect(), device, most), buffers(step.buffers), name(step.name)
+Fused::Fused(const Kernel& k, DeviceTraits device, std::span<const int64_t> most) : kernel(k, cuda_dialect(), device, most)
 {
-    for (const StoreTo& s : step.kernel->stores) stored.push_back(s.buffer);
-    for (const Value& v : step.kernel->values) folds_floats |= v.kind == ValueKind::Fold && is_float(v.type);
+    for (const StoreTo& s : k.stores) stored.push_back(s.buffer), buffers = std::max(buffers, s.buffer + 1);
+    for (const Value& v : k.values) folds_floats |= v.kind == ValueKind::Fold && is_float(v.type), buffers = std::max(buffers, v.buffer + 1);
     variants = std::make_unique<Variant[]>(kernel.classes().size());
-    if (buffers.size() > MOST_BUFFERS) throw Error(NG_E_LIMIT, text("a kernel of ", buffers.size(), " buffers; the limit is ", MOST_BUFFERS));
+    if (size_t(buffers) > MOST_BUFFERS) throw Error(NG_E_LIMIT, text("a kernel of ", buffers, " buffers; the limit is ", MOST_BUFFERS));
 }
 
 bool Fused::find(CodeStore& store, size_t which)
@@ -51,6 +50,13 @@ void Fused::make(CodeStore& store, size_t which) noexcept
         v.state.store(Variant::Refused, std::memory_order_release);
     }
     waiting.fetch_sub(1, std::memory_order_release);
+}
+
+bool Fused::is_ready() const noexcept
+{
+    for (size_t i = 0; i < kernel.classes().size(); i++)
+        if (variants[i].state.load(std::memory_order_acquire) != Variant::Ready) return false;
+    return true;
 }
 
 void Fused::unload() noexcept
@@ -87,7 +93,7 @@ CudaExecutor::~CudaExecutor() { end(); }
 void CudaExecutor::end() noexcept
 {
     for (Work& w : works_) {
-        if (w.fused) w.fused->unload();
+        if (w.fused && use_ == Backend::Use::Often) w.fused->unload();       // others may have what evaluations share
         if (!w.interim || !w.interim->code) continue;
         backend_.context().free(std::exchange(w.interim->code, nullptr), w.interim->tape.code_bytes(), NG_MEM_CODE, track_.get());
     }
@@ -95,12 +101,37 @@ void CudaExecutor::end() noexcept
 
 void CudaExecutor::prepare(Work& w, const Step& step, std::span<const int64_t> most)
 {
-    w.fused = std::make_shared<Fused>(step, DeviceTraits{backend_.compute(), int32_t(backend_.units())}, most);
-    const bool may_compile = backend_.code().can_compile() && !(backend_.is_ordered() && w.fused->folds_floats);
-    if (use_ == Backend::Use::Often && may_compile)
+    const Kernel& kernel = *step.kernel;
+    w.buffers = step.buffers;
+    if (use_ == Backend::Use::Once) w.fused = evaluated(kernel);
+    if (w.fused && w.fused->is_ready()) return;
+    if (!w.fused) w.fused = std::make_shared<Fused>(kernel, backend_.traits(), most);
+    if (use_ == Backend::Use::Often && may_compile(*w.fused))
         for (size_t i = 0; i < w.fused->kernel.classes().size(); i++)
             if (!w.fused->find(backend_.code(), i)) ask(w.fused, i);
-    make_interim(w, *step.kernel);
+    make_interim(w, kernel);
+}
+
+// Contract P6: the same bits on every run, so where orders differ one way is kept to.
+bool CudaExecutor::may_compile(const Fused& f) const { return backend_.code().can_compile() && !(backend_.is_ordered() && f.folds_floats); }
+
+// Of an evaluation: what was compiled, or is being, because it comes so often; null: it does not.
+std::shared_ptr<Fused> CudaExecutor::evaluated(const Kernel& kernel) const
+{
+    if (!backend_.code().can_compile()) return nullptr;
+    const Evaluated::Met met = backend_.evaluated().meet(kernel);
+    if (met.fused || !met.is_often) return met.fused;
+    auto fused = std::make_shared<Fused>(kernel, backend_.traits(), std::span<const int64_t>());
+    if (!may_compile(*fused)) return fused;
+    bool may_ask = false;
+    for (size_t i = 0; i < fused->kernel.classes().size(); i++) {
+        if (fused->find(backend_.code(), i)) continue;
+        if (!may_ask && !backend_.evaluated().may_compile(met)) return fused;
+        may_ask = true;
+        ask(fused, i);
+    }
+    backend_.evaluated().keep(met, kernel, fused);
+    return fused;
 }
 
 void CudaExecutor::ask(const std::shared_ptr<Fused>& fused, size_t which) const
@@ -198,9 +229,9 @@ bool CudaExecutor::run_fused(const Work& w, const ExecutorRun& run) const
     const Fused& f = *w.fused;
     char* buffers[MOST_BUFFERS];
     uint64_t addresses[MOST_BUFFERS];
-    for (size_t i = 0; i < f.buffers.size(); i++) buffers[i] = run.buffers[f.buffers[i]], addresses[i] = reinterpret_cast<uint64_t>(buffers[i]);
+    for (size_t i = 0; i < w.buffers.size(); i++) buffers[i] = run.buffers[w.buffers[i]], addresses[i] = reinterpret_cast<uint64_t>(buffers[i]);
     if (std::ranges::none_of(f.stored, [&](int32_t b) { return buffers[b] != nullptr; })) return false;
-    const Geometry g = f.kernel.choose({run.variables, size_t(variables_)}, {addresses, f.buffers.size()});
+    const Geometry g = f.kernel.choose({run.variables, size_t(variables_)}, {addresses, w.buffers.size()});
     if (g.launches == 0) return false;
     // Contract P6: the same bits on every run, so one way is kept to.
     if (backend_.is_ordered() && f.folds_floats && w.interim) return run_interim(w, run, buffers), false;
@@ -247,7 +278,7 @@ void CudaExecutor::run_interim(const Work& w, const ExecutorRun& run, char* cons
     const TapeGeometry g = geometry_of(interim.tape, variables);
     if (!g.is_possible) throw Error(NG_E_LIMIT, "an axis among several is 2^31 long or longer: the interpreter cannot walk it, and nothing is compiled");
     backend_.touch(*track_, interim.code, interim.code + 1, false);
-    const TapeRun tape_run{interim.code, aligned_scratch(run), {reinterpret_cast<void* const*>(buffers), w.fused->buffers.size()},
+    const TapeRun tape_run{interim.code, aligned_scratch(run), {reinterpret_cast<void* const*>(buffers), w.buffers.size()},
                            variables, run.scalars};
     interpreter::Numbers numbers;
     void* arguments[] = {&numbers};

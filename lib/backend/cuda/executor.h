@@ -19,24 +19,23 @@ struct Variant {
     std::unique_ptr<Error>      error;       // once Refused
 };
 
-// A fused step and its texts; a job that compiles keeps it alive.
+// A kernel and its texts; a job that compiles keeps it alive. Executors of one kernel may share it.
 class Fused {
   public:
-    Fused(const Step& step, DeviceTraits device, std::span<const int64_t> most);
-    // Ready at once, where some program had the same text compiled.
+    Fused(const Kernel& kernel, DeviceTraits device, std::span<const int64_t> most);
+    // Ready at once, where the same text was compiled before.
     bool find(CodeStore& store, size_t which);
     // Makes this text's code ready; for any thread, once a variant.
     void make(CodeStore& store, size_t which) noexcept;
-    bool is_ready() const noexcept;
+    bool is_ready() const noexcept;              // every text is
     void unload() noexcept;
 
     KernelFamily                kernel;
-    std::vector<int32_t>        buffers;     // of the plan, in the kernel's order
-    std::vector<int32_t>        stored;      // places in it that the kernel writes
-    std::string                 name;
+    int32_t                     buffers = 0;     // that it has
+    std::vector<int32_t>        stored;          // of them, that it writes
     bool                        folds_floats = false;   // in an order of its own in each way to run it
-    std::unique_ptr<Variant[]>  variants;    // by class
-    std::atomic<int>            waiting{0};  // variants that are asked for
+    std::unique_ptr<Variant[]>  variants;        // by class
+    std::atomic<int>            waiting{0};      // variants that are asked for
     std::atomic<bool>           is_counted{false};      // as a compilation
 };
 
@@ -63,11 +62,14 @@ class CudaExecutor final : public Executor {
     };
     struct Work {
         std::shared_ptr<Fused>   fused;
+        std::vector<int32_t>     buffers;        // fused: of the plan, in the kernel's order
         std::unique_ptr<Interim> interim;
         std::unique_ptr<Call>    call;
         std::string              name;
     };
     void prepare(Work& w, const Step& step, std::span<const int64_t> most);
+    bool may_compile(const Fused& fused) const;
+    std::shared_ptr<Fused> evaluated(const Kernel& kernel) const;
     void ask(const std::shared_ptr<Fused>& fused, size_t which) const;
     void make_interim(Work& w, const Kernel& kernel);
     bool run_fused(const Work& w, const ExecutorRun& run) const;
