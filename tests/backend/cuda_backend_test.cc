@@ -1,79 +1,9 @@
 // The CUDA backend through ng.h on the stand-in of the driver: memory, streams, marks, waiting, ends, and every call failing in turn.
-#include "tests/backend/stand_in.h"
-
-#include <ng.h>
+#include "tests/backend/cuda_host.h"
 
 #include <cstring>
-#include <string>
-#include <vector>
 
 using namespace ng;
-
-namespace {
-
-constexpr uint64_t FOREVER = UINT64_MAX;
-
-// The process's driver is the stand-in from the first question on.
-const fake::Control& fresh()
-{
-    (void)fresh_driver();
-    return stand_in();
-}
-
-ng_ctx_desc description(uint32_t flags = 0)
-{
-    ng_ctx_desc d{};
-    d.size = sizeof d, d.version = NG_VERSION, d.backend = "cuda", d.cache_dir = "", d.flags = flags;
-    return d;
-}
-ng_ctx* open_ctx(uint32_t flags = 0)
-{
-    const ng_ctx_desc d = description(flags);
-    ng_ctx* c = nullptr;
-    ng_error error{};
-    REQUIRE_MESSAGE(ng_ctx_create(&d, &c, &error) == NG_OK, error.text);
-    return c;
-}
-void shut(ng_ctx* c)
-{
-    CHECK(ng_ctx_close(c, FOREVER, nullptr) == NG_OK);
-    ng_ctx_release(c);
-    CHECK(ng_ctx_poll(nullptr, 0, nullptr) == NG_E_INVALID);
-}
-ng_shape vector_of(int64_t n, uint32_t flags = 0)
-{
-    ng_shape d{};
-    d.size = sizeof d, d.dtype = NG_F32, d.ndim = 1, d.dims[0] = n, d.flags = flags;
-    return d;
-}
-ng_tensor* make(ng_ctx* c, int64_t n, uint32_t flags = 0)
-{
-    const ng_shape d = vector_of(n, flags);
-    ng_tensor* t = nullptr;
-    ng_error error{};
-    REQUIRE_MESSAGE(ng_tensor_create(c, &d, &t, &error) == NG_OK, error.text);
-    return t;
-}
-ng_stats stats(ng_ctx* c)
-{
-    ng_stats s{};
-    s.size = sizeof s;
-    CHECK(ng_ctx_stats(c, &s) == NG_OK);
-    return s;
-}
-
-// What somebody should have ended, in words.
-std::string left(const fake::Control& driver)
-{
-    const fake::Counts n = driver.counts();
-    std::string all;
-    const auto add = [&](const char* noun, uint64_t count) { if (count) all += text(all.empty() ? "" : ", ", count, " ", noun); };
-    add("holds", n.primary_holds), add("contexts pushed", n.pushed), add("streams", n.streams), add("events", n.events), add("modules", n.modules);
-    add("pools", n.pools), add("graphs", n.graphs), add("blocks", n.device_blocks), add("blocks of the host", n.host_blocks);
-    return all;
-}
-
-}  // namespace
 
 TEST_CASE("cuda: devices are counted behind the processor, and the best backend is the default")
 {

@@ -1,0 +1,190 @@
+// How often the CUDA backend compiles, and for whom: beside a compiler that only counts, on the stand-in of the driver.
+#include "tests/backend/cuda_host.h"
+#include "tests/backend/emulated_device.h"
+
+#include <cstring>
+#include <thread>
+
+using namespace ng;
+
+namespace {
+
+uint64_t compiler_calls()
+{
+    void* library = dlopen("libnvrtc.so.13", RTLD_NOW | RTLD_LOCAL);
+    REQUIRE(library != nullptr);
+    const auto count = reinterpret_cast<uint64_t (*)()>(dlsym(library, "ng_fake_compilations"));
+    const bool is_ours = count != nullptr;
+    REQUIRE_MESSAGE(is_ours, "LD_LIBRARY_PATH should lead to the compiler that counts");
+    return count();
+}
+
+// Its value from an evaluation over x of n elements.
+std::vector<float> evaluated(ng_ctx* c, const std::string& words, ng_tensor* x, int64_t n)
+{
+    ng_scope* s = ng_scope_create(c, 0);
+    ng_expr* leaf = ng_leaf(s, x);
+    ng_expr* e = ng_parse(s, words.c_str(), "x", &leaf, 1);
+    ng_tensor* out = nullptr;
+    ng_error error{};
+    REQUIRE_MESSAGE(ng_eval(c, nullptr, &e, &out, 1, &error) == NG_OK, error.text);
+    std::vector<float> values(static_cast<size_t>(n));
+    CHECK(ng_tensor_get(out, values.data(), values.size() * 4, nullptr) == NG_OK);
+    ng_tensor_release(out);
+    ng_scope_release(s);
+    return values;
+}
+
+void wait_for(ng_prog* p) { CHECK(ng_prog_wait(p, FOREVER, nullptr) == NG_OK); }
+
+}  // namespace
+
+TEST_CASE("P3: programs that differ in constants are one compilation, and ready at once after the first")
+{
+    (void)emulated_device();
+    ng_ctx* c = open_ctx();
+    const uint64_t before = compiler_calls();
+    ng_prog* first = program_of(c, "(x * 3.5 + y) * x - 7", 1200);
+    wait_for(first);
+    CHECK(stats(c).jit_compiles == 1);
+    CHECK(compiler_calls() - before == 2);           // vectors and elements; more than 2^31 are not to be had
+    ng_tensor* const t[] = {make(c, 100), make(c, 100), make(c, 100)};
+    for (int i = 0; i < 8; i++) {
+        ng_prog* p = program_of(c, text("(x * ", i + 2, ".25 + y) * x - ", i + 3), 1200);
+        CHECK(run(p, nullptr, t, t[2]) == NG_OK);
+        ng_prog_release(p);
+    }
+    CHECK(stats(c).jit_compiles == 1);
+    CHECK(compiler_calls() - before == 2);
+    ng_prog* other = program_of(c, "(x * 3.5 - y) * x", 1200);
+    wait_for(other);
+    CHECK(stats(c).jit_compiles == 2);
+    CHECK(stats(c).interim_runs == 0);
+    for (ng_tensor* x : t) ng_tensor_release(x);
+    ng_prog_release(first), ng_prog_release(other);
+    shut(c);
+}
+
+TEST_CASE("P1: a program that is ready is slow for no length, alignment or distance, and compiles for none")
+{
+    (void)emulated_device();
+    ng_ctx* c = open_ctx();
+    ng_prog* p = program_of(c, "x - reshape(softmax(reshape(x * y, [1024, 1024]), 1), [1048576])", 1 << 20, false);
+    ng_prog* q = program_of(c, "sum(x * y) + x * 0", 1 << 20);
+    wait_for(p), wait_for(q);
+    const uint64_t compiled = stats(c).jit_compiles, calls = compiler_calls();
+    ng_tensor* const all[] = {make(c, (1 << 20) + 1), make(c, (1 << 20) + 1), make(c, (1 << 20) + 1)};
+    ng_scope* s = ng_scope_create(c, 0);
+    for (const int64_t n : {0, 1, 2, 7, 1023, 4096, 8191, 16384, 65537, 1 << 20})
+        for (const int64_t start : {0, 1}) {
+            ng_tensor* t[3];
+            for (int i = 0; i < 3; i++) {
+                ng_expr* part = ng_slice(ng_leaf(s, all[i]), 0, start, start + n, 1);
+                ng_error error{};
+                REQUIRE_MESSAGE(ng_tensor_view(part, &t[i], &error) == NG_OK, error.text);
+            }
+            INFO(n, " from ", start);
+            CHECK(run(q, nullptr, t, t[2]) == NG_OK);
+            if (n == 1 << 20) CHECK(run(p, nullptr, t, t[2]) == NG_OK);
+            for (ng_tensor* x : t) ng_tensor_release(x);
+        }
+    ng_scope_release(s);
+    CHECK(stats(c).jit_compiles == compiled);
+    CHECK(compiler_calls() == calls);
+    for (ng_tensor* x : all) ng_tensor_release(x);
+    ng_prog_release(p), ng_prog_release(q);
+    shut(c);
+}
+
+TEST_CASE("P3: threads that ask for one kernel at the same time are one compilation")
+{
+    (void)emulated_device();
+    for (int turn = 0; turn < 20; turn++) {
+        ng_ctx* c = open_ctx();
+        const uint64_t before = compiler_calls();
+        std::vector<std::thread> threads;
+        for (int i = 0; i < 8; i++)
+            threads.emplace_back([c, i] {
+                ng_prog* p = program_of(c, text("exp(x * ", i + 2, ".5) + y"), 1200);
+                wait_for(p);
+                ng_prog_release(p);
+            });
+        for (std::thread& thread : threads) thread.join();
+        CHECK(compiler_calls() - before == 2);
+        CHECK(stats(c).jit_compiles <= 2);           // one, but where each text was another program's turn
+        shut(c);
+    }
+}
+
+TEST_CASE("a program of lengths without bounds has all its texts, one with bounds those that it can meet")
+{
+    (void)emulated_device();
+    ng_ctx* c = open_ctx();
+    const uint64_t before = compiler_calls();
+    ng_prog* p = program_of(c, "x + y", int64_t(1) << 33);
+    wait_for(p);
+    CHECK(compiler_calls() - before == 4);
+    CHECK(stats(c).jit_compiles == 1);
+    ng_prog_release(p);
+    shut(c);
+}
+
+TEST_CASE("evaluations: a new expression compiles nothing, one that comes often is compiled beside, once for all constants")
+{
+    (void)emulated_device();
+    ng_ctx* c = open_ctx();
+    ng_tensor* x = make(c, 64);
+    CHECK(ng_tensor_fill(x, nullptr, 2, nullptr) == NG_OK);
+    for (int i = 0; i < 10; i++) CHECK(evaluated(c, text("x * ", i + 2, ".5 + ", i + 1), x, 64) == std::vector<float>(64, float(2 * (i + 2.5) + i + 1)));
+    CHECK(stats(c).jit_compiles == 0);
+    for (int i = 0; i < 200 && !stats(c).jit_compiles; i++) (void)evaluated(c, text("x * ", i + 12, ".5 + ", i + 11), x, 64);
+    for (int i = 0; i < 1000; i++) (void)evaluated(c, text("x * ", i + 2, ".25 + ", i % 7), x, 64);
+    CHECK(stats(c).jit_compiles == 1);
+    ng_tensor_release(x);
+    shut(c);
+}
+
+TEST_CASE("evaluations: ten thousand of changing constants and sizes are three compilations at most")
+{
+    (void)emulated_device();
+    ng_ctx* c = open_ctx();
+    for (int i = 0; i < 10000; i++) {
+        const int64_t n = 1 + i * 37 % 500;
+        ng_tensor* x = make(c, n);
+        (void)evaluated(c, text("x * ", i % 97 + 2, ".5 - sqrt(abs(x) + ", i % 89 + 1, ")"), x, n);
+        ng_tensor_release(x);
+    }
+    CHECK(stats(c).jit_compiles >= 1);
+    CHECK(stats(c).jit_compiles <= 3);
+    shut(c);
+}
+
+TEST_CASE("evaluations: nothing is compiled under NG_CTX_NO_JIT, and no sum of floats under NG_CTX_DETERMINISTIC")
+{
+    (void)emulated_device();
+    const uint64_t before = compiler_calls();
+    for (const uint32_t flags : {uint32_t(NG_CTX_NO_JIT), uint32_t(NG_CTX_DETERMINISTIC)}) {
+        ng_ctx* c = open_ctx(flags);
+        ng_tensor* x = make(c, 64);
+        CHECK(ng_tensor_fill(x, nullptr, 2, nullptr) == NG_OK);
+        for (int i = 0; i < 100; i++) CHECK(evaluated(c, "x + sum(x)", x, 64)[0] == 130);
+        CHECK(stats(c).jit_compiles == 0);
+        ng_tensor_release(x);
+        shut(c);
+    }
+    CHECK(compiler_calls() == before);
+}
+
+TEST_CASE("evaluations: under NG_CTX_NO_THREADS what comes often is compiled in ng_ctx_poll alone")
+{
+    (void)emulated_device();
+    ng_ctx* c = open_ctx(NG_CTX_NO_THREADS);
+    ng_tensor* x = make(c, 64);
+    CHECK(ng_tensor_fill(x, nullptr, 2, nullptr) == NG_OK);
+    for (int i = 0; i < 100; i++) CHECK(evaluated(c, "x * 1.5 + 1", x, 64)[7] == 4);
+    CHECK(stats(c).jit_compiles == 0);
+    CHECK(ng_ctx_poll(c, FOREVER, nullptr) == NG_OK);
+    CHECK(stats(c).jit_compiles == 1);
+    ng_tensor_release(x);
+    shut(c);
+}
