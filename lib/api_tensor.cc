@@ -58,8 +58,7 @@ void use_foreign(const Tensor& t, ng_stream s, uint32_t how)
     Backend& backend = t.context().backend();
     backend.need_stream(s, "ng_tensor_use");
     Ordered order(backend, s);
-    const Reach reach = reach_of(t, "ng_tensor_use");
-    if (Track* const track = t.memory->track(); track && (how & NG_USE_DONE) && reach.high) backend.done(*track, t.data + reach.low, t.data + reach.high);
+    if (Track* const track = t.memory->track(); track && (how & NG_USE_DONE) && t.begin != t.end) backend.done(*track, t.begin, t.end);
     if (how & (NG_USE_READ | NG_USE_WRITE)) touch(order, t, how & NG_USE_WRITE);
 }
 

@@ -17,20 +17,6 @@ struct AxisTerms {
     int count = 0, turns = 0;
 };
 
-struct Range { const char *low, *high; };
-
-// The bytes touched; those of a tensor fit 63 bits, as reach_of made sure.
-Range range_of(const Tensor& t) noexcept
-{
-    int64_t low = 0, high = 0;
-    for (int i = 0; i < t.rank; i++) {
-        if (t.dims[size_t(i)] == 0) return {t.data, t.data};
-        (t.strides[size_t(i)] < 0 ? low : high) += (t.dims[size_t(i)] - 1) * t.strides[size_t(i)];
-    }
-    const int64_t size = bytes_of(t.dtype);
-    return {t.data + low * size, t.data + (high + 1) * size};
-}
-
 // The differences of positions of a and b, a term an axis with its stride positive, the widest first. False: the strides
 // differ where it matters.
 bool common_terms(const Tensor& a, const Tensor& b, AxisTerms& terms) noexcept
@@ -80,9 +66,8 @@ bool same_elements(const Tensor& a, const Tensor& b) noexcept
 
 bool overlaps(const Tensor& a, const Tensor& b) noexcept
 {
-    const Range x = range_of(a), y = range_of(b);
-    if (x.low == x.high || y.low == y.high) return false;
-    if (x.high <= y.low || y.high <= x.low) return false;
+    if (a.begin == a.end || b.begin == b.end) return false;
+    if (a.end <= b.begin || b.end <= a.begin) return false;
     AxisTerms terms;
     const int64_t size = bytes_of(a.dtype), apart = b.data - a.data;
     if (size != bytes_of(b.dtype) || apart % size != 0 || !common_terms(a, b, terms)) return true;

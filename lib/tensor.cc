@@ -83,8 +83,8 @@ Reach reach_of(const TensorForm& form, const char* who)
     return reach;
 }
 
-Tensor::Tensor(Ref<Memory> memory_, char* data_, const TensorForm& form)
-    : Belonging(memory_->context(), TENSOR_FATE), TensorForm(form), memory(std::move(memory_)), data(data_)
+Tensor::Tensor(Ref<Memory> memory_, char* data_, const TensorForm& form, Reach reach)
+    : Belonging(memory_->context(), TENSOR_FATE), TensorForm(form), memory(std::move(memory_)), data(data_), begin(data_ + reach.low), end(data_ + reach.high)
 {
     context().counters.tensors.fetch_add(1, std::memory_order_relaxed);
 }
@@ -102,7 +102,7 @@ Ref<Tensor> Tensor::create(Context& context, TensorForm form, const char* who)
     const Reach reach = reach_of(form, who);
     Ref<Memory> memory = Memory::allocate(context, uint64_t(reach.high - reach.low), form.flags & NG_HOST && !context.backend().is_host() ? NG_MEM_STAGING : NG_MEM_TENSOR, who);
     char* data = memory->data() - reach.low;
-    return new Tensor(std::move(memory), data, form);
+    return new Tensor(std::move(memory), data, form, reach);
 }
 
 Ref<Tensor> Tensor::wrap(Context& context, const TensorForm& form, void* data, uint64_t bytes, const char* who)
@@ -114,7 +114,7 @@ Ref<Tensor> Tensor::wrap(Context& context, const TensorForm& form, void* data, u
     if (!data && needed) throw Error(NG_E_INVALID, text(who, ": data is NULL, should be ", needed, " bytes of memory"));
     if (needed) context.backend().need_reachable(data, bytes, form.flags, who);
     Ref<Memory> memory = Memory::wrap(context, data, bytes);
-    return new Tensor(std::move(memory), static_cast<char*>(data) - reach.low, form);
+    return new Tensor(std::move(memory), static_cast<char*>(data) - reach.low, form, reach);
 }
 
 Ref<Tensor> Tensor::view(int64_t byte_offset, TensorForm form) const
@@ -126,14 +126,12 @@ Ref<Tensor> Tensor::view(int64_t byte_offset, TensorForm form) const
     const int64_t start = is_empty ? 0 : data - memory->data() + byte_offset;
     if (start + reach.low < 0 || start + reach.high > int64_t(memory->bytes()))
         throw Error(NG_E_BUG, text(who, ": ", text_of(form), " at byte ", start, " is outside its memory of ", memory->bytes(), " bytes"));
-    return new Tensor(memory, memory->data() + start, form);
+    return new Tensor(memory, memory->data() + start, form, reach);
 }
 
 void touch(Ordered& order, const Tensor& t, bool writes)
 {
-    if (!t.memory->track()) return;
-    const Reach reach = reach_of(t, "a tensor");
-    order.touch(t.memory->track(), t.data + reach.low, t.data + reach.high, writes);
+    order.touch(t.memory->track(), t.begin, t.end, writes);
 }
 
 Use use_of(const Tensor& tensor, const char* who, const char* argument)

@@ -30,8 +30,9 @@ Reach reach_of(const TensorForm& form, const char* who);
 struct Tensor final : Belonging, TensorForm {
     Ref<Memory> memory;
     char*       data;                                // of element 0; never changes
+    const char *begin, *end;                         // the bytes that it touches lie between
 
-    Tensor(Ref<Memory> memory, char* data, const TensorForm& form);
+    Tensor(Ref<Memory> memory, char* data, const TensorForm& form, Reach reach);
     static Ref<Tensor> create(Context& context, TensorForm form, const char* who);
     // data: the lowest address of `bytes` of memory; negative strides count from its end. NG_E_SHAPE when they are too few.
     // memory->set_done is the caller's, when nothing can fail any more.

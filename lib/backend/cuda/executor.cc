@@ -6,14 +6,9 @@
 #include "lib/deadline.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace ng::cuda {
-namespace {
-
-constexpr size_t MOST_BUFFERS = 128, MOST_NUMBER_BYTES = 4096;
-
-}  // namespace
-
 // ---- texts ------------------------------------------------------------------------------------------------------------
 
 Fused::Fused(const Kernel& k, DeviceTraits device, std::span<const int64_t> most) : kernel(k, cuda_dialect(), device, most)
@@ -106,6 +101,10 @@ void CudaExecutor::prepare(Work& w, const Step& step, std::span<const int64_t> m
     if (use_ == Backend::Use::Once) w.fused = evaluated(kernel);
     if (w.fused && w.fused->is_ready()) return;
     if (!w.fused) w.fused = std::make_shared<Fused>(kernel, backend_.traits(), most);
+    if (use_ == Backend::Use::Often) {
+        w.fitted = std::make_unique<Fitted>();
+        w.fitted->variables.resize(size_t(variables_)), w.fitted->alignment.resize(w.buffers.size());
+    }
     if (use_ == Backend::Use::Often && may_compile(*w.fused))
         for (size_t i = 0; i < w.fused->kernel.classes().size(); i++)
             if (!w.fused->find(backend_.code(), i)) ask(w.fused, i);
@@ -228,10 +227,10 @@ bool CudaExecutor::run_fused(const Work& w, const ExecutorRun& run) const
 {
     const Fused& f = *w.fused;
     char* buffers[MOST_BUFFERS];
-    uint64_t addresses[MOST_BUFFERS];
-    for (size_t i = 0; i < w.buffers.size(); i++) buffers[i] = run.buffers[w.buffers[i]], addresses[i] = reinterpret_cast<uint64_t>(buffers[i]);
+    for (size_t i = 0; i < w.buffers.size(); i++) buffers[i] = run.buffers[w.buffers[i]];
     if (std::ranges::none_of(f.stored, [&](int32_t b) { return buffers[b] != nullptr; })) return false;
-    const Geometry g = f.kernel.choose({run.variables, size_t(variables_)}, {addresses, w.buffers.size()});
+    Geometry fresh;
+    const Geometry& g = fit(w, run, buffers, fresh);
     if (g.launches == 0) return false;
     // Contract P6: the same bits on every run, so one way is kept to.
     if (backend_.is_ordered() && f.folds_floats && w.interim) return run_interim(w, run, buffers), false;
@@ -245,7 +244,7 @@ bool CudaExecutor::run_fused(const Work& w, const ExecutorRun& run) const
         (void)never.wait(turn);
     }
     const int state = v.state.load(std::memory_order_acquire);
-    if (state == Variant::Ready) return run_variant(f, g, run, buffers), false;
+    if (state == Variant::Ready) return run_variant(w, g, run, buffers), false;
     if (!w.interim) {
         if (v.error) throw *v.error;
         throw Error(NG_E_UNSUPPORTED, "neither a compiler nor the interpreter can run this kernel here");
@@ -254,15 +253,50 @@ bool CudaExecutor::run_fused(const Work& w, const ExecutorRun& run) const
     return use_ == Backend::Use::Often && backend_.code().can_compile();     // else it is as fast as it gets
 }
 
-void CudaExecutor::run_variant(const Fused& f, const Geometry& g, const ExecutorRun& run, char* const* buffers) const
+const Geometry& CudaExecutor::fit(const Work& w, const ExecutorRun& run, char* const* buffers, Geometry& fresh) const
 {
-    const Variant& v = f.variants[size_t(g.which)];
-    alignas(16) char numbers[MOST_NUMBER_BYTES];
-    fill_numbers(v.source, {run.variables, size_t(variables_)}, run.scalars, g, reinterpret_cast<uint64_t>(aligned_scratch(run)), numbers);
+    const size_t count = w.buffers.size();
+    Fitted* const last = w.fitted.get();
+    const auto alignment = [&](size_t i) { return uint8_t(reinterpret_cast<uintptr_t>(buffers[i]) % 256); };
+    if (last && last->is_fitted && std::equal(last->variables.begin(), last->variables.end(), run.variables)) {
+        size_t same = 0;
+        while (same < count && last->alignment[same] == alignment(same)) same++;
+        if (same == count) return last->geometry;
+    }
+    uint64_t addresses[MOST_BUFFERS];
+    for (size_t i = 0; i < count; i++) addresses[i] = reinterpret_cast<uintptr_t>(buffers[i]);
+    fresh = w.fused->kernel.choose({run.variables, size_t(variables_)}, {addresses, count});
+    if (!last) return fresh;
+    std::copy_n(run.variables, variables_, last->variables.begin());
+    for (size_t i = 0; i < count; i++) last->alignment[i] = alignment(i);
+    last->is_fitted = true, last->is_filled = false;
+    return last->geometry = fresh;
+}
+
+// The struct of numbers: all of it, or what may have changed since the last run with this geometry.
+const char* CudaExecutor::fill(const Work& w, const KernelSource& source, const Geometry& g, const ExecutorRun& run, char* fresh) const
+{
+    Fitted* const last = w.fitted.get();
+    if (last && last->is_filled && last->scratch == run.scratch) {
+        for (const NumberField& f : source.numbers)
+            if (f.kind == NumberKind::Scalar) std::memcpy(last->numbers.data() + f.offset, static_cast<const char*>(run.scalars) + f.bits, size_t(bytes_of(f.type)));
+        return last->numbers.data();
+    }
+    char* const out = last ? last->numbers.data() : fresh;
+    fill_numbers(source, {run.variables, size_t(variables_)}, run.scalars, g, reinterpret_cast<uint64_t>(aligned_scratch(run)), out);
+    if (last) last->is_filled = true, last->scratch = run.scratch;
+    return out;
+}
+
+void CudaExecutor::run_variant(const Work& w, const Geometry& g, const ExecutorRun& run, char* const* buffers) const
+{
+    const Variant& v = w.fused->variants[size_t(g.which)];
+    alignas(16) char fresh[MOST_NUMBER_BYTES];
+    const char* const numbers = fill(w, v.source, g, run, fresh);
     void* arguments[MOST_BUFFERS + 1];
     const size_t count = size_t(v.source.buffers);
     for (size_t i = 0; i < count; i++) arguments[i] = const_cast<char**>(buffers + i);
-    arguments[count] = numbers;
+    arguments[count] = const_cast<char*>(numbers);
     for (int32_t k = 0; k < g.launches; k++) {
         const Geometry::Launch& l = g.launch[size_t(k)];
         Launch launch;

@@ -6,6 +6,7 @@
 #include "lib/executor.h"
 #include "lib/placed.h"
 
+#include <array>
 #include <atomic>
 
 namespace ng::cuda {
@@ -39,6 +40,8 @@ class Fused {
     std::atomic<bool>           is_counted{false};      // as a compilation
 };
 
+inline constexpr size_t MOST_BUFFERS = 128, MOST_NUMBER_BYTES = 4096;
+
 class CudaExecutor final : public Executor {
   public:
     CudaExecutor(CudaBackend& backend, const Plan& plan, Backend::Use use);
@@ -55,6 +58,16 @@ class CudaExecutor final : public Executor {
         Tape  tape;
         char* code = nullptr;
     };
+    // A fused step as its last run launched it: the next one's lengths, alignment and scratch are mostly the same. The order
+    // of the device guards it.
+    struct Fitted {
+        std::vector<int64_t> variables;
+        std::vector<uint8_t> alignment;          // of each buffer, its address modulo 256
+        const void* scratch = nullptr;
+        Geometry    geometry;
+        bool        is_fitted = false, is_filled = false;
+        alignas(16) std::array<char, MOST_NUMBER_BYTES> numbers;
+    };
     struct Call {
         NodeRef             node;            // null: a copy
         std::vector<Placed> in;
@@ -63,6 +76,7 @@ class CudaExecutor final : public Executor {
     struct Work {
         std::shared_ptr<Fused>   fused;
         std::vector<int32_t>     buffers;        // fused: of the plan, in the kernel's order
+        std::unique_ptr<Fitted>  fitted;         // where runs may be many
         std::unique_ptr<Interim> interim;
         std::unique_ptr<Call>    call;
         std::string              name;
@@ -73,7 +87,9 @@ class CudaExecutor final : public Executor {
     void ask(const std::shared_ptr<Fused>& fused, size_t which) const;
     void make_interim(Work& w, const Kernel& kernel);
     bool run_fused(const Work& w, const ExecutorRun& run) const;
-    void run_variant(const Fused& f, const Geometry& g, const ExecutorRun& run, char* const* buffers) const;
+    const Geometry& fit(const Work& w, const ExecutorRun& run, char* const* buffers, Geometry& fresh) const;
+    const char* fill(const Work& w, const KernelSource& source, const Geometry& g, const ExecutorRun& run, char* fresh) const;
+    void run_variant(const Work& w, const Geometry& g, const ExecutorRun& run, char* const* buffers) const;
     void run_interim(const Work& w, const ExecutorRun& run, char* const* buffers) const;
     void run_call(const Call& c, const ExecutorRun& run) const;
     uint64_t call_scratch(const Call& c, std::span<const int64_t> variables) const;

@@ -131,6 +131,18 @@ void StreamOrder::touch(CudaTrack& track, const char* begin, const char* end, bo
 {
     if (is_capturing_) return;
     Slot& mine = slots_[current_];
+    // A loop's next turn: no other stream was here, and this one came before.
+    CudaTrack::Entry* before = nullptr;
+    bool is_alone = true;
+    for (size_t i = 0; i < track.count_; i++) {
+        CudaTrack::Entry& e = track.entries_[i];
+        is_alone &= e.stream == mine.id;
+        if (e.begin == begin && e.end == end && e.writes == writes) before = &e;
+    }
+    if (is_alone && before) {
+        before->number = mine.last;
+        return;
+    }
     const auto conflicts = [&](const CudaTrack::Entry& e) { return e.begin < end && begin < e.end && (e.writes || writes); };
     const auto is_covered = [&](const CudaTrack::Entry& e) {
         return begin <= e.begin && e.end <= end && (writes || (!e.writes && e.stream == mine.id));
@@ -146,7 +158,7 @@ void StreamOrder::touch(CudaTrack& track, const char* begin, const char* end, bo
         else if (!orders_ || !is_covered(e)) track.entries_[kept++] = e;
     }
     if (kept == CudaTrack::ROOM) kept--;                        // not ordered by us: the newest are what memory waits for
-    track.entries_[kept] = {begin, end, mine.id, mine.last, writes, false};
+    track.entries_[kept] = {begin, end, mine.id, mine.last, writes};
     track.count_ = kept + 1;
 }
 

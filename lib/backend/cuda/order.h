@@ -17,7 +17,7 @@ class CudaTrack final : public Track {
     struct Entry {
         const char *begin, *end;
         uint64_t    stream, number;          // the stream's id, and which of its submissions
-        bool        writes, is_foreign;      // is_foreign: between ng_tensor_use and its NG_USE_DONE
+        bool        writes;
     };
     static constexpr size_t ROOM = 12;
     std::array<Entry, ROOM> entries_;
