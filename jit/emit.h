@@ -78,6 +78,8 @@ struct LaunchClass {
     bool    is_wide = false;     // 64-bit indices
     bool    is_split = false;    // a row's points are spread over blocks, whose folds meet in scratch memory: several functions,
                                  // or, where they are held, one for clusters of blocks
+    bool    is_full = false;     // held: every vector of every thread has its points
+    int8_t  log_lanes = -1;      // held: of the threads that share a row, where all launches have as many; -1: said at launch
     bool operator==(const LaunchClass&) const = default;
 };
 std::string text_of(const LaunchClass& c);       // "held 4x4": for explain and names

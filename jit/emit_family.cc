@@ -172,15 +172,26 @@ class Chooser {
         const int32_t held = held_row(a_, width);
         if (!is_narrow_) return false;
         if (points_ > team_most(width, held) * held * width) return choose_cluster(width, held, c);
-        c = {Form::Held, uint8_t(width), uint8_t(held), false, false};
         // As few threads a row as hold it, but neighbours that read 32 bytes side by side, as memory moves them.
         const int64_t least = std::min<int64_t>(ceil_div(points_, width), ceil_div(32, std::max(1, loaded_bytes(a_)) * width));
         const int64_t lanes = int64_t(1) << log_of(std::max(least, ceil_div(points_, int64_t(held) * width)));
         int64_t threads = std::max<int64_t>(lanes, 256);
         while (threads > 32 && threads > lanes && rows_ * lanes < threads * device_.units * 2) threads /= 2;
         cut(Cut::LogLanes) = log_of(lanes);
+        c = held_class(width, held, lanes);
         launch(ceil_div(rows_, threads / lanes), threads);
         return true;
+    }
+
+    // Where lengths are known before, a thread has as many vectors as it needs.
+    LaunchClass held_class(int32_t width, int32_t most, int64_t lanes) const
+    {
+        const bool is_known = is_constant(a_);
+        const int64_t vectors = is_known ? std::max<int64_t>(1, ceil_div(points_, lanes * width)) : most;
+        LaunchClass c{Form::Held, uint8_t(width), uint8_t(vectors), false, false};
+        c.is_full = points_ == lanes * vectors * width;
+        if (is_known && c.is_full) c.log_lanes = int8_t(log_of(lanes));
+        return c;
     }
 
     bool choose_cluster(int32_t width, int32_t held, LaunchClass& c)
@@ -269,7 +280,7 @@ using namespace emitting;
 std::string text_of(const LaunchClass& c)
 {
     constexpr const char* NAMES[] = {"points", "rows held", "rows walked", "columns"};
-    return text(NAMES[size_t(c.form)], " by ", c.held, " of ", c.width, c.is_wide ? ", 64-bit" : "", c.is_split ? ", in parts" : "");
+    return text(NAMES[size_t(c.form)], " by ", c.held, " of ", c.width, c.is_wide ? ", 64-bit" : "", c.is_split ? ", in parts" : "", c.is_full ? ", full" : "", c.log_lanes >= 0 ? text(" by ", 1 << c.log_lanes, " threads") : "");
 }
 
 KernelFamily::KernelFamily(const Kernel& kernel, const Dialect& dialect, DeviceTraits device, std::span<const int64_t> most)
@@ -311,6 +322,7 @@ void KernelFamily::list(std::span<const int64_t> most)
         if (!a.is_across) {
             for (const bool is_split : {false, true})
                 if (held_row(a, w) && (!is_split || may_cluster(a, device_))) add({Form::Held, width, uint8_t(held_row(a, w)), false, is_split});
+            if (held_row(a, w)) add({Form::Held, width, uint8_t(held_row(a, w)), false, false, true});
         }
         for (const bool is_split : {false, true})
             if (!is_split || may_split(a)) add({a.is_across ? Form::Columns : Form::Walked, width, uint8_t(held_walk(a, w)), w == 1, is_split});

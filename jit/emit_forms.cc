@@ -31,7 +31,7 @@ void FormPrinter::shared()
 // Several rows a block, each with a team of threads.
 void FormPrinter::lanes_of_held()
 {
-    const std::string log = cut("log_lanes", Cut::LogLanes);
+    const std::string log = c_.log_lanes < 0 ? cut("log_lanes", Cut::LogLanes) : number(c_.log_lanes);
     line(text("const i32 lanes = 1 << ", log, ", lane = ", dialect_.thread, " & (lanes - 1);"));
     line(text("const ", at_, " row = (", at_, ")", dialect_.block, " * (", dialect_.threads, " >> ", log, ") + (", dialect_.thread, " >> ", log, ");"));
     line("const bool is_row = row < n.rows;");
@@ -160,7 +160,7 @@ void FormPrinter::rows()
             if (is_full_load(v) && is_held(v)) held.push_back(v);
         for (size_t v = 0; v < kernel_.values.size(); v++)
             if (is_kept(v)) line(text(held_name(kernel_.values[v].type), " v", v, "[HELD][WIDTH];"));
-        fetch({0, "HELD", true}, held);
+        fetch(held_batch(0), held);
     }
     for (int32_t pass = 0; pass < a_.passes.count; pass++) define_row(pass), walk(pass), is_cluster() ? meet_cluster(pass) : meet(pass);
     define_row(a_.passes.count);

@@ -40,8 +40,9 @@ struct FoldWords {
     std::string block;               // the function that folds a block's accumulators
     std::string lift(const std::string& value, const std::string& position) const;
     std::string finish(const std::string& accumulated) const;
-    enum class Kind : uint8_t { Plain, Pair, Best } kind;
+    enum class Kind : uint8_t { Plain, Pair, Best, Tree } kind;
     Dtype type;
+    bool  is_sum = false;
 };
 FoldWords fold_words(Op op, Dtype operand);
 
@@ -51,8 +52,9 @@ class Helpers {
     explicit Helpers(const Dialect& dialect) : dialect_(dialect) {}
     std::string map(Op op, Dtype t);                 // gives the function's name
     FoldWords   fold(Op op, Dtype operand);
-    // The same for threads of a team: lanes side by side, or across a block where a thread has a vector of rows.
-    FoldWords   team(Op op, Dtype operand, bool is_across);
+    // The same for threads of a team: lanes side by side, or across a block where a thread has a vector of rows. Where a
+    // thread has all of its points at once, sums are trees from the first to the last.
+    FoldWords   team(Op op, Dtype operand, bool is_across, bool is_held);
     const std::string& printed() const { return text_; }
 
   private:

@@ -20,9 +20,11 @@ std::string from_first(const std::string& x, Dtype t)
 
 }  // namespace
 
-FoldWords Helpers::team(Op op, Dtype operand, bool is_across)
+FoldWords Helpers::team(Op op, Dtype operand, bool is_across, bool is_held)
 {
     FoldWords w = fold_words(op, operand);
+    if (is_held && w.kind == FoldWords::Kind::Pair)
+        w.kind = FoldWords::Kind::Tree, w.accumulator = name_of(w.type), w.combine = text("op_", name_of(op), "_", name_of(w.type)), w.start = resolved(info(op).start, w.type);
     w.block = text(is_across ? "across_" : "team_", name_of(op), "_", name_of(w.type));
     // Two instructions less than the row's own expression.
     const bool is_plain_f32 = w.kind == FoldWords::Kind::Plain && w.type == Dtype::f32 && (op == Op::max || op == Op::min);
@@ -39,7 +41,7 @@ FoldWords Helpers::team(Op op, Dtype operand, bool is_across)
 // What the thread `reach` away has.
 void Helpers::shuffle(const FoldWords& w)
 {
-    if (w.kind == FoldWords::Kind::Plain || !names_.insert("shuffled_" + w.accumulator).second) return;
+    if (w.kind == FoldWords::Kind::Plain || w.kind == FoldWords::Kind::Tree || !names_.insert("shuffled_" + w.accumulator).second) return;
     const bool is_pair = w.kind == FoldWords::Kind::Pair;
     const std::string first = is_pair ? "hi" : "value", second = is_pair ? "lo" : "at", type = w.accumulator;
     text_ += text(dialect_.helper, " ", type, " shuffled_", type, "(", type, " x, i32 reach)\n{\n    x.", first, " = ", shuffled("x." + first, w.type), ";\n    x.", second, " = ",
@@ -51,14 +53,14 @@ void Helpers::shuffle(const FoldWords& w)
 void Helpers::meet_along(const FoldWords& w)
 {
     const Dialect& d = dialect_;
-    const bool is_plain = w.kind == FoldWords::Kind::Plain;
+    const bool is_plain = w.kind == FoldWords::Kind::Plain || w.kind == FoldWords::Kind::Tree;
     const std::string other = is_plain ? shuffled("x", w.type) : text("shuffled_", w.accumulator, "(x, reach)");
     const std::string step = text("x = ", w.combine, "(x, ", other, ");\n");
     text_ += text("// A team is `lanes` threads side by side, a power of two. shared: of its block, an element a warp.\n", d.helper, " ", w.accumulator, " ", w.block, "(", w.accumulator,
                   "* shared, ", w.accumulator, " x, i32 lanes)\n{\n", "    for (i32 reach = (lanes < 32 ? lanes : 32) / 2; reach > 0; reach /= 2) ", step,
                   "    if (lanes > 32) {\n", "        const i32 thread = ", d.thread, ", warps = lanes / 32;\n", "        if (thread % 32 == 0) shared[thread / 32] = x;\n", "        ", d.barrier, ";\n",
                   "        x = shared[(thread & -lanes) / 32 + (thread & (warps - 1))];\n", "        for (i32 reach = warps / 2; reach > 0; reach /= 2) ", step, "    }\n",
-                  is_plain && is_float(w.type) ? text("    return ", from_first("x", w.type), ";\n}\n\n") : "    return x;\n}\n\n");
+                  w.kind == FoldWords::Kind::Plain && is_float(w.type) ? text("    return ", from_first("x", w.type), ";\n}\n\n") : "    return x;\n}\n\n");
 }
 
 // Threads t, t + rows, t + 2 rows .. have what belongs to one vector of rows.

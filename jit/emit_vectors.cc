@@ -106,7 +106,7 @@ std::string VectorWords::lane_of_store(size_t s)
     if (pace(t.access) == Pace::Unit) return text("o", s, is_rounding ? "[j] = " : ".e[j] = ", number, ";");
     const std::string x = is_rounding ? text("nearest_", name_of(value(t.value).type), "(", number, ")") : number;
     // The axis's own index counts the lane in.
-    return text(guard(t.buffer), "p_", of, "[", distance(of, access), a_.is_across && a_.axis >= 0 ? " + " + lane_distance(of, access) : "", "] = ", x, ";");
+    return text(gate(t.buffer), "p_", of, "[", distance(of, access), a_.is_across && a_.axis >= 0 ? " + " + lane_distance(of, access) : "", "] = ", x, ";");
 }
 
 std::string VectorWords::put(size_t s)
@@ -118,7 +118,7 @@ std::string VectorWords::put(size_t s)
     const Dtype type = value(t.value).type;
     const std::string vector = is_rounding ? text("packed_", name_of(type), "(o", s, ")") : text("o", s);
     if (is_flat()) return text(guard(t.buffer), "put_first<WIDTH>(p_", of, " + point, ", vector, ", end - point);");
-    return text(guard(t.buffer), "*(", vector_type(type, Pace::Unit), "*)(p_", of, " + (", distance(of, kernel_.accesses[size_t(t.access)]), ")) = ", vector, ";");
+    return text(gate(t.buffer), "put(p_", of, " + (", distance(of, kernel_.accesses[size_t(t.access)]), "), ", vector, ");");
 }
 
 }  // namespace ng::emitting

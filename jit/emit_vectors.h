@@ -7,7 +7,7 @@ namespace ng::emitting {
 class VectorWords : public Words {
   public:
     VectorWords(const Arranged& a, const LaunchClass& c, const Dialect& dialect, Helpers& helpers, Numbers& numbers)
-        : Words(a.kernel, dialect, helpers, numbers), a_(a), is_vector_(c.width > 1), is_held_(c.form == Form::Held), is_tiled_(emitting::is_tiled(a, c)), at_(c.is_wide ? "i64" : "i32") {}
+        : Words(a.kernel, dialect, helpers, numbers), a_(a), is_vector_(c.width > 1), is_held_(c.form == Form::Held), is_full_(c.is_full), is_tiled_(emitting::is_tiled(a, c)), at_(c.is_wide ? "i64" : "i32") {}
 
     std::string name(int32_t v) override;
     std::string expression(int32_t v) override;
@@ -45,9 +45,11 @@ class VectorWords : public Words {
   private:
     bool is_walked(size_t axis) const { return !a_.has_rows() || a_.kernel.axes[axis].reduced; }
     std::string vector_type(Dtype t, Pace pace) const;
+    // Where every vector has points, threads without a row have the last row's.
+    std::string gate(int32_t buffer) const { return (is_full_ ? "if (is_row) " : "") + guard(buffer); }
 
     const Arranged& a_;
-    bool        is_vector_, is_held_, is_tiled_, in_lanes_ = false, takes_inverses_ = false;
+    bool        is_vector_, is_held_, is_full_, is_tiled_, in_lanes_ = false, takes_inverses_ = false;
     std::string at_;
 };
 

@@ -143,7 +143,7 @@ void FormPrinter::lanes(const Batch& b)
         const FoldWords w = fold_words_of(f);
         const std::string x = words_.name(kernel_.values[f].args[0]), a = text("a", f, a_.is_across ? "[j]" : "");
         const std::string at = a_.is_across || a_.axis < 0 ? "point" : "point + j";
-        if (w.kind == FoldWords::Kind::Pair) line(text("x", f, a_.is_across ? "[j][k] = " : "[k][j] = ", x, ";"));
+        if (is_tree(w)) line(text("x", f, a_.is_across ? "[j][k] = " : "[k][j] = ", x, ";"));
         else line(text(a, " = ", w.combine, "(", a, ", ", w.lift(x, at), ");"));
     }
     for (size_t s = 0; s < kernel_.stores.size(); s++)
@@ -160,7 +160,7 @@ bool FormPrinter::may_repeat(int32_t pass) const
         has_inverses |= words_.is_by_inverse(int32_t(v)) && is_in(v, pass);
         const Value& a = kernel_.values[v];
         if (a.kind == ValueKind::Fold && a_.passes.wanted[v] && a_.passes.need[v] == pass + 1)
-            may &= fold_words(a.op, kernel_.values[size_t(a.args[0])].type).kind == FoldWords::Kind::Pair;
+            may &= is_tree(fold_words(a.op, kernel_.values[size_t(a.args[0])].type));
     }
     return has_inverses && may;
 }
@@ -189,7 +189,8 @@ void FormPrinter::compute(const Batch& b)
     }
     for (size_t s = 0; s < kernel_.stores.size(); s++)
         if (is_vector_store(s, b.pass)) line(words_.put(s));
-    if (b.is_guarded) add_pairs(b), close();
+    if (b.is_guarded && c_.form != Form::Held) add_pairs(b);
+    if (b.is_guarded) close();
     close();
 }
 
@@ -197,7 +198,7 @@ void FormPrinter::compute(const Batch& b)
 std::string FormPrinter::tree(const std::string& array, int64_t from, int64_t count, const FoldWords& w)
 {
     if (count == 1) return text(array, "[", from, "]");
-    const std::string sign = w.combine.starts_with("sum") ? " + " : " * ";
+    const std::string sign = w.is_sum ? " + " : " * ";
     return "(" + tree(array, from, count / 2, w) + sign + tree(array, from + count / 2, count - count / 2, w) + ")";
 }
 
@@ -206,14 +207,14 @@ void FormPrinter::add_pairs(const Batch& b)
     const int64_t vectors = b.count == "1" ? 1 : c_.held;
     for (const size_t f : folds_of(b.pass)) {
         const FoldWords w = fold_words_of(f);
-        if (w.kind != FoldWords::Kind::Pair) continue;
+        if (!is_tree(w)) continue;
         const auto add = [&](const std::string& to, const std::string& sum) { line(text(to, " = ", w.combine, "(", to, ", ", w.lift(sum, ""), ");")); };
         if (a_.is_across) {
             unroll();
             open("for (i32 j = 0; j < WIDTH; j++)");
             add(text("a", f, "[j]"), tree(text("x", f, "[j]"), 0, b.is_guarded ? 1 : vectors, w));
             close();
-        } else if (b.is_guarded) {
+        } else if (b.is_guarded && w.kind == FoldWords::Kind::Pair) {
             add(text("a", f), tree(text("x", f, "[k]"), 0, c_.width, w));
         } else {
             unroll();
@@ -222,7 +223,7 @@ void FormPrinter::add_pairs(const Batch& b)
             close();
             std::vector<std::string> parts;
             for (int64_t k = 0; k < vectors; k++) parts.push_back(text("x", f, "[", k, "][0]"));
-            const std::string sign = w.combine.starts_with("sum") ? " + " : " * ";
+            const std::string sign = w.is_sum ? " + " : " * ";
             while (parts.size() > 1) {
                 for (size_t i = 0; i + 1 < parts.size(); i++) parts[i] = "(" + parts[i] + sign + parts[i + 1] + ")", parts.erase(parts.begin() + std::ptrdiff_t(i) + 1);
             }
@@ -240,10 +241,14 @@ void FormPrinter::batch(const Batch& b)
     fetch(b, loads);
     for (const size_t f : folds_of(b.pass)) {
         const FoldWords w = fold_words_of(f);
-        if (w.kind == FoldWords::Kind::Pair) line(text(name_of(w.type), " x", f, a_.is_across ? text("[WIDTH][", b.count, "];") : text("[", b.count, "][WIDTH];")));
+        if (!is_tree(w)) continue;
+        line(text(name_of(w.type), " x", f, a_.is_across ? text("[WIDTH][", b.count, "]") : text("[", b.count, "][WIDTH]"), w.kind == FoldWords::Kind::Tree && b.is_guarded ? " = {};" : ";"));
+        if (w.kind != FoldWords::Kind::Tree || !b.is_guarded || w.is_sum) continue;
+        unroll();
+        line(text("for (i32 k = 0; k < HELD * WIDTH; k++) (&x", f, "[0][0])[k] = ", w.start, ";"));
     }
     compute(b);
-    if (!b.is_guarded) add_pairs(b);
+    if (!b.is_guarded || c_.form == Form::Held) add_pairs(b);
 }
 
 void FormPrinter::start_folds(int32_t pass)
@@ -264,7 +269,7 @@ void FormPrinter::start_folds(int32_t pass)
 void FormPrinter::walk(int32_t pass)
 {
     start_folds(pass);
-    if (c_.form == Form::Held) return batch({pass, "HELD", true});
+    if (c_.form == Form::Held) return batch(held_batch(pass));
     line(text(at_, " start", pass, " = first;"));
     open(text("for (; start", pass, " + (HELD - 1) * step < end; start", pass, " += HELD * step)"));
     line(text("const ", at_, " start = start", pass, ";"));

@@ -1,10 +1,10 @@
 // Element-wise, row and column kernels on an NVIDIA GPU: right against their plain texts, and how near they come to a copy.
 //
-//     ew_gpu [--only TEXT] [--megabytes N] [--registers] [--dry] [--sweep]
+//     ew_gpu [--only TEXT] [--megabytes N] [--registers] [--dry [--texts FOLDER]] [--sweep]
 //
 // Every case is scheduled, printed, compiled and run as programs do it. Random data; buffers rotate over more than the
 // last cache holds; the median of 9 rounds counts. GB/s are of each tensor once: what must move, not what did.
-// --dry says what would run, on any machine; --sweep how far functions are off over all of f32.
+// --dry says what would run, on any machine, and writes the texts into a folder; --sweep how far functions are off over all of f32.
 #include "jit/emit.h"
 #include "jit/parse.h"
 #include "jit/plan.h"
@@ -19,6 +19,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -83,13 +84,18 @@ struct Scheduled {
 };
 
 // What would run on an H200, its buffers well aligned.
-void tell(const Trial& t)
+void tell(const Trial& t, const std::string& folder)
 {
     const Scheduled made(t);
     std::string all;
     for (const Step& s : made.plan.steps) {
         const KernelFamily family(*s.kernel, cuda_dialect(), {90, 132});
         const Geometry g = family.choose({}, {});
+        if (!folder.empty()) {
+            std::string name = t.name;
+            std::ranges::replace_if(name, [](unsigned char c) { return !std::isalnum(c); }, '_');
+            std::ofstream(folder + "/" + name + text("_", &s - made.plan.steps.data()) + ".cu") << cuda_dialect().prelude << family.source(size_t(g.which)).text;
+        }
         all += text(all.empty() ? "" : " + ", text_of(family.classes()[size_t(g.which)]), " of ", family.classes().size());
         for (int32_t f = 0; f < g.launches; f++) all += text(f ? ", " : ": ", g.launch[size_t(f)].blocks, " x ", g.launch[size_t(f)].threads);
     }
@@ -383,13 +389,14 @@ void add_columns(std::vector<Trial>& all, int64_t bytes)
 int main(int count, char** words)
 {
     try {
-        std::string only;
+        std::string only, folder;
         int64_t megabytes = 256;
         bool is_dry = false, is_sweep = false, shows_registers = false;
         for (int i = 1; i < count; i++) {
             const std::string word = words[i];
             if (word == "--only" && i + 1 < count) only = words[++i];
             if (word == "--megabytes" && i + 1 < count) megabytes = std::atoll(words[++i]);
+            if (word == "--texts" && i + 1 < count) folder = words[++i];
             if (word == "--registers") shows_registers = true;
             is_dry |= word == "--dry", is_sweep |= word == "--sweep";
         }
@@ -397,7 +404,7 @@ int main(int count, char** words)
         add_points(all, megabytes << 20), add_rows(all, megabytes << 20), add_columns(all, megabytes << 20);
         std::erase_if(all, [&](const Trial& t) { return t.name.find(only) == std::string::npos; });
         if (is_dry) {
-            for (const Trial& t : all) tell(t);
+            for (const Trial& t : all) tell(t, folder);
             return 0;
         }
         const Driver& driver = Driver::need("ew_gpu");

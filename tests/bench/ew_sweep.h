@@ -29,7 +29,7 @@ inline std::string text_of(const Sweep& s)
     return text("DEVICE f32 divided(f32 x, f32 y)\n{\n    bool is_tame = true;\n    const f32 q = quotient_of(x, inverse_of(y), is_tame);\n    return is_tame ? q : x / y;\n}\n",
                 "extern \"C\" __global__ void fused(u64* worst)\n{\n    u64 here = 0;\n    for (u64 code = (u64)blockIdx.x * blockDim.x + threadIdx.x; code >> 32 == 0; code += (u64)gridDim.x * blockDim.x) {\n",
                 "        const f32 x = f32_bits((u32)code), got = ", s.got, ";\n        const f64 d = x, want = ", s.want, ", size = fabs(want);\n",
-                "        if (x != x || size > 3.4e38 || (f64)got == want) continue;\n",
+                "        if (x != x || size > 3.4e38 || (f64)got == want || (got != got && want != want)) continue;\n",
                 "        const f64 unit = size < 0x1p-126 ? 0x1p-149 : ldexp(1.0, ilogb(size) - 23), off = fabs((f64)got - want) / unit * 1000;\n",
                 "        const u64 now = (u64)(off < 4e9 ? off : 4e9) << 32 | code;\n        here = now > here ? now : here;\n    }\n    atomicMax(worst, here);\n}\n");
 }

@@ -39,16 +39,26 @@ DEVICE Vector<T, N> first_of(const T* from, i64 count)
     for (i32 j = 0; j < N; j++) r.e[j] = from[j < count ? j : 0];
     return r;
 }
-template <i32 N, class T>
-DEVICE void put_first(T* to, Vector<T, N> v, i64 count)
+// Two of 16 bits may come as one of 32. Compilers do not always see that 16 bytes are one access.
+template <class T, class V>
+DEVICE void put(T* to, V v)
 {
-    if (count >= N) {
-        *(Vector<T, N>*)to = v;
+#ifdef __CUDA_ARCH__
+    if constexpr (sizeof(V) == 16 && sizeof(v.e[0]) == 4) {
+        const u32* w = (const u32*)v.e;
+        asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3]) : "memory");
         return;
     }
+#endif
+    *(V*)to = v;
+}
+template <i32 N, class T, class V>
+DEVICE void put_first(T* to, V v, i64 count)
+{
+    if (count >= N) return put(to, v);
 #pragma unroll
     for (i32 j = 0; j < N; j++)
-        if (j < count) to[j] = v.e[j];
+        if (j < count) to[j] = (T)(v.e[j * sizeof(T) / sizeof(v.e[0])] >> (j * sizeof(T) % sizeof(v.e[0])) * 8);
 }
 
 // n / extent, by what NumberKind::Factor and Shift say of the extent.
@@ -125,12 +135,17 @@ DEVICE u16 nearest_bf16(f32 x) { return bf16_of_f32(round_bf16(x)); }
 #ifdef HAS_BF16
 #define PACKED(name)                                                                                                \
     template <i32 N>                                                                                                \
-    DEVICE Vector<u16, N> packed_##name(const f32 (&x)[N])                                                          \
+    DEVICE Vector<u32, N / 2> packed_##name(const f32 (&x)[N])                                                      \
     {                                                                                                               \
-        union { Vector<u16, N> codes; u32 pairs[(N + 1) / 2]; } r;                                                  \
-        for (i32 j = 0; j + 1 < N; j += 2) asm("cvt.rn." #name "x2.f32 %0, %1, %2;" : "=r"(r.pairs[j / 2]) : "f"(x[j + 1]), "f"(x[j])); \
-        if (N % 2) r.codes.e[N - 1] = name##_of_f32(x[N - 1]);                                                      \
-        return r.codes;                                                                                             \
+        Vector<u32, N / 2> r;                                                                                       \
+        for (i32 j = 0; j < N; j += 2) asm("cvt.rn." #name "x2.f32 %0, %1, %2;" : "=r"(r.e[j / 2]) : "f"(x[j + 1]), "f"(x[j])); \
+        return r;                                                                                                   \
+    }                                                                                                               \
+    DEVICE Vector<u16, 1> packed_##name(const f32 (&x)[1])                                                          \
+    {                                                                                                               \
+        Vector<u16, 1> r;                                                                                           \
+        r.e[0] = name##_of_f32(x[0]);                                                                               \
+        return r;                                                                                                   \
     }
 #else
 #define PACKED(name)                                                                                                \
@@ -169,7 +184,7 @@ DEVICE f32 least_f32(f32 x, f32 y) { return x < y || x != x ? x : y; }
 // left of x that gives x / y rounded once (Markstein 1990). Where something on the way may leave f32, it is not tame.
 struct Inverse {
     f32 y, near, rest;
-    u32 span;                            // of codes of |x| that are tame, from 2^-100 on; 0: none are
+    f32 most;                            // |x| is tame from 2^-100 to this; 0: none is
 };
 DEVICE Inverse inverse_of(f32 y)
 {
@@ -178,13 +193,14 @@ DEVICE Inverse inverse_of(f32 y)
     r.y = y;
     r.near = 1.0f / y;
     r.rest = fmaf(-r.near, y, 1.0f) / y;
-    r.span = code > 0x35800000 && code < 0x49800000 ? 0x71800000 - 0x0d800000 : 0;      // |y| within 2^-20 and 2^20
+    r.most = code > 0x35800000 && code < 0x49800000 ? 0x1p100f : 0;      // |y| within 2^-20 and 2^20
     return r;
 }
 DEVICE f32 quotient_of(f32 x, Inverse d, bool& is_tame)
 {
     const f32 q = fmaf(x, d.near, x * d.rest);
-    is_tame &= (bits_f32(x) & 0x7fffffff) - 0x0d800000 < d.span;
+    is_tame &= fabsf(x) >= 0x1p-100f;
+    is_tame &= fabsf(x) <= d.most;
     return fmaf(fmaf(-q, d.y, x), d.near, q);
 }
 
@@ -223,7 +239,6 @@ ONE(sinh,      sinhf,      sinh)
 ONE(sinpi,     sinpif,     sinpi)
 ONE(sqrt,      sqrtf,      sqrt)
 ONE(tan,       tanf,       tan)
-ONE(tanh,      tanhf,      tanh)
 ONE(trunc,     truncf,     trunc)
 TWO(atan2,     atan2f,     atan2)
 TWO(copysign,  copysignf,  copysign)
@@ -233,24 +248,39 @@ TWO(nextafter, nextafterf, nextafter)
 TWO(pow,       powf,       pow)
 #undef ONE
 #undef TWO
-// 2^x and 1 / x by one instruction each: within 2 and 1 units in the last place where x and the result are normal.
+// 2^x and 1 / x by one instruction each: within 2 and 1 units in the last place where x and the result are normal; what is
+// denormal is zero.
 #ifdef __CUDA_ARCH__
 DEVICE f32 near_exp2(f32 x)
 {
     f32 r;
-    asm("ex2.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
     return r;
 }
 DEVICE f32 near_reciprocal(f32 x)
 {
     f32 r;
-    asm("rcp.approx.f32 %0, %1;" : "=f"(r) : "f"(x));
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
     return r;
 }
 #else
 DEVICE f32 near_exp2(f32 x) { return exp2f(x); }
 DEVICE f32 near_reciprocal(f32 x) { return 1 / x; }
 #endif
+
+// Near zero x (1 + x^2 p(x^2)), p a polynomial of degree 3 that leaves 1.5 units of 2^-24 of the result at most up to 0.6;
+// beyond, 1 - 2 / (exp(2 x) + 1). Both are computed: neighbours seldom go one way.
+DEVICE f32 tanh_f32(f32 x)
+{
+    const f32 a = fabsf(x), square = x * x;
+    const f32 far = fmaf(-2.0f, near_reciprocal(near_exp2(a * 2.88539008f) + 1.0f), 1.0f);
+    f32 p = 0x1.ff983ep-7f;
+    p = fmaf(p, square, -0x1.abb818p-5f);
+    p = fmaf(p, square, 0x1.10a712p-3f);
+    p = fmaf(p, square, -0x1.555368p-2f);
+    return a < 0.6f ? x * fmaf(p, square, 1.0f) : copysignf(far, x);
+}
+DEVICE f64 tanh_f64(f64 x) { return tanh(x); }
 
 // How much of the standard normal distribution lies beyond a = |x|: exp(-a^2 / 2) g(t) / (a + 3.5), t = (a - 3.5) / (a + 3.5),
 // g a polynomial of degree 9 that is 2^-26 off at most for a <= 15; beyond that all is 0. The square's rest goes into the

@@ -56,7 +56,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) fused(const f32* __restric
                 const f32 v5 = op_relu_f32(v4);
                 o0.e[j] = v5;
             }
-            if (b3) *(Vector<f32, WIDTH>*)(p_s0 + (i0 * n.stride_s0_0 + i1)) = o0;
+            if (b3) put(p_s0 + (i0 * n.stride_s0_0 + i1), o0);
         }
     }
 }

@@ -55,7 +55,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) fused(const f32* __restric
                 const f32 v10 = op_mul_f32(v9, v5);
                 o0.e[j] = v10;
             }
-            if (b2) *(Vector<f32, WIDTH>*)(p_s0 + (i0)) = o0;
+            if (b2) put(p_s0 + (i0), o0);
         }
     }
 }

@@ -76,7 +76,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) fused(const f32* __restric
                     o0.e[j] = v16;
                 }
             }
-            if (b1) *(Vector<f32, WIDTH>*)(p_s0 + (i0)) = o0;
+            if (b1) put(p_s0 + (i0), o0);
         }
     }
 }

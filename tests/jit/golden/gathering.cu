@@ -44,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) fused(const i32* __restric
                 const f32 v4 = op_mul_f32(v3, n.scalar_v0);
                 o0.e[j] = v4;
             }
-            if (b2) *(Vector<f32, WIDTH>*)(p_s0 + (i0 * n.stride_s0_0 + i1)) = o0;
+            if (b2) put(p_s0 + (i0 * n.stride_s0_0 + i1), o0);
         }
     }
 }

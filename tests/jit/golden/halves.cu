@@ -53,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) fused(const bf16* __restri
                 const f32 v6 = round_f16(v5);
                 o0[j] = v5;
             }
-            if (b2) *(Vector<f16, WIDTH>*)(p_s0 + (i0 * n.stride_s0_0 + i1)) = packed_f16(o0);
+            if (b2) put(p_s0 + (i0 * n.stride_s0_0 + i1), packed_f16(o0));
         }
     }
 }

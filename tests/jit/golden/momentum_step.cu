@@ -57,8 +57,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) fused(const f32* b0, const
                 o0.e[j] = v8;
                 o1.e[j] = v4;
             }
-            if (b3) *(Vector<f32, WIDTH>*)(p_s0 + (i0)) = o0;
-            if (b4) *(Vector<f32, WIDTH>*)(p_s1 + (i0)) = o1;
+            if (b3) put(p_s0 + (i0), o0);
+            if (b4) put(p_s1 + (i0), o1);
         }
     }
 }
