@@ -2,6 +2,7 @@
 #include "lib/backend/cuda/executor.h"
 
 #include "lib/backend/cuda/calls.h"
+#include "lib/backend/cuda/matmul.h"
 #include "lib/context.h"
 #include "lib/deadline.h"
 
@@ -77,6 +78,10 @@ CudaExecutor::CudaExecutor(CudaBackend& backend, const Plan& plan, Backend::Use 
             backend.shipped().need();
             w.call = std::make_unique<Call>(Call{step.node, {}, Placed(step.out)});
             for (const View& v : step.in) w.call->in.emplace_back(v);
+            const auto next = size_t(&step - plan.steps.data()) + 1;
+            if (w.call->is_matmul() && next < plan.steps.size() && plan.steps[next].epilogue) w.call->epilogue = EpilogueForm::of(step, plan.steps[next]);
+            const MatmulStep product = {*step.node, w.call->in, w.call->out, w.call->epilogue ? &*w.call->epilogue : nullptr};
+            if (w.call->epilogue && variables_ == 0 && is_matmul_certain(product, backend.shipped().device())) fused_away_.push_back(step.out.buffer);
         }
         works_.push_back(std::move(w));
     }
@@ -211,10 +216,12 @@ char* aligned_scratch(const ExecutorRun& run)
 ng_status CudaExecutor::run(const ExecutorRun& run, const Parallel&) const
 {
     bool is_slow = false;
-    for (const Work& w : works_) {
+    for (size_t i = 0; i < works_.size(); i++) {
+        const Work& w = works_[i];
         try {
-            if (w.call) run_call(*w.call, run);
-            else is_slow |= run_fused(w, run);
+            if (!w.call) is_slow |= run_fused(w, run);
+            else if (w.call->epilogue && run_product(*w.call, &*w.call->epilogue, run)) i++;
+            else if (!w.call->is_matmul() || !run_product(*w.call, nullptr, run)) run_call(*w.call, run);
         } catch (const Error& error) {
             throw Error(error.status, text("\"", w.name, "\": ", error.text), error.at, error.native);
         }
@@ -324,7 +331,25 @@ void CudaExecutor::run_interim(const Work& w, const ExecutorRun& run, char* cons
     }
 }
 
-uint64_t CudaExecutor::call_scratch(const Call& c, std::span<const int64_t> variables) const { return calls::scratch_bytes(c.node, c.in, c.out, variables); }
+uint64_t CudaExecutor::call_scratch(const Call& c, std::span<const int64_t> variables) const
+{
+    const uint64_t basic = calls::scratch_bytes(c.node, c.in, c.out, variables);
+    return c.is_matmul() ? std::max(basic, matmul_scratch({*c.node, c.in, c.out, nullptr}, variables, backend_.shipped().device())) : basic;
+}
+
+// With what follows fused into it, or without; false where no kernel is made for that.
+bool CudaExecutor::run_product(const Call& c, const EpilogueForm* epilogue, const ExecutorRun& run) const
+{
+    const CUstream stream = backend_.order().stream();
+    const MatmulStep step = {*c.node, c.in, c.out, epilogue};
+    const gemm::Device& device = backend_.shipped().device();
+    auto basic_body = [&](const basic::Launch& launch) { backend_.shipped().launch(launch, stream); };
+    auto body = [&](const gemm::Launch& launch) { backend_.shipped().launch(launch, stream); };
+    const basic::Launcher basic_launcher(basic_body);
+    const gemm::Launcher launcher(body);
+    const uint64_t bytes = matmul_scratch(step, {run.variables, size_t(variables_)}, device);
+    return run_matmul(step, run, variables_, device, {aligned_scratch(run), bytes, launcher, basic_launcher, &backend_.home().driver()});
+}
 
 void CudaExecutor::run_call(const Call& c, const ExecutorRun& run) const
 {

@@ -2,10 +2,12 @@
 #pragma once
 #include "jit/emit.h"
 #include "lib/backend/cuda/backend.h"
+#include "lib/backend/cuda/epilogue.h"
 #include "lib/backend/cuda/interpreter.h"
 #include "lib/executor.h"
 #include "lib/placed.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 
@@ -47,6 +49,7 @@ class CudaExecutor final : public Executor {
     CudaExecutor(CudaBackend& backend, const Plan& plan, Backend::Use use);
     ~CudaExecutor() override;
     uint64_t  scratch_bytes(std::span<const int64_t> variables, uint32_t workers) const override;
+    bool      needs(int32_t buffer) const override { return std::ranges::find(fused_away_, buffer) == fused_away_.end(); }
     ng_status run(const ExecutorRun& run, const Parallel& parallel) const override;
     ng_status wait(uint64_t timeout_ns) override;
     uint64_t  code_bytes() const override;
@@ -72,6 +75,8 @@ class CudaExecutor final : public Executor {
         NodeRef             node;            // null: a copy
         std::vector<Placed> in;
         Placed              out;
+        std::optional<EpilogueForm> epilogue = {};   // of a product: the step behind it
+        bool is_matmul() const { return node && node->op == Op::matmul; }
     };
     struct Work {
         std::shared_ptr<Fused>   fused;
@@ -91,6 +96,7 @@ class CudaExecutor final : public Executor {
     const char* fill(const Work& w, const KernelSource& source, const Geometry& g, const ExecutorRun& run, char* fresh) const;
     void run_variant(const Work& w, const Geometry& g, const ExecutorRun& run, char* const* buffers) const;
     void run_interim(const Work& w, const ExecutorRun& run, char* const* buffers) const;
+    bool run_product(const Call& c, const EpilogueForm* epilogue, const ExecutorRun& run) const;
     void run_call(const Call& c, const ExecutorRun& run) const;
     uint64_t call_scratch(const Call& c, std::span<const int64_t> variables) const;
 
@@ -98,6 +104,7 @@ class CudaExecutor final : public Executor {
     const Backend::Use     use_;
     const int32_t          variables_;
     std::vector<Work>      works_;
+    std::vector<int32_t>   fused_away_;      // products whose epilogues always take them
     std::unique_ptr<Track> track_;           // of the interpreter's lists
 };
 
