@@ -1,7 +1,8 @@
 """Compiles shipped kernels with nvcc into one image and writes it as C++: refused where a kernel spills registers.
 
-image.py NAME SOURCE OUTPUT_CC TABLE DEPFILE [--stack BYTES] [--tables] [--compress] [--nvcc NVCC ROOT ARCH..]
---stack is what a kernel may have of a stack without spills; --tables makes switches jumps through tables.
+image.py NAME SOURCE OUTPUT_CC TABLE DEPFILE [--stack BYTES] [--tables] [--only ARCH] [--compress] [--nvcc NVCC ROOT ARCH..]
+--stack is what a kernel may have of a stack without spills; --tables makes switches jumps through tables; --only sm_90a: for that
+architecture and no other, if sm_90 is among those wanted; such kernels are refused, too, where ptxas serialises their products.
 Without nvcc the image is empty. TABLE tells registers, spilled bytes and shared memory of each kernel on each architecture.
 """
 import re
@@ -34,16 +35,23 @@ def numbers_of(archs):
     return numbers
 
 
-def compiled(command, numbers, files):
+def target_of(numbers, only):
+    if only:
+        return f"arch=compute_{only},code=sm_{only}"
+    codes = ",".join([f"sm_{number}" for number in numbers] + [f"compute_{PORTABLE}"])
+    return f"arch=compute_{PORTABLE},code=[{codes}]"
+
+
+def compiled(command, target, files):
     """nvcc's image, and what ptxas says of each kernel."""
     source, image, depfile = files
-    codes = ",".join([f"sm_{number}" for number in numbers] + [f"compute_{PORTABLE}"])
-    command += ["-std=c++20", "--fmad=false", "-Xptxas", "-v", "--threads", "2", "-gencode", f"arch=compute_{PORTABLE},code=[{codes}]",
-                "-MD", "-MF", depfile, "-fatbin", "-o", image, source]
+    command += ["-std=c++20", "--fmad=false", "-Xptxas", "-v", "--threads", "2", "-gencode", target, "-MD", "-MF", depfile, "-fatbin", "-o", image, source]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
     said = done.stdout + done.stderr
+    if serialised := re.findall(r".*C75\d\d.*", said):
+        sys.exit("\n".join(serialised))
     kernels = ENTRY.findall(said)
     assert len(kernels) == said.count("Compiling entry function") > 0, "ptxas has other words than these: " + said
     return Path(image).read_bytes(), kernels
@@ -51,11 +59,11 @@ def compiled(command, numbers, files):
 
 def table_of(kernels, stack_most):
     """The table's text; ends the build where a kernel uses memory for what should be registers."""
-    lines = [f"{'kernel':28} {'arch':8} registers  spills  shared"]
+    lines = [f"{'kernel':36} {'arch':8} registers  spills  shared"]
     for kernel, arch, stack, stores, loads, registers, shared in sorted(kernels):
         if int(stack) > stack_most or int(stores) or int(loads):
             sys.exit(f"{kernel} spills on {arch}: {stack} bytes of stack, {stores} stored, {loads} loaded")
-        lines.append(f"{kernel:28} {arch:8} {registers:>9} {stores:>7} {shared or 0:>7}")
+        lines.append(f"{kernel:36} {arch:8} {registers:>9} {stores:>7} {shared or 0:>7}")
     return "\n".join(lines) + "\n"
 
 
@@ -66,10 +74,14 @@ def main():
     if "--nvcc" in arguments:
         nvcc, root, *archs = arguments[arguments.index("--nvcc") + 1:]
         numbers = numbers_of(archs)
+        only = arguments[arguments.index("--only") + 1].removeprefix("sm_") if "--only" in arguments else ""
+        if only:
+            numbers = [number for number in numbers if f"{number}a" == only]
         command = [nvcc, f"-I{root}"] + (["--compress-mode=size"] if "--compress" in arguments else [])
         command += ["--jump-table-density", "10"] if "--tables" in arguments else []
-        image, kernels = compiled(command, numbers, (source, output + ".fatbin", depfile + ".nvcc"))
-        needed = Path(depfile + ".nvcc").read_text().split(":", 1)[1]
+        if numbers:
+            image, kernels = compiled(command, target_of(numbers, only), (source, output + ".fatbin", depfile + ".nvcc"))
+            needed = Path(depfile + ".nvcc").read_text().split(":", 1)[1]
     stack_most = int(arguments[arguments.index("--stack") + 1]) if "--stack" in arguments else 0
     Path(table).write_text(table_of(kernels, stack_most))
     Path(depfile).write_text(f"{output}:{needed}")

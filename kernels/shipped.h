@@ -8,5 +8,8 @@
 extern "C" {
 SHIPPED(basic)                           // basic.def's
 SHIPPED(interpreter)                     // of lib/backend/cuda/interpreter.cu
+SHIPPED(gemm_sm90_half)                  // of lib/backend/cuda/gemm_sm90_half.cu and its neighbours: code for sm_90a alone
+SHIPPED(gemm_sm90_byte)
+SHIPPED(gemm_sm90_wide)
 }
 #undef SHIPPED

@@ -10,6 +10,22 @@ std::string_view interpreter_image() { return {reinterpret_cast<const char*>(ng_
 
 namespace {
 
+struct Bytes {
+    const unsigned char* bytes;
+    unsigned long long   count;
+    const int*           archs;
+};
+// Nothing for images that no build has.
+Bytes shipped(gemm::Image image)
+{
+    switch (image) {
+    case gemm::Image::Sm90Half: return {ng_gemm_sm90_half_image, ng_gemm_sm90_half_image_bytes, ng_gemm_sm90_half_image_archs};
+    case gemm::Image::Sm90Byte: return {ng_gemm_sm90_byte_image, ng_gemm_sm90_byte_image_bytes, ng_gemm_sm90_byte_image_archs};
+    case gemm::Image::Sm90Wide: return {ng_gemm_sm90_wide_image, ng_gemm_sm90_wide_image_bytes, ng_gemm_sm90_wide_image_archs};
+    default: return {nullptr, 0, nullptr};
+    }
+}
+
 bool has_code(const int* archs, int compute)
 {
     // Code for 8.0 runs on 8.6, not on 9.0.
@@ -22,5 +38,16 @@ bool has_code(const int* archs, int compute)
 
 bool has_basic_code(int compute) { return has_code(ng_basic_image_archs, compute); }
 bool has_interpreter_code(int compute) { return has_code(ng_interpreter_image_archs, compute); }
+
+std::string_view gemm_image(gemm::Image image)
+{
+    const Bytes s = shipped(image);
+    return {reinterpret_cast<const char*>(s.bytes), s.count};
+}
+bool has_gemm_code(gemm::Image image, int compute)
+{
+    const Bytes s = shipped(image);
+    return s.count > 0 && has_code(s.archs, compute);
+}
 
 }  // namespace ng::cuda

@@ -1,0 +1,110 @@
+// What the products of Hopper's tensor cores are told: tensor maps, extents, how sums are stored, and their epilogue.
+#pragma once
+#include "kernels/gemm_epilogue.h"
+
+namespace ng::kernels {
+
+// As the driver encodes it: what the copy engine knows of a tensor.
+struct alignas(128) TensorMap {
+    u64 opaque[16];
+};
+
+// How sums leave a block.
+enum GemmStore : i32 {
+    STORE_HALVES,                        // f16 or bf16 by the copy engine: c aligned to 16 bytes, no epilogue
+    STORE_WORDS,                         // the same of 32 bits
+    STORE_FOURS,                         // by threads, four neighbours at once: c aligned to four elements
+    STORE_SINGLES,                       // by threads, a warp a row
+};
+
+// c [batches, m, n], rows of c_row elements, columns side by side.
+struct GemmOutput {
+    void*    c;
+    i64      c_row, c_batch;
+    i32      m, n, c_type, store;
+    Epilogue epilogue;
+};
+
+// One block a tile of c after the other. a [batches, m, k] and b [batches, k, n] by their maps, of which each has its depth or
+// its rows (columns) side by side; batch i is at i * a_moves. f32 comes as three planes of bf16 for each batch.
+struct GemmTilesNumbers {
+    TensorMap    a, b, c;
+    i32          k_steps, row_clusters, column_tiles, batches, group;
+    i32          a_moves, b_moves;
+    i32          planes, promote;        // planes: of f32, 3, else 1; promote: steps between moves of the sums to f32
+    const float *a_plain, *b_plain;      // planes: where sums that are no numbers are computed again from
+    i64          a_row, a_depth, a_batch, b_depth, b_column, b_batch, k;
+    GemmOutput   output;
+};
+
+// Tiles whose depth is cut among the blocks of a cluster, and among `splits` clusters.
+struct GemmSplitNumbers {
+    TensorMap  a, b;
+    float*     partial;                  // [splits, batches, m, n] dense; null: splits is 1
+    i32        k_steps, row_tiles, column_tiles, splits, batches, a_moves, b_moves, padding;
+    GemmOutput output;
+};
+
+// c = epilogue(the sum of the parts, in their order).
+struct GemmSumNumbers {
+    const float* partial;                // [splits, batches, m, n]
+    i32          splits, batches;
+    GemmOutput   output;
+};
+
+// Rows of `columns` elements of 16 bits at any address to rows of `pitch`, a multiple of 8.
+struct GemmPitchNumbers {
+    const void* from;
+    void*       to;
+    const void* end;                     // of what may be read
+    i64         rows, columns, from_row, from_batch, pitch, batches;
+};
+
+// f32 to three planes of bf16, whose values times 1, 2^-8 and 2^-16 are its own: to [batches, 3, rows, pitch].
+struct GemmPlanesNumbers {
+    const float* from;
+    void*        to;
+    i64          rows, columns, from_row, from_column, from_batch, pitch, batches;
+};
+
+// ---- instances ------------------------------------------------------------------------------------------------------------
+
+// Each image has its rows of gemm_sm90.def for these: X(types, way, kind of operands, a turned, b turned, promote, row..). Way: how
+// a and b lie, n: rows side by side, t: columns; turned: not depth is side by side, but rows of a or columns of b.
+#define GEMM_SM90_Half(X, ...)                                                                                                     \
+    X(f16, nn, OfF16, 0, 1, false, __VA_ARGS__)                                                                                    \
+    X(f16, nt, OfF16, 0, 0, false, __VA_ARGS__)                                                                                    \
+    X(f16, tn, OfF16, 1, 1, false, __VA_ARGS__)                                                                                    \
+    X(f16, tt, OfF16, 1, 0, false, __VA_ARGS__)                                                                                    \
+    X(bf16, nn, OfBf16, 0, 1, false, __VA_ARGS__)                                                                                  \
+    X(bf16, nt, OfBf16, 0, 0, false, __VA_ARGS__)                                                                                  \
+    X(bf16, tn, OfBf16, 1, 1, false, __VA_ARGS__)                                                                                  \
+    X(bf16, tt, OfBf16, 1, 0, false, __VA_ARGS__)
+#define GEMM_SM90_Byte(X, ...)                                                                                                     \
+    X(e4m3_e4m3, nt, OfE4m3E4m3, 0, 0, true, __VA_ARGS__)                                                                          \
+    X(e4m3_e5m2, nt, OfE4m3E5m2, 0, 0, true, __VA_ARGS__)                                                                          \
+    X(e5m2_e4m3, nt, OfE5m2E4m3, 0, 0, true, __VA_ARGS__)                                                                          \
+    X(e5m2_e5m2, nt, OfE5m2E5m2, 0, 0, true, __VA_ARGS__)                                                                          \
+    X(i8_i8, nt, OfI8I8, 0, 0, false, __VA_ARGS__)                                                                                 \
+    X(i8_u8, nt, OfI8U8, 0, 0, false, __VA_ARGS__)                                                                                 \
+    X(u8_i8, nt, OfU8I8, 0, 0, false, __VA_ARGS__)                                                                                 \
+    X(u8_u8, nt, OfU8U8, 0, 0, false, __VA_ARGS__)
+#define GEMM_SM90_Wide(X, ...)                                                                                                     \
+    X(f32, nn, OfBf16, 0, 1, true, __VA_ARGS__)                                                                                    \
+    X(f32, nt, OfBf16, 0, 0, true, __VA_ARGS__)                                                                                    \
+    X(f32, tn, OfBf16, 1, 1, true, __VA_ARGS__)                                                                                    \
+    X(f32, tt, OfBf16, 1, 0, true, __VA_ARGS__)                                                                                    \
+    X(tf32, nt, OfTf32, 0, 0, false, __VA_ARGS__)
+
+constexpr u32 STAGING_BYTES = 8192;      // of one buffer; a warpgroup of gemm_sm90_tiles.cuh has two
+constexpr u32 tiles_shared(u32 m, u32 n, u32 stages) { return 1024 + stages * (m + n) * 128 + 4 * STAGING_BYTES + 16 * stages; }
+constexpr u32 split_buffer(u32 m, u32 n, u32 stages)
+{
+    const u32 ring = stages * (m + n) * 128, sums = m * (n + 8) * 4;
+    return ((ring > sums ? ring : sums) + 127) / 128 * 128;
+}
+constexpr u32 split_shared(u32 m, u32 n, u32 stages) { return 1024 + split_buffer(m, n, stages) + 16 * stages; }
+constexpr i32 TILES_THREADS = 384;
+constexpr i32 split_threads(i32 m) { return m * 2 + 32; }
+
+}  // namespace ng::kernels

@@ -1,0 +1,120 @@
+// What stands beside products on Hopper: sums of parts, rows moved to an even pitch, f32 cut into planes of bf16.
+#pragma once
+#include "kernels/gemm_sm90_store.cuh"
+
+namespace ng::kernels {
+namespace {
+
+// ---- sums of parts: a thread four neighbours ------------------------------------------------------------------------------
+
+DEVICE void run_sum(const GemmSumNumbers& g)
+{
+    wait_for_launch_before();
+    let_next_launch();
+    const GemmOutput& o = g.output;
+    const i64 row_fours = (o.n + 3) / 4, size = i64(o.m) * o.n, all = i64(g.batches) * o.m * row_fours;
+    for (u64 i = first_thread(); i < u64(all); i += all_threads()) {
+        u64 lines, four;
+        divide(i, u64(row_fours), lines, four);
+        u64 batch, row;
+        divide(lines, u64(o.m), batch, row);
+        const TileSpot at = {i32(batch), i32(row), i32(four) * 4};
+        const i32      valid = valid_of(o, at);
+        const float*   from = g.partial + i64(batch) * size + i64(row) * o.n + at.column;
+        float          sum[4] = {};
+        u32            v[4];
+        for (i32 split = 0; split < g.splits; split++, from += g.batches * size)
+            UNROLLED for (i32 j = 0; j < 4; j++)
+                if (j < valid) sum[j] += from[j];
+        UNROLLED for (i32 j = 0; j < 4; j++) v[j] = __float_as_uint(sum[j]);
+        finish_four<float>(o, at, valid, v);
+        store_four(o, at, valid, v, false);
+    }
+}
+
+// ---- rows to an even pitch: a thread eight elements, by two aligned loads ----------------------------------------------------
+
+// The 16 bytes that begin at byte `shift` of low and high.
+DEVICE uint4 window_of(const uint4& low, const uint4& high, u32 shift)
+{
+    u32 w[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+    if (shift & 8) {
+        UNROLLED for (i32 i = 0; i < 6; i++) w[i] = w[i + 2];
+    }
+    if (shift & 4) {
+        UNROLLED for (i32 i = 0; i < 5; i++) w[i] = w[i + 1];
+    }
+    const u32 bits = (shift & 3) * 8;
+    return make_uint4(__funnelshift_r(w[0], w[1], bits), __funnelshift_r(w[1], w[2], bits), __funnelshift_r(w[2], w[3], bits), __funnelshift_r(w[3], w[4], bits));
+}
+
+DEVICE void run_pitch(const GemmPitchNumbers& g)
+{
+    constexpr i32 MANY = 4;
+    wait_for_launch_before();
+    let_next_launch();
+    const i64 row_units = g.pitch / 8, all = g.batches * g.rows * row_units;
+    for (u64 first = first_thread(); first < u64(all); first += all_threads() * MANY) {
+        uint4 low[MANY], high[MANY];
+        u32   shift[MANY];
+        UNROLLED for (i32 j = 0; j < MANY; j++) {
+            const u64 i = first + u64(j) * all_threads();
+            low[j] = high[j] = make_uint4(0, 0, 0, 0), shift[j] = 0;
+            if (i >= u64(all)) continue;
+            u64 lines, unit, batch, row;
+            divide(i, u64(row_units), lines, unit), divide(lines, u64(g.rows), batch, row);
+            if (i64(unit) * 8 >= g.columns) continue;
+            const u64 address = reinterpret_cast<u64>(g.from) + u64(i64(batch) * g.from_batch + i64(row) * g.from_row + i64(unit) * 8) * 2;
+            shift[j] = u32(address & 15);
+            low[j] = *reinterpret_cast<const uint4*>(address - shift[j]);
+            if (shift[j] && address - shift[j] + 16 < reinterpret_cast<u64>(g.end)) high[j] = *reinterpret_cast<const uint4*>(address - shift[j] + 16);
+        }
+        UNROLLED for (i32 j = 0; j < MANY; j++) {
+            const u64 i = first + u64(j) * all_threads();
+            if (i < u64(all)) static_cast<uint4*>(g.to)[i] = window_of(low[j], high[j], shift[j]);
+        }
+    }
+}
+
+// ---- f32 to planes: a thread four neighbours --------------------------------------------------------------------------------
+
+// x as three numbers of bf16; where x is none, the first alone. Nearest ones, but a finite x stays finite.
+DEVICE void cut(float x, u32 (&plane)[3])
+{
+    const bool is_finite = (__float_as_uint(x) & 0x7f800000) != 0x7f800000;
+    UNROLLED for (i32 i = 0; i < 3; i++) {
+        u32 bits = narrow_code(BF16, x);
+        if (is_finite && (bits & 0x7fff) == 0x7f80) bits -= 1;
+        plane[i] = bits;
+        // The rest counts 2^8 times as much, so that it does not get lost among the smallest numbers.
+        x = is_finite ? (x - __uint_as_float(bits << 16)) * 256 : 0;
+    }
+}
+
+DEVICE void run_planes(const GemmPlanesNumbers& g)
+{
+    wait_for_launch_before();
+    let_next_launch();
+    const i64 row_units = g.pitch / 4, plane = g.rows * row_units, all = g.batches * plane;
+    for (u64 i = first_thread(); i < u64(all); i += all_threads()) {
+        u64 lines, unit, batch, row;
+        divide(i, u64(row_units), lines, unit), divide(lines, u64(g.rows), batch, row);
+        const float* const from = g.from + i64(batch) * g.from_batch + i64(row) * g.from_row + i64(unit) * 4 * g.from_column;
+        const i64          valid = g.columns - i64(unit) * 4;
+        float              x[4] = {};
+        if (valid >= 4 && g.from_column == 1 && reinterpret_cast<u64>(from) % 16 == 0) {
+            const float4 v = *reinterpret_cast<const float4*>(from);
+            x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
+        } else {
+            UNROLLED for (i32 j = 0; j < 4; j++)
+                if (j < valid) x[j] = from[j * g.from_column];
+        }
+        u32 cuts[4][3];
+        UNROLLED for (i32 j = 0; j < 4; j++) cut(x[j], cuts[j]);
+        uint2* const to = static_cast<uint2*>(g.to) + i64(batch) * 3 * plane + i64(row) * row_units + i64(unit);
+        UNROLLED for (i32 p = 0; p < 3; p++) to[p * plane] = make_uint2(cuts[0][p] | cuts[1][p] << 16, cuts[2][p] | cuts[3][p] << 16);
+    }
+}
+
+}  // namespace
+}  // namespace ng::kernels

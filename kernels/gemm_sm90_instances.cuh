@@ -1,0 +1,38 @@
+// The rows of gemm_sm90.def as kernels: its includer says which image's, and has the preludes and the epilogue before it.
+#pragma once
+#include "kernels/gemm_sm90_aside.cuh"
+#include "kernels/gemm_sm90_split.cuh"
+#include "kernels/gemm_sm90_tiles.cuh"
+
+namespace ng::kernels {
+
+#define TILES_KERNEL(types, way, Kind, a, b, promote, tile, m, n, cluster, stages, schedule)                                       \
+    extern "C" __global__ void __launch_bounds__(TILES_THREADS, 1) gemm_##types##_##way##_##tile(const __grid_constant__ GemmTilesNumbers numbers) \
+    {                                                                                                                              \
+        run_tiles<TilesShape<Kind, m, n, cluster, stages, a, b, schedule, promote>>(numbers);                                      \
+    }
+#define SPLIT_KERNEL(types, way, Kind, a, b, promote, tile, m, n, stages, units)                                                   \
+    extern "C" __global__ void __launch_bounds__(split_threads(m), units) gemm_##types##_##way##_s##tile(const __grid_constant__ GemmSplitNumbers numbers) \
+    {                                                                                                                              \
+        run_split<SplitShape<Kind, m, n, stages, a, b, promote>>(numbers);                                                         \
+    }
+#define ASIDE_sum GemmSumNumbers
+#define ASIDE_pitch GemmPitchNumbers
+#define ASIDE_planes GemmPlanesNumbers
+#define ASIDE_KERNEL(name, threads)                                                                                                \
+    extern "C" __global__ void __launch_bounds__(threads) gemm_##name(const __grid_constant__ ASIDE_##name numbers) { run_##name(numbers); }
+#define TILES(image, ...) TILES_OF_##image(__VA_ARGS__)
+#define SPLIT(image, ...) SPLIT_OF_##image(__VA_ARGS__)
+#define ASIDE(image, ...) ASIDE_OF_##image(__VA_ARGS__)
+#include "kernels/gemm_sm90.def"
+#undef TILES
+#undef SPLIT
+#undef ASIDE
+#undef TILES_KERNEL
+#undef SPLIT_KERNEL
+#undef ASIDE_KERNEL
+#undef ASIDE_sum
+#undef ASIDE_pitch
+#undef ASIDE_planes
+
+}  // namespace ng::kernels

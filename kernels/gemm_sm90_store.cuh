@@ -1,0 +1,207 @@
+// How sums go from a warpgroup's registers to c: by the copy engine through shared memory, or by threads after an epilogue.
+//
+//   sums     warp w of a group has rows 16 w + (lane / 4) + 0 or 8 of 64, pairs of columns 8 j + 2 (lane % 4)
+//   staging  2 x [64][128 bytes], 16-byte pieces of a row swizzled by row % 8, as the copy engine reads them
+//   threads  each warp stages 16 rows x 32 sums of its own and reads them back in fours, so that an epilogue runs on four
+//            neighbours and the loop over it is one text
+#pragma once
+#include "kernels/gemm_sm90_wgmma.cuh"
+
+namespace ng::kernels {
+namespace {
+
+struct TileSpot {
+    i32 batch, row, column;
+};
+
+DEVICE void write_words(u32 to, u32 a, u32 b, u32 c, u32 d)
+{
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+}
+DEVICE void read_words(u32 from, u32 (&v)[4])
+{
+    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "r"(from) : "memory");
+}
+DEVICE u32 two_halves(i32 type, float a, float b)
+{
+    u32 r;
+    if (type == F16) asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(b), "f"(a));
+    else asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(b), "f"(a));
+    return r;
+}
+DEVICE u32 bits_of(float x) { return __float_as_uint(x); }
+DEVICE u32 bits_of(i32 x) { return u32(x); }
+
+// ---- by threads -----------------------------------------------------------------------------------------------------------
+
+DEVICE char* place_of(const GemmOutput& o, const TileSpot& at)
+{
+    return static_cast<char*>(o.c) + (i64(at.batch) * o.c_batch + i64(at.row) * o.c_row + at.column) * bytes_of(o.c_type);
+}
+
+DEVICE void store_one(const GemmOutput& o, const TileSpot& at, u32 bits, bool is_whole)
+{
+    char* const to = place_of(o, at);
+    if (is_whole || o.c_type == F32) *reinterpret_cast<u32*>(to) = bits;
+    else store<float>(o.c_type, to, 0, __uint_as_float(bits));
+}
+
+// `valid` of four, as the bits of f32, or i32 where is_whole.
+DEVICE void store_four(const GemmOutput& o, const TileSpot& at, i32 valid, const u32 (&v)[4], bool is_whole)
+{
+    char* const to = place_of(o, at);
+    const bool  is_wide = is_whole || o.c_type == F32, is_half = o.c_type == F16 || o.c_type == BF16;
+    if (o.store != STORE_SINGLES && valid == 4 && (is_wide || is_half)) {
+        if (is_wide) {
+            *reinterpret_cast<uint4*>(to) = make_uint4(v[0], v[1], v[2], v[3]);
+            return;
+        }
+        const u32 low = two_halves(o.c_type, __uint_as_float(v[0]), __uint_as_float(v[1]));
+        *reinterpret_cast<uint2*>(to) = make_uint2(low, two_halves(o.c_type, __uint_as_float(v[2]), __uint_as_float(v[3])));
+        return;
+    }
+    UNROLLED for (i32 j = 0; j < 4; j++)
+        if (j < valid) store_one(o, {at.batch, at.row, at.column + j}, v[j], is_whole);
+}
+
+template <class Word>
+DEVICE bool stays_whole(const GemmOutput& o)
+{
+    return !IS_REAL<Word> && !o.epilogue.is_cast;
+}
+
+// Four sums as what c is to get, before it is rounded to c's type.
+template <class Word>
+DEVICE void finish_four(const GemmOutput& o, const TileSpot& at, i32 valid, u32 (&v)[4])
+{
+    if (stays_whole<Word>(o)) return;
+    float x[4];
+    UNROLLED for (i32 j = 0; j < 4; j++) x[j] = IS_REAL<Word> ? __uint_as_float(v[j]) : float(i32(v[j]));
+    if (o.epilogue.count > 0) run_epilogue(o.epilogue, EpilogueSpot{at.batch, at.row, at.column, valid}, x);
+    UNROLLED for (i32 j = 0; j < 4; j++) v[j] = __float_as_uint(x[j]);
+}
+
+DEVICE i32 valid_of(const GemmOutput& o, const TileSpot& at) { return at.row < o.m ? min(4, o.n - at.column) : 0; }
+
+// A warp's 16 rows x 32 sums, staged: to c. fix(spot, sum) gives what replaces a sum.
+template <class Word, class Fix>
+DEVICE void store_staged(const GemmOutput& o, const TileSpot& first, u32 staged, bool is_loose, Fix fix)
+{
+    const i32  lane = i32(threadIdx.x) & 31;
+    const bool is_whole = stays_whole<Word>(o), by_singles = o.store == STORE_SINGLES;
+    ROLLED for (i32 unit = 0; unit < 4; unit++) {
+        const i32      row = unit * 4 + (lane >> 3);
+        const TileSpot at = {first.batch, first.row + row, first.column + (lane & 7) * 4};
+        const i32      valid = valid_of(o, at);
+        const u32      from = staged + u32(row * 128 + (((lane & 7) ^ (row & 7)) << 4));
+        u32            v[4];
+        read_words(from, v);
+        if (is_loose)
+            for (i32 j = 0; j < valid; j++) {
+                u32 sum = j == 0 ? v[0] : j == 1 ? v[1] : j == 2 ? v[2] : v[3];
+                sum = fix(TileSpot{at.batch, at.row, at.column + j}, sum);
+                UNROLLED for (i32 i = 0; i < 4; i++) v[i] = i == j ? sum : v[i];
+            }
+        if (valid > 0) finish_four<Word>(o, at, valid, v);
+        if (!by_singles) {
+            if (valid > 0) store_four(o, at, valid, v, is_whole);
+        } else if (is_loose || !is_whole) {
+            write_words(from, v[0], v[1], v[2], v[3]);
+        }
+    }
+    if (!by_singles) return;
+    __syncwarp();
+    const i32 column = first.column + lane;
+    ROLLED for (i32 row = 0; row < 16; row++) {
+        u32 bits;
+        asm volatile("ld.shared.b32 %0, [%1];" : "=r"(bits) : "r"(staged + u32(row * 128 + (((lane >> 2) ^ (row & 7)) << 4) + (lane & 3) * 4)) : "memory");
+        if (first.row + row < o.m && column < o.n) store_one(o, {first.batch, first.row + row, column}, bits, is_whole);
+    }
+}
+
+// ---- from registers to staging --------------------------------------------------------------------------------------------
+
+// 64 columns of 16 rows a warp, 8 sums a thread for each 16 columns.
+DEVICE void stage_halves(u32 buffer, i32 type, const float* sums)
+{
+    const i32 lane = i32(threadIdx.x) & 31, row = i32(threadIdx.x >> 5 & 3) * 16 + (lane & 15);
+    UNROLLED for (i32 j = 0; j < 4; j++) {
+        const float* const q = sums + j * 8;
+        const u32 to = buffer + u32(row * 128 + (((j * 2 + (lane >> 4)) ^ (row & 7)) << 4));
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(two_halves(type, q[0], q[1])),
+                     "r"(two_halves(type, q[2], q[3])), "r"(two_halves(type, q[4], q[5])), "r"(two_halves(type, q[6], q[7]))
+                     : "memory");
+    }
+}
+
+// 32 columns of 16 rows a warp.
+template <class Word>
+DEVICE void stage_words(u32 buffer, const Word* sums)
+{
+    const i32 lane = i32(threadIdx.x) & 31;
+    UNROLLED for (i32 j = 0; j < 4; j++)
+        UNROLLED for (i32 h = 0; h < 2; h++) {
+            const i32 row = i32(threadIdx.x >> 5 & 3) * 16 + h * 8 + (lane >> 2);
+            const u32 to = buffer + u32(row * 128 + (((j * 2 + ((lane & 3) >> 1)) ^ (row & 7)) << 4) + (lane & 1) * 8);
+            asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(to), "r"(bits_of(sums[j * 4 + h * 2])), "r"(bits_of(sums[j * 4 + h * 2 + 1])) : "memory");
+        }
+}
+
+// ---- a warpgroup's tile ---------------------------------------------------------------------------------------------------
+
+// staging: its two buffers; turn: which is next; barrier: a named one of its own.
+struct Staging {
+    u32 buffers, turn;
+    i32 barrier;
+};
+
+// BLOCKS x 64 rows, 2 WORDS columns. is_loose: some sum is to be fixed.
+template <class Word, int BLOCKS, int WORDS, class Fix>
+DEVICE void store_tile(const TensorMap& map, const GemmOutput& o, const TileSpot& first, const Word (&d)[BLOCKS][WORDS], Staging& s, bool is_loose, Fix fix)
+{
+    const bool is_elected = (threadIdx.x & 127) == 0;
+    constexpr i32 HALVES = WORDS / 32, CHUNKS = WORDS / 16;
+    if constexpr (IS_REAL<Word>)
+        if (o.store == STORE_HALVES && !is_loose) {
+            UNROLLED for (i32 chunk = 0; chunk < BLOCKS * HALVES; chunk++) {
+                const u32 buffer = s.buffers + s.turn * STAGING_BYTES;
+                s.turn ^= 1;
+                if (is_elected) wait_stores_read<1>();
+                named_barrier(s.barrier, 128);
+                stage_halves(buffer, o.c_type, d[chunk / HALVES] + chunk % HALVES * 32);
+                async_fence();
+                named_barrier(s.barrier, 128);
+                if (is_elected) store_box(map, buffer, first.column + chunk % HALVES * 64, first.row + chunk / HALVES * 64, first.batch), end_stores();
+            }
+            return;
+        }
+    if (o.store == STORE_WORDS && !is_loose) {
+        UNROLLED for (i32 chunk = 0; chunk < BLOCKS * CHUNKS; chunk++) {
+            const u32 buffer = s.buffers + s.turn * STAGING_BYTES;
+            s.turn ^= 1;
+            if (is_elected) wait_stores_read<1>();
+            named_barrier(s.barrier, 128);
+            stage_words(buffer, d[chunk / CHUNKS] + chunk % CHUNKS * 16);
+            async_fence();
+            named_barrier(s.barrier, 128);
+            if (is_elected) store_box(map, buffer, first.column + chunk % CHUNKS * 32, first.row + chunk / CHUNKS * 64, first.batch), end_stores();
+        }
+        return;
+    }
+    if (o.store <= STORE_WORDS) {                            // the copy engine may still read what is staged
+        if (is_elected) wait_stores_read<0>();
+        named_barrier(s.barrier, 128);
+    }
+    const i32 warp = i32(threadIdx.x >> 5 & 3);
+    ROLLED for (i32 chunk = 0; chunk < BLOCKS * CHUNKS; chunk++) {
+        __syncwarp();
+        UNROLLED for (i32 i = 0; i < BLOCKS * CHUNKS; i++)
+            if (i == chunk) stage_words(s.buffers, d[i / CHUNKS] + i % CHUNKS * 16);
+        __syncwarp();
+        const TileSpot at = {first.batch, first.row + chunk / CHUNKS * 64 + warp * 16, first.column + chunk % CHUNKS * 32};
+        store_staged<Word>(o, at, s.buffers + u32(warp) * 2048, is_loose, fix);
+    }
+}
+
+}  // namespace
+}  // namespace ng::kernels

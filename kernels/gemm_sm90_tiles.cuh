@@ -1,0 +1,293 @@
+// c = a b by Hopper's tensor cores, for products of many tiles: blocks that stay, a warpgroup that loads, two that multiply.
+//
+//   grid      clusters of CLUSTER blocks, which share a tile's columns of b; each takes tiles in turn, `group` rows of them first
+//   threads   0..127 and 128..255 multiply, 256 starts loads
+//             SCHEDULE >= 0: both on one tile, half of its rows each, the second SCHEDULE steps behind the first and staying so,
+//             so that one stores while the other multiplies; PINGPONG: a tile each, in turn
+//   shared    [STAGES] of a's [TILE_M][128 bytes] and b's [TILE_N][128 bytes], swizzled; then staging, then barriers
+//   PROMOTE   sums move to registers of f32 every few steps: what tensor cores add up alone loses bits of fp8 and of planes
+//   planes    f32 as x0 + x1 / 2^8 + x2 / 2^16, planes of bf16: six products, the smallest first. Sums that are no numbers are
+//             computed again from the operands, since an infinite plane meets zeros
+#pragma once
+#include "kernels/gemm_sm90_store.cuh"
+
+namespace ng::kernels {
+namespace {
+
+constexpr i32 PINGPONG = -1;
+
+template <class Kind_, int TILE_M_, int TILE_N_, int CLUSTER_, int STAGES_, int A_TURNED_, int B_TURNED_, int SCHEDULE_, bool PROMOTE_>
+struct TilesShape {
+    using Kind = Kind_;
+    using Word = typename Kind::Word;
+    static constexpr i32  TILE_M = TILE_M_, TILE_N = TILE_N_, CLUSTER = CLUSTER_, STAGES = STAGES_, SCHEDULE = SCHEDULE_;
+    static constexpr i32  A_TURNED = A_TURNED_, B_TURNED = B_TURNED_;
+    static constexpr bool PROMOTE = PROMOTE_, IS_PINGPONG = SCHEDULE == PINGPONG;
+    static constexpr i32  BLOCKS = IS_PINGPONG ? TILE_M / 64 : TILE_M / 128;     // of 64 rows a warpgroup
+    static constexpr u32  A_BYTES = TILE_M * 128, STAGE = A_BYTES + TILE_N * 128;
+    static constexpr u32  SHARED = tiles_shared(TILE_M, TILE_N, STAGES);
+    static_assert(SHARED <= 232448, "shared memory of a multiprocessor");
+    static_assert(BLOCKS * TILE_N / 2 * (PROMOTE ? 2 : 1) <= 128, "sums fit the registers");
+};
+
+template <class S>
+struct TilesMemory {
+    u32 stages, staging, barriers;
+
+    DEVICE explicit TilesMemory(u32 shared) : stages((shared + 1023) & ~1023u), staging(stages + S::STAGES * S::STAGE), barriers(staging + 4 * STAGING_BYTES) {}
+    DEVICE u32 full(u32 stage) const { return barriers + 8 * stage; }
+    DEVICE u32 empty(u32 stage) const { return barriers + 8 * (S::STAGES + stage); }
+};
+
+// A place in the ring of stages.
+template <int STAGES>
+struct Turn {
+    u32 stage, phase;
+
+    DEVICE void advance()
+    {
+        if (++stage == STAGES) stage = 0, phase ^= 1;
+    }
+    DEVICE void skip(i32 steps)
+    {
+        const u32 at = stage + u32(steps), rounds = at / STAGES;
+        stage = at - rounds * STAGES, phase ^= rounds & 1;
+    }
+};
+
+// Of six products of planes, the smallest first: which plane of a and of b.
+DEVICE i32 plane_of_a(i32 product) { return 0x001120 >> 4 * product & 15; }
+DEVICE i32 plane_of_b(i32 product) { return 0x010102 >> 4 * product & 15; }
+// All that came before this product counts 2^-8 of it.
+DEVICE bool is_next_weight(i32 product) { return product == 3 || product == 5; }
+
+DEVICE TileSpot tile_at(const GemmTilesNumbers& g, i32 tile)
+{
+    const i32 batch_tiles = g.row_clusters * g.column_tiles, batch = tile / batch_tiles;
+    const i32 in_batch = tile - batch * batch_tiles, group_tiles = g.group * g.column_tiles, group = in_batch / group_tiles;
+    const i32 in_group = in_batch - group * group_tiles, rows = min(g.group, g.row_clusters - group * g.group), column = in_group / rows;
+    return {batch, group * g.group + in_group - column * rows, column};
+}
+
+// ---- loading --------------------------------------------------------------------------------------------------------------
+
+template <class S>
+DEVICE void load_step(const GemmTilesNumbers& g, const TilesMemory<S>& memory, u32 stage, const TileSpot& a_at, const TileSpot& b_at, i32 step, u32 rank)
+{
+    constexpr i32 STEP = S::Kind::STEP;
+    constexpr u16 ALL = (1 << S::CLUSTER) - 1;
+    const u32     a = memory.stages + stage * S::STAGE, b = a + S::A_BYTES, full = memory.full(stage);
+    const i32     depth = step * STEP;
+    barrier_expect(full, S::STAGE);
+    if constexpr (!S::A_TURNED) load_box(a, g.a, depth, a_at.row, a_at.batch, full);
+    else UNROLLED for (i32 i = 0; i < S::TILE_M / 64; i++) load_box(a + u32(i) * 8192, g.a, a_at.row + i * 64, depth, a_at.batch, full);
+    if constexpr (!S::B_TURNED) {
+        constexpr i32 PART = S::TILE_N / S::CLUSTER;
+        if constexpr (S::CLUSTER > 1) load_box_to_all(b + rank * PART * 128, g.b, depth, b_at.column + i32(rank) * PART, b_at.batch, full, ALL);
+        else load_box(b, g.b, depth, b_at.column, b_at.batch, full);
+    } else {
+        constexpr i32 PART = STEP / S::CLUSTER;
+        UNROLLED for (i32 i = 0; i < S::TILE_N / 64; i++) {
+            if constexpr (S::CLUSTER > 1) load_box_to_all(b + u32(i) * 8192 + rank * PART * 128, g.b, b_at.column + i * 64, depth + i32(rank) * PART, b_at.batch, full, ALL);
+            else load_box(b + u32(i) * 8192, g.b, b_at.column + i * 64, depth, b_at.batch, full);
+        }
+    }
+}
+
+template <class S>
+DEVICE void load_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memory, u32 rank)
+{
+    wait_for_launch_before();
+    Turn<S::STAGES> turn = {0, 1};
+    const i32 tiles = g.row_clusters * g.column_tiles * g.batches, products = g.planes == 3 ? 6 : 1;
+    ROLLED for (i32 tile = i32(blockIdx.x) / S::CLUSTER; tile < tiles; tile += i32(gridDim.x) / S::CLUSTER) {
+        const TileSpot t = tile_at(g, tile);
+        for (i32 product = 0; product < products; product++) {
+            const i32 a_plane = products > 1 ? plane_of_a(product) : 0, b_plane = products > 1 ? plane_of_b(product) : 0;
+            const TileSpot a_at = {t.batch * g.a_moves * g.planes + a_plane, (t.row * S::CLUSTER + i32(rank)) * S::TILE_M, 0};
+            const TileSpot b_at = {t.batch * g.b_moves * g.planes + b_plane, 0, t.column * S::TILE_N};
+            for (i32 step = 0; step < g.k_steps; step++) {
+                barrier_wait(memory.empty(turn.stage), turn.phase);
+                load_step<S>(g, memory, turn.stage, a_at, b_at, step, rank);
+                turn.advance();
+            }
+        }
+    }
+}
+
+// ---- multiplying ----------------------------------------------------------------------------------------------------------
+
+// What a warpgroup keeps from step to step.
+template <class S>
+struct Multiplier {
+    TilesMemory<S>  memory;
+    u64             a, b;                // its first matrices
+    Turn<S::STAGES> turn = {0, 0};
+    i32             to_skew;             // steps until the other group may begin; large: it has
+
+    DEVICE Multiplier(const TilesMemory<S>& shared, i32 group) : memory(shared)
+    {
+        const u32 first = shared.stages + (S::IS_PINGPONG ? 0 : u32(group) * S::BLOCKS * 8192);
+        a = S::A_TURNED ? matrix_at<128>(first, 8192, 1024) : matrix_at<128>(first, 16, 1024);
+        b = S::B_TURNED ? matrix_at<128>(shared.stages + S::A_BYTES, 8192, 1024) : matrix_at<128>(shared.stages + S::A_BYTES, 16, 1024);
+        to_skew = group == 0 ? S::SCHEDULE : 1 << 30;
+    }
+    DEVICE void release(u32 stage) const
+    {
+        const u32 lane = threadIdx.x & 31;
+        if constexpr (S::CLUSTER > 1) {
+            if (lane < S::CLUSTER) barrier_arrive_at(memory.empty(stage), lane);
+        } else if (lane == 0) {
+            barrier_arrive(memory.empty(stage));
+        }
+    }
+    DEVICE void count_skew()
+    {
+        if constexpr (S::SCHEDULE > 0)
+            if (--to_skew == 0) named_arrive(6, 256);
+    }
+    // Before the group stores: the other must not wait for steps that do not come.
+    DEVICE void end_skew()
+    {
+        if constexpr (S::SCHEDULE > 0)
+            if (to_skew > 0 && to_skew <= S::SCHEDULE) to_skew = 1 << 30, named_arrive(6, 256);
+    }
+    // d (+)= as many steps of depth; all of them done when it returns.
+    DEVICE void run(i32 steps, bool is_sum, typename S::Word (&d)[S::BLOCKS][S::TILE_N / 2])
+    {
+        i32 before = -1;
+        ROLLED for (i32 step = 0; step < steps; step++) {
+            barrier_wait(memory.full(turn.stage), turn.phase);
+            const u32 at = turn.stage * (S::STAGE >> 4);
+            products_fence();
+            UNROLLED for (i32 k = 0; k < 4; k++)
+                UNROLLED for (i32 block = 0; block < S::BLOCKS; block++)
+                    multiply<S::A_TURNED, S::B_TURNED>(d[block], a + (at + block * 512 + (S::A_TURNED ? k * 128 : k * 2)), b + (at + (S::B_TURNED ? k * 128 : k * 2)),
+                                                       (is_sum || (step | k) != 0), typename S::Kind());
+            end_products();
+            wait_products<1>();
+            if (before >= 0) release(u32(before));
+            before = i32(turn.stage);
+            turn.advance();
+            count_skew();
+        }
+        wait_products<0>();
+        UNROLLED for (i32 block = 0; block < S::BLOCKS; block++) settle(d[block]);
+        if (before >= 0) release(u32(before));
+    }
+};
+
+template <class S>
+DEVICE void clear(typename S::Word (&d)[S::BLOCKS][S::TILE_N / 2])
+{
+    UNROLLED for (i32 block = 0; block < S::BLOCKS; block++)
+        UNROLLED for (i32 i = 0; i < S::TILE_N / 2; i++) d[block][i] = 0;
+}
+
+// All products of a tile with moves of the sums between. True: some sum is no number.
+template <class S>
+DEVICE bool run_promoted(const GemmTilesNumbers& g, Multiplier<S>& multiplier, typename S::Word (&sums)[S::BLOCKS][S::TILE_N / 2])
+{
+    typename S::Word d[S::BLOCKS][S::TILE_N / 2];
+    clear<S>(sums);
+    const i32 products = g.planes == 3 ? 6 : 1;
+    ROLLED for (i32 product = 0; product < products; product++) {
+        if (is_next_weight(product)) {
+            UNROLLED for (i32 block = 0; block < S::BLOCKS; block++)
+                UNROLLED for (i32 i = 0; i < S::TILE_N / 2; i++) sums[block][i] *= 0.00390625f;
+        }
+        ROLLED for (i32 step = 0; step < g.k_steps; step += g.promote) {
+            multiplier.run(min(g.promote, g.k_steps - step), false, d);
+            UNROLLED for (i32 block = 0; block < S::BLOCKS; block++)
+                UNROLLED for (i32 i = 0; i < S::TILE_N / 2; i++) sums[block][i] += d[block][i];
+        }
+    }
+    if (g.planes == 1) return false;
+    float spoilt = 0;                    // stays 0 for numbers; x - x is not 0 for others
+    UNROLLED for (i32 block = 0; block < S::BLOCKS; block++)
+        UNROLLED for (i32 i = 0; i < S::TILE_N / 2; i++) spoilt += sums[block][i] - sums[block][i];
+    return spoilt != 0;
+}
+
+// One sum from the operands, in the plain way; until it is NaN, which it then stays.
+DEVICE u32 sum_again(const GemmTilesNumbers& g, const TileSpot& at)
+{
+    const float* a = g.a_plain + at.batch * g.a_batch + at.row * g.a_row;
+    const float* b = g.b_plain + at.batch * g.b_batch + at.column * g.b_column;
+    float        sum = 0;
+    ROLLED for (i64 i = 0; i < g.k && sum == sum; i++) sum = fmaf(a[i * g.a_depth], b[i * g.b_depth], sum);
+    return __float_as_uint(sum);
+}
+
+DEVICE bool any_of_group(bool mine, i32 barrier)
+{
+    u32 r;
+    asm volatile("{\n.reg .pred p, q;\nsetp.ne.u32 p, %1, 0;\nbar.red.or.pred q, %2, 128, p;\nselp.u32 %0, 1, 0, q;\n}" : "=r"(r) : "r"(u32(mine)), "r"(barrier) : "memory");
+    return r != 0;
+}
+
+template <class S>
+DEVICE void multiply_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memory, i32 group, u32 rank)
+{
+    Multiplier<S> multiplier(memory, group);
+    Staging       staging = {memory.staging + u32(group) * 2 * STAGING_BYTES, 0, 1 + group};
+    const i32     tiles = g.row_clusters * g.column_tiles * g.batches, step = i32(gridDim.x) / S::CLUSTER;
+    if constexpr (S::IS_PINGPONG) {
+        if (group == 1) named_arrive(4, 256), multiplier.turn.skip(g.k_steps);
+    } else if constexpr (S::SCHEDULE > 0) {
+        if (group == 1) named_barrier(6, 256);
+    }
+    typename S::Word d[S::BLOCKS][S::TILE_N / 2];
+    bool             is_first = true;
+    ROLLED for (i32 tile = i32(blockIdx.x) / S::CLUSTER + (S::IS_PINGPONG ? group * step : 0); tile < tiles; tile += S::IS_PINGPONG ? 2 * step : step) {
+        const TileSpot t = tile_at(g, tile);
+        const TileSpot first = {t.batch, (t.row * S::CLUSTER + i32(rank)) * S::TILE_M + (S::IS_PINGPONG ? 0 : group * S::BLOCKS * 64), t.column * S::TILE_N};
+        bool is_loose = false;
+        if constexpr (S::IS_PINGPONG) named_barrier(4 + group, 256);
+        if constexpr (S::PROMOTE) is_loose = run_promoted<S>(g, multiplier, d);
+        else multiplier.run(g.k_steps, false, d);
+        multiplier.end_skew();
+        if constexpr (S::IS_PINGPONG) named_arrive(4 + (group ^ 1), 256);
+        if (is_first) wait_for_launch_before(), is_first = false;
+        if constexpr (S::PROMOTE)
+            if (g.planes > 1) is_loose = any_of_group(is_loose, staging.barrier);
+        const auto fix = [&](const TileSpot& at, u32 bits) {
+            if constexpr (S::PROMOTE)
+                if ((bits & 0x7f800000) == 0x7f800000) return sum_again(g, at);
+            return bits;
+        };
+        store_tile<typename S::Word>(g.c, g.output, first, d, staging, S::PROMOTE && is_loose, fix);
+        if constexpr (S::IS_PINGPONG) multiplier.turn.skip(g.k_steps);
+    }
+    if ((threadIdx.x & 127) == 0) wait_stores();
+}
+
+template <class S>
+DEVICE void run_tiles(const GemmTilesNumbers& g)
+{
+    extern __shared__ unsigned char shared[];
+    const TilesMemory<S> memory(shared_address(shared));
+    const i32 group = __shfl_sync(~0u, i32(threadIdx.x >> 7), 0);
+    const u32 rank = S::CLUSTER > 1 ? cluster_rank() : 0;
+    if (threadIdx.x == 0) {
+        fetch_map(g.a), fetch_map(g.b);
+        if (g.output.store <= STORE_WORDS) fetch_map(g.c);
+        for (u32 s = 0; s < S::STAGES; s++) barrier_init(memory.full(s), 1), barrier_init(memory.empty(s), S::CLUSTER * 4 * (S::IS_PINGPONG ? 1 : 2));
+        barrier_init_fence();
+    }
+    if constexpr (S::CLUSTER > 1) cluster_barrier();
+    else __syncthreads();
+    let_next_launch();
+    if (group == 2) {
+        keep_registers<40>();
+        if (threadIdx.x == 256) load_tiles<S>(g, memory, rank);
+    } else {
+        take_registers<232>();
+        multiply_tiles<S>(g, memory, group, rank);
+    }
+    // No block leaves while another may still write to it or arrive at its barriers.
+    if constexpr (S::CLUSTER > 1) cluster_barrier();
+}
+
+}  // namespace
+}  // namespace ng::kernels

@@ -1,0 +1,121 @@
+// The tensor cores' one instruction in all its widths and types: d += a b, 64 rows, both from shared memory.
+#pragma once
+#include "kernels/gemm_sm90_ptx.cuh"
+
+namespace ng::kernels {
+namespace {
+
+// What operands are. STEP: elements in a row of 128 bytes; WORD: of a sum.
+template <class SUM, int STEP_, bool IS_TURNABLE_>
+struct OperandKind {
+    using Word = SUM;
+    static constexpr int  STEP = STEP_, BYTES = 128 / STEP_;
+    static constexpr bool IS_TURNABLE = IS_TURNABLE_;        // rows or columns may be what lies side by side, too
+};
+struct OfF16 : OperandKind<float, 64, true> {};
+struct OfBf16 : OperandKind<float, 64, true> {};
+struct OfTf32 : OperandKind<float, 32, false> {};
+struct OfE4m3E4m3 : OperandKind<float, 128, false> {};
+struct OfE4m3E5m2 : OperandKind<float, 128, false> {};
+struct OfE5m2E4m3 : OperandKind<float, 128, false> {};
+struct OfE5m2E5m2 : OperandKind<float, 128, false> {};
+struct OfI8I8 : OperandKind<i32, 128, false> {};
+struct OfI8U8 : OperandKind<i32, 128, false> {};
+struct OfU8I8 : OperandKind<i32, 128, false> {};
+struct OfU8U8 : OperandKind<i32, 128, false> {};
+
+// The numbers of operands in the text: the first 2, 4, 6, 8 and 10 of a decade.
+#define TWO(t) "%" #t "0,%" #t "1"
+#define FOUR(t) TWO(t) ",%" #t "2,%" #t "3"
+#define SIX(t) FOUR(t) ",%" #t "4,%" #t "5"
+#define EIGHT(t) SIX(t) ",%" #t "6,%" #t "7"
+#define TEN(t) EIGHT(t) ",%" #t "8,%" #t "9,"
+#define ONES "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,"
+#define LIST_8 "%0,%1,%2,%3,%4,%5,%6,%7"
+#define LIST_16 ONES SIX(1)
+#define LIST_32 ONES TEN(1) TEN(2) TWO(3)
+#define LIST_64 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) FOUR(6)
+#define LIST_96 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) SIX(9)
+#define LIST_128 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) TEN(9) TEN(10) TEN(11) EIGHT(12)
+#define REGISTERS_8(C, i) C(d[i]), C(d[i + 1]), C(d[i + 2]), C(d[i + 3]), C(d[i + 4]), C(d[i + 5]), C(d[i + 6]), C(d[i + 7])
+#define REGISTERS_16(C, i) REGISTERS_8(C, i), REGISTERS_8(C, i + 8)
+#define REGISTERS_32(C, i) REGISTERS_16(C, i), REGISTERS_16(C, i + 16)
+#define REGISTERS_64(C, i) REGISTERS_32(C, i), REGISTERS_32(C, i + 32)
+#define REGISTERS_96(C, i) REGISTERS_64(C, i), REGISTERS_32(C, i + 64)
+#define REGISTERS_128(C, i) REGISTERS_64(C, i), REGISTERS_64(C, i + 64)
+#define REAL(x) "+f"(x)
+#define WHOLE(x) "+r"(x)
+// Operands by 128 bytes of K: a, b and whether d counts are numbers A, B and P of the text.
+#define TURNABLE(Kind, words, COUNT, n, text, A, B, P, TURN_A, TURN_B)                                                              \
+    template <int A_TURNED, int B_TURNED>                                                                                          \
+    DEVICE void multiply(float (&d)[COUNT], u64 a, u64 b, i32 is_sum, Kind)                                                        \
+    {                                                                                                                              \
+        asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #P ", 0;\nwgmma.mma_async.sync.aligned.m64n" #n text " {" LIST_##COUNT   \
+                     "}, %" #A ", %" #B ", p, 1, 1, %" #TURN_A ", %" #TURN_B ";\n}"                                                \
+                     : REGISTERS_##COUNT(words, 0)                                                                                 \
+                     : "l"(a), "l"(b), "r"(is_sum), "n"(A_TURNED), "n"(B_TURNED));                                                 \
+    }
+#define FIXED(Kind, Word_, words, scales, COUNT, n, text, A, B, P)                                                                  \
+    template <int A_TURNED, int B_TURNED>                                                                                          \
+    DEVICE void multiply(Word_ (&d)[COUNT], u64 a, u64 b, i32 is_sum, Kind)                                                        \
+    {                                                                                                                              \
+        static_assert(!A_TURNED && !B_TURNED, "only elements of 16 bits may be turned");                                           \
+        asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #P ", 0;\nwgmma.mma_async.sync.aligned.m64n" #n text " {" LIST_##COUNT   \
+                     "}, %" #A ", %" #B ", p" scales ";\n}"                                                                        \
+                     : REGISTERS_##COUNT(words, 0)                                                                                 \
+                     : "l"(a), "l"(b), "r"(is_sum));                                                                               \
+    }
+#define TURNABLE_KIND(Kind, text)                                                                                                  \
+    TURNABLE(Kind, REAL, 8, 16, text, 8, 9, 10, 11, 12)                                                                            \
+    TURNABLE(Kind, REAL, 16, 32, text, 16, 17, 18, 19, 20)                                                                         \
+    TURNABLE(Kind, REAL, 32, 64, text, 32, 33, 34, 35, 36)                                                                         \
+    TURNABLE(Kind, REAL, 64, 128, text, 64, 65, 66, 67, 68)                                                                        \
+    TURNABLE(Kind, REAL, 96, 192, text, 96, 97, 98, 99, 100)                                                                       \
+    TURNABLE(Kind, REAL, 128, 256, text, 128, 129, 130, 131, 132)
+#define FIXED_KIND(Kind, Word_, words, scales, text)                                                                               \
+    FIXED(Kind, Word_, words, scales, 8, 16, text, 8, 9, 10)                                                                       \
+    FIXED(Kind, Word_, words, scales, 16, 32, text, 16, 17, 18)                                                                    \
+    FIXED(Kind, Word_, words, scales, 32, 64, text, 32, 33, 34)                                                                    \
+    FIXED(Kind, Word_, words, scales, 64, 128, text, 64, 65, 66)                                                                   \
+    FIXED(Kind, Word_, words, scales, 96, 192, text, 96, 97, 98)                                                                   \
+    FIXED(Kind, Word_, words, scales, 128, 256, text, 128, 129, 130)
+
+TURNABLE_KIND(OfF16, "k16.f32.f16.f16")
+TURNABLE_KIND(OfBf16, "k16.f32.bf16.bf16")
+FIXED_KIND(OfTf32, float, REAL, ", 1, 1", "k8.f32.tf32.tf32")
+FIXED_KIND(OfE4m3E4m3, float, REAL, ", 1, 1", "k32.f32.e4m3.e4m3")
+FIXED_KIND(OfE4m3E5m2, float, REAL, ", 1, 1", "k32.f32.e4m3.e5m2")
+FIXED_KIND(OfE5m2E4m3, float, REAL, ", 1, 1", "k32.f32.e5m2.e4m3")
+FIXED_KIND(OfE5m2E5m2, float, REAL, ", 1, 1", "k32.f32.e5m2.e5m2")
+FIXED_KIND(OfI8I8, i32, WHOLE, "", "k32.s32.s8.s8")
+FIXED_KIND(OfI8U8, i32, WHOLE, "", "k32.s32.s8.u8")
+FIXED_KIND(OfU8I8, i32, WHOLE, "", "k32.s32.u8.s8")
+FIXED_KIND(OfU8U8, i32, WHOLE, "", "k32.s32.u8.u8")
+
+#undef TWO
+#undef FOUR
+#undef SIX
+#undef EIGHT
+#undef TEN
+#undef ONES
+#undef LIST_8
+#undef LIST_16
+#undef LIST_32
+#undef LIST_64
+#undef LIST_96
+#undef LIST_128
+#undef REGISTERS_8
+#undef REGISTERS_16
+#undef REGISTERS_32
+#undef REGISTERS_64
+#undef REGISTERS_96
+#undef REGISTERS_128
+#undef REAL
+#undef WHOLE
+#undef TURNABLE
+#undef FIXED
+#undef TURNABLE_KIND
+#undef FIXED_KIND
+
+}  // namespace
+}  // namespace ng::kernels

@@ -1,0 +1,68 @@
+// Hopper's products as launches: the form in which its kernels take a problem, the instances, and what runs one of them.
+#pragma once
+#include "kernels/gemm_sm90.h"
+#include "lib/backend/cuda/gemm.h"
+
+namespace ng::cuda::gemm::sm90 {
+
+// A row of gemm_sm90.def.
+struct Instance {
+    const char* tile;
+    Image       image;
+    bool        is_split;
+    int32_t     m, n;
+    int32_t     cluster, schedule;       // of tiles; of splits a launch says how large clusters are
+    int32_t     stages, units;           // units: blocks of it that share a multiprocessor
+    uint32_t    first_kernel;            // of its variants
+};
+std::span<const Instance> instances();
+std::span<const KernelFacts> kernels_of(Image image);
+
+// How an operand comes to have rows that the copy engine takes.
+enum class Copying : uint8_t { None, Pitch, Strided, Planes };
+
+// a as [batches, rows, depth], b as [batches, columns, depth]: `lines` of `length` elements side by side, the depth in them or,
+// turned, as many as the depth.
+struct Source {
+    const void* data;
+    bool        is_turned;
+    Copying     copying;
+    int64_t     lines, length;
+    int64_t     batches;                 // 1 where all read the same
+    int64_t     line_stride, element_stride, batch_stride;   // as it comes
+    int64_t     pitch;                   // elements of a line, as the kernel reads it
+    uint64_t    copy_bytes;              // of the workspace
+};
+
+// A problem as kernels take it: c's columns side by side, a and b swapped where that was not so.
+struct Form {
+    Problem  problem;
+    Image    image;
+    uint32_t types;                      // kernels of this pair of types begin here among an instance's variants
+    uint32_t variant;
+    int32_t  step, planes;               // step: elements of depth in 128 bytes
+    Source   a, b;
+};
+// False: no kernel here takes it. has_addresses: where operands lie counts, too.
+bool make_form(const Problem& problem, bool has_addresses, Form& form);
+uint64_t copies_workspace(const Form& form);
+
+struct Choice {
+    uint32_t instance;
+    int32_t  cluster, splits, group;     // group: rows of clusters that go before the next column
+};
+int64_t steps_of(const Form& form);
+uint64_t partial_bytes(const Form& form, int32_t splits);
+inline constexpr int32_t  MOST_SPLITS = 16, MOST_CLUSTER = 8;
+inline constexpr uint64_t MOST_PARTIAL_BYTES = uint64_t(64) << 20;
+
+bool   is_possible(const Form& form, const Choice& choice);
+double cost_us(const Form& form, const Device& device, const Choice& choice);
+Choice choose(const Form& form, const Device& device, uint64_t partial_bytes);
+void   run_as(const Form& form, const Device& device, const Choice& choice, const Place& place);
+
+uint64_t workspace(const Problem& largest, bool is_fixed);
+bool     can_run(const Problem& problem, const Device& device, uint64_t workspace_bytes);
+void     run(const Problem& problem, const Device& device, const Place& place);
+
+}  // namespace ng::cuda::gemm::sm90

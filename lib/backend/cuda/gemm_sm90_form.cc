@@ -1,0 +1,137 @@
+// Which problems Hopper's kernels take, and how operands must lie for them: in place, or copied to a workspace first.
+#include "lib/backend/cuda/gemm_sm90.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ng::cuda::gemm::sm90 {
+namespace {
+
+constexpr int64_t MOST_EXTENT = int64_t(1) << 31, MOST_STRIDE_BYTES = int64_t(1) << 40;
+constexpr int64_t UNIT_BYTES = 16;       // what the copy engine wants addresses and strides to be multiples of
+
+int64_t rounded_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+
+// c is written along its columns; where rows lie side by side instead, its transpose is the product of the transposes.
+void turn(Problem& p)
+{
+    std::swap(p.a, p.b), std::swap(p.a_type, p.b_type), std::swap(p.m, p.n), std::swap(p.c_row, p.c_column), std::swap(p.a_batch, p.b_batch);
+    std::swap(p.a_row, p.b_column), std::swap(p.a_depth, p.b_depth);
+    for (int i = 0; i < std::min(p.epilogue.count, kernels::EPILOGUE_STEPS); i++) std::swap(p.epilogue.step[i].row, p.epilogue.step[i].column);
+}
+
+bool is_byte_float(Dtype t) { return t == Dtype::e4m3 || t == Dtype::e5m2; }
+bool is_byte_integer(Dtype t) { return t == Dtype::i8 || t == Dtype::u8; }
+
+// The kernels for types of a and b: image, types, step, planes of `form`.
+bool find_kernels(Form& form)
+{
+    const Problem& p = form.problem;
+    form.planes = 1;
+    if (p.a_type == p.b_type && (p.a_type == Dtype::f16 || p.a_type == Dtype::bf16)) {
+        form.image = Image::Sm90Half, form.types = p.a_type == Dtype::f16 ? 0 : 4, form.step = 64;
+        return true;
+    }
+    if (is_byte_float(p.a_type) && is_byte_float(p.b_type)) {
+        form.image = Image::Sm90Byte, form.step = 128;
+        form.types = (p.a_type == Dtype::e5m2 ? 2 : 0) + (p.b_type == Dtype::e5m2 ? 1 : 0);
+        return true;
+    }
+    if (is_byte_integer(p.a_type) && is_byte_integer(p.b_type)) {
+        form.image = Image::Sm90Byte, form.step = 128;
+        form.types = 4 + (p.a_type == Dtype::u8 ? 2 : 0) + (p.b_type == Dtype::u8 ? 1 : 0);
+        return true;
+    }
+    if (p.a_type != Dtype::f32 || p.b_type != Dtype::f32) return false;
+    form.image = Image::Sm90Wide, form.types = p.allows_tf32 ? 4 : 0, form.step = p.allows_tf32 ? 32 : 64, form.planes = p.allows_tf32 ? 1 : 3;
+    return true;
+}
+
+bool is_even(int64_t stride, int64_t bytes) { return stride > 0 && stride * bytes % UNIT_BYTES == 0 && stride * bytes < MOST_STRIDE_BYTES; }
+
+// lines, length and strides are given; how kernels of this form read it is found.
+void settle(Source& s, const Form& form, Dtype type, bool has_addresses)
+{
+    const int64_t bytes = bytes_of(type);
+    if (s.batch_stride == 0) s.batches = 1;
+    if (s.lines == 1) s.line_stride = rounded_up(std::max<int64_t>(s.length, 1), UNIT_BYTES);
+    s.pitch = rounded_up(s.length, UNIT_BYTES / std::min<int64_t>(bytes, 2));
+    s.copy_bytes = 0;
+    if (form.planes == 3) {
+        s.copying = Copying::Planes;
+        s.copy_bytes = uint64_t(s.batches) * 3 * uint64_t(s.lines) * uint64_t(s.pitch) * 2;
+        return;
+    }
+    const bool is_placed = !has_addresses || reinterpret_cast<uintptr_t>(s.data) % UNIT_BYTES == 0;
+    if (s.element_stride == 1 && is_placed && is_even(s.line_stride, bytes) && (s.batches == 1 || is_even(s.batch_stride, bytes))) {
+        s.copying = Copying::None, s.pitch = s.line_stride;
+        return;
+    }
+    s.copying = s.element_stride == 1 && bytes == 2 && s.line_stride >= 0 && s.batch_stride >= 0 ? Copying::Pitch : Copying::Strided;
+    s.copy_bytes = uint64_t(s.batches) * uint64_t(s.lines) * uint64_t(s.pitch) * uint64_t(bytes);
+}
+
+// rows: of a, or columns of b.
+Source source_of(const void* data, int64_t rows, int64_t row_stride, int64_t depth_stride, int64_t batch_stride, const Form& form)
+{
+    const Problem& p = form.problem;
+    Source         s = {};
+    // Where elements have 16 bits it does not matter which of the two lies side by side.
+    const bool can_turn = form.image == Image::Sm90Half || form.planes == 3;
+    const bool is_depth_beside = depth_stride == 1 || p.k == 1, are_rows_beside = row_stride == 1 || rows == 1;
+    s.is_turned = can_turn && are_rows_beside && (!is_depth_beside || (p.k == 1 && rows > 1));
+    s.data = data, s.batches = p.batches, s.batch_stride = p.batches > 1 ? batch_stride : 0;
+    s.lines = s.is_turned ? p.k : rows, s.length = s.is_turned ? rows : p.k;
+    s.line_stride = s.is_turned ? depth_stride : row_stride, s.element_stride = s.is_turned ? (rows == 1 ? 1 : row_stride) : p.k == 1 ? 1 : depth_stride;
+    return s;
+}
+
+}  // namespace
+
+bool make_form(const Problem& problem, bool has_addresses, Form& form)
+{
+    form.problem = problem;
+    Problem& p = form.problem;
+    if (p.m < 1 || p.n < 1 || p.k < 1 || p.batches < 1) return false;
+    if (std::max({p.m, p.n, p.k}) >= MOST_EXTENT - 1024 || p.batches >= 1 << 16) return false;
+    if (p.n == 1 && (p.m == 1 || p.c_row != 1)) p.c_column = 1;
+    if (p.c_column != 1) turn(p);
+    if (p.n == 1) p.c_column = 1;
+    if (p.c_column != 1) return false;
+    if (!find_kernels(form)) return false;
+    const bool is_whole = form.image == Image::Sm90Byte && form.types >= 4 && !p.epilogue.is_cast;
+    if (is_whole ? p.c_type != Dtype::i32 : !is_float(p.c_type) || p.c_type == Dtype::f64) return false;
+    form.a = source_of(p.a, p.m, p.a_row, p.a_depth, p.a_batch, form);
+    form.b = source_of(p.b, p.n, p.b_column, p.b_depth, p.b_batch, form);
+    settle(form.a, form, p.a_type, has_addresses);
+    settle(form.b, form, p.b_type, has_addresses);
+    form.variant = form.types;
+    if (form.image == Image::Sm90Half || form.planes == 3) form.variant += (form.a.is_turned ? 2u : 0u) + (form.b.is_turned ? 0u : 1u);
+    return true;
+}
+
+uint64_t copies_workspace(const Form& form) { return (form.a.copy_bytes + 255) / 256 * 256 + (form.b.copy_bytes + 255) / 256 * 256; }
+int64_t  steps_of(const Form& form) { return (form.problem.k + form.step - 1) / form.step; }
+
+uint64_t partial_bytes(const Form& form, int32_t splits)
+{
+    const Problem& p = form.problem;
+    return splits < 2 ? 0 : uint64_t(splits) * uint64_t(p.batches) * uint64_t(p.m) * uint64_t(p.n) * 4;
+}
+
+uint64_t workspace(const Problem& largest, bool is_fixed)
+{
+    Form form;
+    Problem p = largest;
+    // Strides decide who is copied; not known, everybody is. Nothing of the kind depends on m, n and k being 0.
+    p.m = std::max<int64_t>(p.m, 1), p.n = std::max<int64_t>(p.n, 1), p.k = std::max<int64_t>(p.k, 1), p.batches = std::max<int64_t>(p.batches, 1);
+    if (!is_fixed) p.c_column = 1, p.c_row = p.n;
+    if (!make_form(p, false, form)) return 0;
+    const uint64_t parts = std::min(partial_bytes(form, MOST_SPLITS), MOST_PARTIAL_BYTES);
+    if (is_fixed) return copies_workspace(form) + parts;
+    const uint64_t element = form.planes == 3 ? 6 : uint64_t(bytes_of(p.a_type)), depth = uint64_t(p.k) + 16;
+    const auto     copy = [&](int64_t rows) { return uint64_t(p.batches) * (uint64_t(rows) + 16) * depth * element + 256; };
+    return copy(p.m) + copy(p.n) + parts;
+}
+
+}  // namespace ng::cuda::gemm::sm90

@@ -1,0 +1,196 @@
+// Launches of Hopper's products: copies of operands, tensor maps, the instance's numbers, sums of parts.
+#include "lib/backend/cuda/driver.h"
+#include "lib/backend/cuda/gemm_sm90.h"
+
+#include <algorithm>
+
+namespace ng::cuda::gemm::sm90 {
+namespace {
+
+// As cuda.h numbers them.
+enum MapType : int { MAP_BYTES = 0, MAP_WORDS = 3, MAP_F16 = 6, MAP_F32 = 7, MAP_BF16 = 9, MAP_TF32 = 11 };
+constexpr int NO_INTERLEAVING = 0, PROMOTE_256_BYTES = 3, FILL_ZEROS = 0;
+
+int64_t divided_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
+
+// Lines of elements side by side, and batches of them.
+struct Lines {
+    const void* data;
+    MapType     type;
+    int64_t     bytes, length, lines, batches, line_stride, batch_stride;
+};
+
+// Boxes of `across` elements by `down` lines, swizzled by their width.
+void encode(const Driver& driver, kernels::TensorMap& to, const Lines& l, uint32_t across, uint32_t down)
+{
+    const uint64_t extents[] = {uint64_t(l.length), uint64_t(l.lines), uint64_t(l.batches)};
+    const uint64_t strides[] = {uint64_t(l.line_stride * l.bytes), l.batches > 1 ? uint64_t(l.batch_stride * l.bytes) : 16};
+    const uint32_t box[] = {across, down, 1}, steps[] = {1, 1, 1};
+    const int      swizzle = across * l.bytes == 128 ? 3 : across * l.bytes == 64 ? 2 : 1;
+    CUtensorMap    map;
+    static_assert(sizeof map == sizeof to, "the driver's map and ours");
+    (void)driver.cuTensorMapEncodeTiled.quiet(&map, l.type, 3, const_cast<void*>(l.data), extents, strides, box, steps, NO_INTERLEAVING, swizzle, PROMOTE_256_BYTES, FILL_ZEROS);
+    std::copy_n(map.opaque, 16, to.opaque);
+}
+
+MapType map_type(Dtype t)
+{
+    switch (t) {
+    case Dtype::f16: return MAP_F16;
+    case Dtype::bf16: return MAP_BF16;
+    case Dtype::f32: return MAP_F32;
+    case Dtype::i32: return MAP_WORDS;
+    default: return MAP_BYTES;
+    }
+}
+
+// ---- operands -------------------------------------------------------------------------------------------------------------
+
+struct Runner {
+    const Form&   form;
+    const Device& device;
+    const Place&  place;
+    char*         next;                  // of the workspace
+
+    template <class Numbers>
+    void launch(Launch l, const Numbers& numbers) const
+    {
+        static_assert(sizeof(Numbers) <= 4096, "parameters of a kernel have 4 KiB");
+        l.is_early = true, l.numbers = &numbers, l.numbers_bytes = sizeof numbers;
+        place.launch(l);
+    }
+    // aside: 0 for the first ASIDE row of the image.
+    template <class Numbers>
+    void launch_aside(uint32_t aside, int64_t threads, const Numbers& numbers) const
+    {
+        const uint32_t first = uint32_t(sm90::kernels_of(form.image).size()) - (form.image == Image::Sm90Half ? 2 : 1);
+        Launch l = {};
+        l.image = form.image, l.kernel = first + aside, l.block = kernels::THREADS, l.cluster = 1;
+        l.grid[0] = uint32_t(std::clamp<int64_t>(divided_up(threads, kernels::THREADS), 1, int64_t(device.units) * 16)), l.grid[1] = l.grid[2] = 1;
+        launch(l, numbers);
+    }
+
+    // The lines as the kernel reads them, copied where that is needed.
+    Lines lines_of(const Source& s, Dtype type)
+    {
+        Lines l = {s.data, map_type(type), bytes_of(type), s.length, s.lines, s.batches, s.line_stride, s.batch_stride};
+        if (form.image == Image::Sm90Wide && form.planes == 1) l.type = MAP_TF32;
+        if (s.copying == Copying::None) return l;
+        char* const copy = next;
+        next += (s.copy_bytes + 255) / 256 * 256;
+        l.data = copy, l.line_stride = s.pitch, l.batch_stride = s.lines * s.pitch;
+        if (s.copying == Copying::Planes) {
+            const kernels::GemmPlanesNumbers n = {static_cast<const float*>(s.data), copy, s.lines, s.length, s.line_stride, s.element_stride, s.batch_stride, s.pitch, s.batches};
+            launch_aside(0, s.batches * s.lines * (s.pitch / 4), n);
+            l.type = MAP_BF16, l.bytes = 2, l.batches = 3 * s.batches;
+        } else if (s.copying == Copying::Pitch) {
+            const char* const from = static_cast<const char*>(s.data);
+            const void* const end = from + ((s.batches - 1) * s.batch_stride + (s.lines - 1) * s.line_stride + s.length) * l.bytes;
+            const kernels::GemmPitchNumbers n = {from, copy, end, s.lines, s.length, s.line_stride, s.batch_stride, s.pitch, s.batches};
+            launch_aside(1, divided_up(s.batches * s.lines * (s.pitch / 8), 4), n);
+        } else {
+            const int64_t dims[] = {s.batches, s.lines, s.length}, from[] = {s.batch_stride, s.line_stride, s.element_stride}, to[] = {l.batch_stride, s.pitch, 1};
+            const Dtype   plain = l.bytes == 1 ? Dtype::u8 : l.bytes == 2 ? Dtype::u16 : Dtype::u32;
+            basic::copy({const_cast<void*>(s.data), plain, dims, from}, {copy, plain, dims, to}, 3, {nullptr, place.launch_basic});
+        }
+        return l;
+    }
+    void encode_operand(kernels::TensorMap& map, const Lines& l, const Source& s, int32_t tile, int32_t cluster, bool is_b) const
+    {
+        const uint32_t parts = is_b ? uint32_t(cluster) : 1, wide = uint32_t(std::min(tile, 64));
+        if (s.is_turned) encode(*place.driver, map, l, wide, uint32_t(form.step) / parts);
+        else encode(*place.driver, map, l, uint32_t(form.step), uint32_t(tile) / parts);
+    }
+
+    kernels::GemmOutput output(bool may_use_engine) const
+    {
+        const Problem& p = form.problem;
+        kernels::GemmOutput o = {};
+        o.c = p.c, o.c_row = p.c_row, o.c_batch = p.c_batch, o.m = int32_t(p.m), o.n = int32_t(p.n), o.c_type = int32_t(p.c_type), o.epilogue = p.epilogue;
+        const int64_t  bytes = bytes_of(p.c_type);
+        const uint64_t address = reinterpret_cast<uintptr_t>(p.c);
+        const auto     lies_on = [&](int64_t unit) {
+            return address % uint64_t(unit) == 0 && (p.m == 1 || p.c_row * bytes % unit == 0) && (p.batches == 1 || p.c_batch * bytes % unit == 0);
+        };
+        const bool is_half = p.c_type == Dtype::f16 || p.c_type == Dtype::bf16, is_word = p.c_type == Dtype::f32 || p.c_type == Dtype::i32;
+        const bool is_plain = p.epilogue.count == 0 && !p.epilogue.is_cast && (p.m == 1 || p.c_row > 0) && (p.batches == 1 || p.c_batch > 0);
+        o.store = lies_on(4 * bytes) ? kernels::STORE_FOURS : kernels::STORE_SINGLES;
+        if (may_use_engine && is_plain && lies_on(16) && (is_half || is_word)) o.store = is_half ? kernels::STORE_HALVES : kernels::STORE_WORDS;
+        return o;
+    }
+};
+
+// ---- instances ------------------------------------------------------------------------------------------------------------
+
+// Steps between moves of the sums: fp8's products have few bits, sums of planes more.
+constexpr int32_t PROMOTE_BYTES = 1, PROMOTE_PLANES = 4;
+
+void run_tiles(Runner& r, const Instance& i, const Choice& c)
+{
+    const Problem& p = r.form.problem;
+    const Lines    a = r.lines_of(r.form.a, p.a_type), b = r.lines_of(r.form.b, p.b_type);
+    kernels::GemmTilesNumbers n = {};
+    r.encode_operand(n.a, a, r.form.a, i.m, i.cluster, false);
+    r.encode_operand(n.b, b, r.form.b, i.n, i.cluster, true);
+    n.output = r.output(true);
+    if (n.output.store <= kernels::STORE_WORDS)
+        encode(*r.place.driver, n.c, {p.c, map_type(p.c_type), bytes_of(p.c_type), p.n, p.m, p.batches, p.m > 1 ? p.c_row : 16, p.c_batch}, n.output.store == kernels::STORE_HALVES ? 64 : 32, 64);
+    n.k_steps = int32_t(steps_of(r.form)), n.batches = int32_t(p.batches), n.group = c.group;
+    n.row_clusters = int32_t(divided_up(p.m, i.m * i.cluster)), n.column_tiles = int32_t(divided_up(p.n, i.n));
+    n.a_moves = r.form.a.batches > 1, n.b_moves = r.form.b.batches > 1;
+    n.planes = r.form.planes, n.promote = n.planes == 3 ? PROMOTE_PLANES : PROMOTE_BYTES;
+    n.a_plain = static_cast<const float*>(p.a), n.b_plain = static_cast<const float*>(p.b);
+    n.a_row = p.a_row, n.a_depth = p.a_depth, n.a_batch = p.a_batch, n.b_depth = p.b_depth, n.b_column = p.b_column, n.b_batch = p.b_batch, n.k = p.k;
+    Launch l = {};
+    l.image = i.image, l.kernel = i.first_kernel + r.form.variant, l.block = kernels::TILES_THREADS, l.cluster = uint32_t(i.cluster);
+    const int64_t tiles = int64_t(n.row_clusters) * n.column_tiles * n.batches;
+    l.grid[0] = uint32_t(std::min<int64_t>(tiles, r.device.units / i.cluster)) * l.cluster, l.grid[1] = l.grid[2] = 1;
+    l.shared_bytes = kernels::tiles_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages));
+    r.launch(l, n);
+}
+
+void run_split(Runner& r, const Instance& i, const Choice& c)
+{
+    const Problem& p = r.form.problem;
+    const Lines    a = r.lines_of(r.form.a, p.a_type), b = r.lines_of(r.form.b, p.b_type);
+    kernels::GemmSplitNumbers n = {};
+    r.encode_operand(n.a, a, r.form.a, i.m, 1, false);
+    r.encode_operand(n.b, b, r.form.b, i.n, 1, true);
+    n.output = r.output(false);
+    n.partial = c.splits > 1 ? reinterpret_cast<float*>(r.next) : nullptr;
+    n.k_steps = int32_t(steps_of(r.form)), n.row_tiles = int32_t(divided_up(p.m, i.m)), n.column_tiles = int32_t(divided_up(p.n, i.n));
+    n.splits = c.splits, n.batches = int32_t(p.batches), n.a_moves = r.form.a.batches > 1, n.b_moves = r.form.b.batches > 1;
+    Launch l = {};
+    l.image = i.image, l.kernel = i.first_kernel + r.form.variant, l.block = uint32_t(kernels::split_threads(i.m)), l.cluster = uint32_t(c.cluster);
+    l.grid[0] = uint32_t(int64_t(n.row_tiles) * n.column_tiles * n.batches * c.splits * c.cluster), l.grid[1] = l.grid[2] = 1;
+    l.shared_bytes = kernels::split_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages));
+    r.launch(l, n);
+    if (c.splits == 1) return;
+    const kernels::GemmSumNumbers sum = {n.partial, c.splits, n.batches, n.output};
+    r.launch_aside(0, int64_t(n.batches) * p.m * divided_up(p.n, 4), sum);
+}
+
+}  // namespace
+
+void run_as(const Form& form, const Device& device, const Choice& choice, const Place& place)
+{
+    const Instance& i = instances()[choice.instance];
+    Runner r = {form, device, place, static_cast<char*>(place.workspace)};
+    if (i.is_split) run_split(r, i, choice);
+    else run_tiles(r, i, choice);
+}
+
+bool can_run(const Problem& problem, const Device& device, uint64_t workspace_bytes)
+{
+    Form form;
+    return device.compute == 90 && make_form(problem, true, form) && device.has[size_t(form.image)] && copies_workspace(form) <= workspace_bytes;
+}
+
+void run(const Problem& problem, const Device& device, const Place& place)
+{
+    Form form;
+    if (!make_form(problem, true, form)) return;
+    run_as(form, device, choose(form, device, place.workspace_bytes - copies_workspace(form)), place);
+}
+
+}  // namespace ng::cuda::gemm::sm90
