@@ -41,24 +41,29 @@ const Gemm GEMMS[] = {          // C[m, n] row-major; DeepBench training, then s
     { 128, 128, 128, 'n', 'n' },
 };
 
-Case gemm_case(const Gemm& g, bool half)
+// What a product's operands and result are; tf32 is f32 that may be rounded.
+struct GemmKind { const char* name; ng_dtype in, out; uint32_t flags; };
+const GemmKind HALVES = { "fp16", NG_F16, NG_F16, 0 }, ROUNDED = { "tf32", NG_F32, NG_F32, NG_TF32 };
+const GemmKind OTHER_KINDS[] = {
+    { "bf16", NG_BF16, NG_BF16, 0 }, { "fp32", NG_F32, NG_F32, 0 }, { "fp64", NG_F64, NG_F64, 0 }, { "e4m3", NG_E4M3, NG_F16, 0 }, { "int8", NG_I8, NG_I32, 0 },
+};
+
+Case gemm_case(const Gemm& g, const GemmKind& kind)
 {
-    const ng_dtype dtype = half ? NG_F16 : NG_F32;
     Case what;
-    what.name = text("%s m%lld n%lld k%lld %c%c", half ? "fp16" : "tf32", (long long)g.m, (long long)g.n, (long long)g.k, g.a, g.b);
+    what.name = text("%s m%lld n%lld k%lld %c%c", kind.name, (long long)g.m, (long long)g.n, (long long)g.k, g.a, g.b);
     what.work = what.flops = 2.0 * double(g.m) * double(g.n) * double(g.k);
     what.unit = "TFLOP/s";
-    what.normal = true;
-    what.args = { g.a == 'n' ? make_shape(dtype, { g.m, g.k }) : make_shape(dtype, { g.k, g.m }),
-                  g.b == 'n' ? make_shape(dtype, { g.k, g.n }) : make_shape(dtype, { g.n, g.k }) };
-    what.build = [g, half](ng_scope*, const Exprs& args) {
+    what.normal = kind.in != NG_I8;
+    what.args = { g.a == 'n' ? make_shape(kind.in, { g.m, g.k }) : make_shape(kind.in, { g.k, g.m }),
+                  g.b == 'n' ? make_shape(kind.in, { g.k, g.n }) : make_shape(kind.in, { g.n, g.k }) };
+    what.build = [g, kind](ng_scope*, const Exprs& args) {
         const int32_t swapped[] = { 1, 0 };
         ng_matmul_desc desc = sized<ng_matmul_desc>();
-        if (!half) desc.flags = NG_TF32;
+        desc.flags = kind.flags;
         ng_expr* a = g.a == 'n' ? args[0] : ng_permute(args[0], swapped, 2);
         ng_expr* b = g.b == 'n' ? args[1] : ng_permute(args[1], swapped, 2);
-        ng_expr* c = ng_matmul(a, b, &desc);
-        return Exprs{ half ? ng_cast(c, NG_F16) : c };
+        return Exprs{ ng_cast(ng_matmul(a, b, &desc), kind.out) };
     };
     return what;
 }
@@ -189,9 +194,15 @@ const Rowwise ROWWISE[] = {     // passes: how often the array crosses the memor
 
 void bench_gemm(Bench& bench)
 {
-    for (const bool half : { true, false })
-        for (const Gemm& gemm : GEMMS)
-            if (half || gemm.k < 500000) bench.run("gemm", gemm_case(gemm, half));
+    for (const Gemm& gemm : GEMMS) bench.run("gemm", gemm_case(gemm, HALVES));
+    for (const Gemm& gemm : GEMMS)
+        if (gemm.k < 500000) bench.run("gemm", gemm_case(gemm, ROUNDED));
+    // Square ones of each type; of halves in all ways to lie.
+    for (const int64_t n : { 4096, 8192 })
+        for (const char* ways : { "nt", "tn", "tt" }) bench.run("gemm", gemm_case({ n, n, n, ways[0], ways[1] }, HALVES));
+    for (const GemmKind& kind : OTHER_KINDS)
+        for (const int64_t n : { 1024, 2048, 4096, 8192 })
+            if (kind.in != NG_F64 || n < 8192) bench.run("gemm", gemm_case({ n, n, n, 'n', 't' }, kind));
 }
 
 void bench_conv(Bench& bench)

@@ -91,7 +91,53 @@ void Shipped::launch(const basic::Launch& l, CUstream stream) const
     cuda::launch(home_, functions_[size_t(l.kernel)], grid, stream, arguments);
 }
 
-void Shipped::unload() noexcept { basic_.reset(), interpreter_module_.reset(); }
+void Shipped::need_products(Dtype a, Dtype b)
+{
+    for (size_t i = 0; i < std::size(products_); i++) {
+        const auto image = gemm::Image(i);
+        if (!gemm::needs(image, a, b) || products_[i].is_loaded.load(std::memory_order_acquire)) continue;
+        if (!has_gemm_code(image, compute_of(home_.driver(), home_.device()))) continue;
+        const std::lock_guard hold(lock_);
+        if (products_[i].is_loaded.load(std::memory_order_relaxed)) continue;
+        load_products(image);
+        products_[i].is_loaded.store(true, std::memory_order_release);
+    }
+}
+
+void Shipped::load_products(gemm::Image image)
+{
+    const RelaxedCapture relaxed(home_.driver());
+    const CurrentContext now(home_);
+    Products& p = products_[size_t(image)];
+    p.module.emplace(home_, std::string(gemm_image(image)), Module::Accepts::Binary);
+    p.functions.clear();
+    for (const gemm::KernelFacts& facts : gemm::kernels_of(image)) {
+        p.functions.push_back(p.module->function(facts.name));
+        if (facts.shared_bytes) allow_shared(home_, p.functions.back(), facts.shared_bytes);
+    }
+}
+
+gemm::Device Shipped::product_device() const
+{
+    gemm::Device d = {compute_of(home_.driver(), home_.device()), uint32_t(attribute_of(home_.driver(), home_.device(), CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)), {}};
+    for (size_t i = 0; i < std::size(products_); i++) d.has[i] = products_[i].is_loaded.load(std::memory_order_acquire);
+    return d;
+}
+
+void Shipped::launch(const gemm::Launch& l, CUstream stream) const
+{
+    Launch grid;
+    grid.grid = {l.grid[0], l.grid[1], l.grid[2]}, grid.block[0] = l.block, grid.cluster[0] = l.cluster;
+    grid.shared_bytes = l.shared_bytes, grid.is_early = l.is_early;
+    void* arguments[] = {const_cast<void*>(l.numbers)};
+    cuda::launch(home_, products_[size_t(l.image)].functions[l.kernel], grid, stream, arguments);
+}
+
+void Shipped::unload() noexcept
+{
+    basic_.reset(), interpreter_module_.reset();
+    for (Products& p : products_) p.module.reset();
+}
 
 // ---- opening ----------------------------------------------------------------------------------------------------------
 

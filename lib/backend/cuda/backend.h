@@ -5,6 +5,7 @@
 #include "lib/backend/cuda/basic_launch.h"
 #include "lib/backend/cuda/code.h"
 #include "lib/backend/cuda/evaluated.h"
+#include "lib/backend/cuda/gemm.h"
 #include "lib/backend/cuda/order.h"
 
 #include <atomic>
@@ -20,12 +21,24 @@ class Shipped {
     void need();
     // Throws what the driver says.
     void launch(const basic::Launch& launch, CUstream stream) const;
+    // The images that products of these types need, where this build and device have them; once they are there, nothing.
+    void need_products(Dtype a, Dtype b);
+    // has: what need_products() brought.
+    gemm::Device product_device() const;
+    void launch(const gemm::Launch& launch, CUstream stream) const;
     const Function& interpreter() const { return interpreter_; }
     uint32_t shared_bytes() const { return shared_bytes_; }      // of a block, for the interpreter
     void unload() noexcept;
 
   private:
+    // Of an image for products.
+    struct Products {
+        std::optional<Module> module;
+        std::vector<Function> functions;                         // as gemm::kernels_of has them
+        std::atomic<bool>     is_loaded{false};
+    };
     void load();
+    void load_products(gemm::Image image);
     const DeviceContext&    home_;
     const bool              may_compile_;
     std::mutex              lock_;           // of loading
@@ -34,6 +47,7 @@ class Shipped {
     std::vector<Function>   functions_;      // by BasicKernel
     Function                interpreter_;
     uint32_t                shared_bytes_ = 0;
+    Products                products_[size_t(gemm::Image::count_)];
 };
 
 class CudaBackend final : public Backend {

@@ -1,0 +1,197 @@
+// How Hopper's products are chosen and launched, without a device: forms, workspaces, choices, and what a launch says.
+#include "lib/backend/cuda/driver.h"
+#include "tests/backend/gemm_problems.h"
+#include "tests/backend/stand_in.h"
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace ng::gemm_check {
+namespace {
+
+using namespace cuda;
+namespace sm90 = gemm::sm90;
+
+char* address(uint64_t a) { return reinterpret_cast<char*>(a); }
+
+// Launches of a problem by one choice, with a workspace of exactly the copies' and parts' bytes, looked at one by one.
+struct Seen {
+    std::vector<gemm::Launch> launches;
+    int                       copies = 0;
+};
+template <class Look>
+Seen run_as(const sm90::Form& form, const sm90::Choice& choice, Look&& look)
+{
+    Seen seen;
+    auto body = [&](const gemm::Launch& l) {
+        seen.launches.push_back(l);
+        CHECK(l.grid[0] * l.grid[1] * l.grid[2] > 0);
+        CHECK(l.grid[0] % l.cluster == 0);
+        CHECK(l.cluster <= 8);
+        CHECK(l.block <= 1024);
+        CHECK(l.shared_bytes <= 232448);
+        REQUIRE(l.kernel < gemm::kernels_of(l.image).size());
+        CHECK(gemm::kernels_of(l.image)[l.kernel].shared_bytes >= l.shared_bytes);
+        CHECK(l.numbers_bytes <= 4096);
+        look(l);
+    };
+    auto basic_body = [&](const basic::Launch&) { seen.copies++; };
+    const gemm::Launcher launcher(body);
+    const basic::Launcher basic_launcher(basic_body);
+    const uint64_t bytes = sm90::copies_workspace(form) + sm90::partial_bytes(form, choice.splits);
+    sm90::run_as(form, whole_device(), choice, {address(uint64_t(1) << 40), bytes, launcher, basic_launcher, &fresh_driver()});
+    return seen;
+}
+
+bool is_encoded(const kernels::TensorMap& map) { return map.opaque[1] != 0; }
+
+}  // namespace
+
+TEST_CASE("instances: kernels have names of their own, and each image's follow its rows")
+{
+    for (const gemm::Image image : {gemm::Image::Sm90Half, gemm::Image::Sm90Byte, gemm::Image::Sm90Wide}) {
+        std::set<std::string> names;
+        for (const gemm::KernelFacts& k : gemm::kernels_of(image)) {
+            CHECK(names.insert(k.name).second);
+            CHECK(k.shared_bytes <= 232448);
+        }
+        for (const sm90::Instance& i : sm90::instances()) {
+            if (i.image != image) continue;
+            const std::string name = gemm::kernels_of(image)[i.first_kernel].name, tile = i.tile;
+            CHECK(name.size() > tile.size());
+            CHECK(name.substr(name.size() - tile.size()) == tile);
+        }
+    }
+}
+
+TEST_CASE("forms: where c's rows lie side by side it is the transposes' product, and its epilogue turns with it")
+{
+    gemm::Problem p = problem_of({200, 96, 64, 2}, {false, false, true, 0}, Dtype::f16, Dtype::f16, Dtype::f16);
+    p.a = address(4096), p.b = address(8192), p.c = address(65536);
+    p.epilogue.count = 1, p.epilogue.step[0].row = 7, p.epilogue.step[0].column = 1;
+    sm90::Form form;
+    REQUIRE(sm90::make_form(p, true, form));
+    CHECK(form.problem.m == 96);
+    CHECK(form.problem.n == 200);
+    CHECK(form.problem.c_column == 1);
+    CHECK(form.a.data == p.b);
+    CHECK(form.a.is_turned);                         // b [k, n] lies along n
+    CHECK(!form.b.is_turned);
+    CHECK(form.problem.epilogue.step[0].row == 1);
+    CHECK(form.problem.epilogue.step[0].column == 7);
+    p.c_row = 2;
+    CHECK(!sm90::make_form(p, true, form));
+}
+
+TEST_CASE("forms: rows are copied where the copy engine cannot read them in place")
+{
+    sm90::Form form;
+    const auto copying = [&](const Lying& lying, uint64_t at, Dtype type) {
+        gemm::Problem p = problem_of({64, 64, 64, 1}, lying, type, type, Dtype::f32);
+        p.a = address(at), p.b = address(65536), p.c = address(131072);
+        REQUIRE(sm90::make_form(p, true, form));
+        return form.a.copying;
+    };
+    CHECK(copying({}, 4096, Dtype::f16) == sm90::Copying::None);
+    CHECK(copying({true, false, false, 0}, 4096, Dtype::f16) == sm90::Copying::None);
+    CHECK(copying({false, false, false, 8}, 4096, Dtype::f16) == sm90::Copying::None);
+    CHECK(copying({false, false, false, 3}, 4096, Dtype::f16) == sm90::Copying::Pitch);
+    CHECK(copying({}, 4098, Dtype::f16) == sm90::Copying::Pitch);
+    CHECK(copying({true, false, false, 0}, 4096, Dtype::e4m3) == sm90::Copying::Strided);
+    CHECK(copying({false, false, false, 16}, 4096, Dtype::e4m3) == sm90::Copying::None);
+    CHECK(copying({}, 4096, Dtype::f32) == sm90::Copying::Planes);
+}
+
+TEST_CASE("workspaces: what the largest need is enough for whatever is smaller, however it lies")
+{
+    std::mt19937 random(1);
+    const auto   below = [&](int64_t most) { return int64_t(random() % uint64_t(most)) + 1; };
+    for (const Types& t : TYPES)
+        for (int turn = 0; turn < 200; turn++) {
+            const Extents most = {below(3000), below(3000), below(3000), below(4)};
+            const uint64_t bytes = gemm::workspace(problem_of(most, {}, t.a, t.b, t.sum), whole_device(), false);
+            const Extents less = {below(most.m), below(most.n), below(most.k), below(most.batches)};
+            const Lying   lying = {random() % 2 == 0, random() % 2 == 0, random() % 2 == 0, int64_t(random() % 4)};
+            CHECK(gemm::workspace(problem_of(less, {}, t.a, t.b, t.sum), whole_device(), false) <= bytes);
+            gemm::Problem p = problem_of(less, lying, t.a, t.b, t.sum);
+            p.a = address(4096 + random() % 16 * uint64_t(bytes_of(t.a))), p.b = address(8192), p.c = address(65536);
+            CHECK(gemm::can_run(p, whole_device(), bytes));
+        }
+}
+
+TEST_CASE("workspaces: a product that always lies well asks for none but its parts'")
+{
+    const gemm::Problem p = problem_of({4096, 4096, 4096, 1}, {}, Dtype::bf16, Dtype::bf16, Dtype::bf16);
+    CHECK(gemm::workspace(p, whole_device(), true) <= sm90::MOST_PARTIAL_BYTES);
+    const gemm::Problem odd = problem_of({35, 8457, 1760, 1}, {}, Dtype::f16, Dtype::f16, Dtype::f32);
+    CHECK(gemm::workspace(odd, whole_device(), true) >= 1760 * 8457 * 2);
+}
+
+TEST_CASE("products that no kernel takes are refused")
+{
+    const auto can_run = [](gemm::Problem p) {
+        p.a = address(4096), p.b = address(8192), p.c = address(65536);
+        return gemm::can_run(p, whole_device(), uint64_t(1) << 30);
+    };
+    for (const Extents& e : {Extents{0, 8, 8, 1}, Extents{8, 0, 8, 1}, Extents{8, 8, 0, 1}, Extents{8, 8, 8, 0}})
+        CHECK(!can_run(problem_of(e, {}, Dtype::f16, Dtype::f16, Dtype::f32)));
+    CHECK(!can_run(problem_of({8, 8, 8, 1}, {}, Dtype::i64, Dtype::i64, Dtype::i64)));
+    CHECK(!can_run(problem_of({8, 8, 8, 1}, {}, Dtype::f16, Dtype::f16, Dtype::f64)));
+    CHECK(!can_run(problem_of({8, 8, 8, 1}, {}, Dtype::i8, Dtype::i8, Dtype::f32)));
+    gemm::Device without = whole_device();
+    without.has[size_t(gemm::Image::Sm90Half)] = without.has[size_t(gemm::Image::Mma)] = false;
+    gemm::Problem p = problem_of({8, 8, 8, 1}, {}, Dtype::f16, Dtype::f16, Dtype::f32);
+    CHECK(!gemm::can_run(p, without, uint64_t(1) << 30));
+}
+
+TEST_CASE("choices: one for each problem, possible, the least of the model, and the same each time")
+{
+    std::mt19937 random(2);
+    for (const Types& t : TYPES)
+        for (const Extents& e : {Extents{1, 1, 1, 1}, Extents{4096, 4096, 4096, 1}, Extents{2560, 16, 2560, 1}, Extents{512, 8, 500000, 1}, Extents{35, 8457, 1760, 1}, Extents{64, 64, 64, 100}}) {
+            gemm::Problem p = problem_of(e, {}, t.a, t.b, t.sum);
+            sm90::Form    form;
+            REQUIRE(sm90::make_form(p, false, form));
+            const sm90::Choice c = sm90::choose(form, whole_device(), sm90::MOST_PARTIAL_BYTES), again = sm90::choose(form, whole_device(), sm90::MOST_PARTIAL_BYTES);
+            CHECK(sm90::is_possible(form, c));
+            CHECK(std::tie(c.instance, c.cluster, c.splits, c.group) == std::tie(again.instance, again.cluster, again.splits, again.group));
+            const double cost = sm90::cost_us(form, whole_device(), c);
+            for (uint32_t i = 0; i < sm90::instances().size(); i++) {
+                const sm90::Choice other = {i, sm90::instances()[i].is_split ? 2 : sm90::instances()[i].cluster, 1, 8};
+                if (sm90::is_possible(form, other)) CHECK(cost <= sm90::cost_us(form, whole_device(), other));
+            }
+            CHECK(sm90::partial_bytes(form, sm90::choose(form, whole_device(), 0).splits) == 0);
+        }
+}
+
+TEST_CASE("launches: every instance, types and ways say what a device can take, and stay in their workspace")
+{
+    for (const Types& t : TYPES)
+        for (int bits = 0; bits < 16; bits++)
+            for (const Extents& e : {Extents{1, 1, 1, 1}, Extents{300, 130, 700, 3}, Extents{64, 2048, 256, 1}}) {
+                gemm::Problem p = problem_of(e, {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, bits & 8 ? 1 : 0}, t.a, t.b, t.sum);
+                p.a = address(uint64_t(1) << 32), p.b = address(uint64_t(1) << 33), p.c = address(uint64_t(1) << 34);
+                sm90::Form form;
+                REQUIRE(sm90::make_form(p, true, form));
+                for (uint32_t i = 0; i < sm90::instances().size(); i++) {
+                    const sm90::Instance& instance = sm90::instances()[i];
+                    const sm90::Choice    choice = {i, instance.is_split ? 2 : instance.cluster, instance.is_split && t.a == Dtype::f16 ? 2 : 1, 8};
+                    if (!sm90::is_possible(form, choice)) continue;
+                    const Seen seen = run_as(form, choice, [&](const gemm::Launch& l) {
+                        const bool is_main = l.kernel >= instance.first_kernel && l.kernel < instance.first_kernel + 8 && l.shared_bytes > 0;
+                        if (!is_main) return;
+                        const auto& maps = *static_cast<const kernels::GemmTilesNumbers*>(l.numbers);    // both kinds begin with a's and b's
+                        CHECK(is_encoded(maps.a));
+                        CHECK(is_encoded(maps.b));
+                        if (!instance.is_split) CHECK(is_encoded(maps.c) == (maps.output.store <= kernels::STORE_WORDS));
+                    });
+                    const bool copies_a = form.a.copying != sm90::Copying::None, copies_b = form.b.copying != sm90::Copying::None;
+                    CHECK(seen.launches.size() + size_t(seen.copies) >= 1 + size_t(copies_a) + size_t(copies_b) + size_t(choice.splits > 1));
+                }
+            }
+}
+
+}  // namespace ng::gemm_check

@@ -1,0 +1,354 @@
+// Hopper's products as this build's images have them, on the device of this machine: every instance against sums of doubles.
+//
+//   gemm_gpu_test                                    all cases; without a driver, such a device or images they are skipped, and counted so
+//   NG_TEST_SMALL=1 compute-sanitizer gemm_gpu_test  a few small problems
+#define DOCTEST_CONFIG_IMPLEMENT
+#include "lib/backend/cuda/images.h"
+#include "lib/backend/cuda/runtime.h"
+#include "tests/backend/gemm_problems.h"
+#include "tests/backend/product_check.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+
+REGISTER_EXCEPTION_TRANSLATOR(const ng::Error& error) { return error.text.c_str(); }
+
+namespace ng::gemm_check {
+namespace {
+
+using namespace cuda;
+using product_check::get;
+namespace sm90 = gemm::sm90;
+constexpr gemm::Image IMAGES[] = {gemm::Image::Sm90Half, gemm::Image::Sm90Byte, gemm::Image::Sm90Wide};
+
+class Device {
+  public:
+    explicit Device(const Driver& driver)
+        : home_(DeviceContext::primary(driver, 0)), now_(home_), stream_(make_stream(home_, StreamKind::Ordered)),
+          basic_(home_, std::string(basic_image()), cuda::Module::Accepts::Ptx), is_small(std::getenv("NG_TEST_SMALL") != nullptr)
+    {
+        facts = {compute_of(driver, home_.device()), info_of(driver, 0).units, {}};
+        for (uint32_t k = 0; k < uint32_t(basic::BasicKernel::count_); k++) basic_functions_.push_back(basic_.function(name_of(basic::BasicKernel(k))));
+        for (const gemm::Image image : IMAGES) {
+            modules_.emplace_back(home_, std::string(gemm_image(image)), cuda::Module::Accepts::Binary);
+            for (const gemm::KernelFacts& k : gemm::kernels_of(image)) {
+                functions_[image].push_back(modules_.back().function(k.name));
+                if (k.shared_bytes) allow_shared(home_, functions_[image].back(), k.shared_bytes);
+            }
+            facts.has[size_t(image)] = true;
+        }
+    }
+    const Driver& driver() const { return home_.driver(); }
+    CUstream      stream() const { return stream_.get(); }
+    void          wait() const { driver().cuStreamSynchronize(stream()); }
+    CUdeviceptr take(size_t bytes) const
+    {
+        CUdeviceptr memory = 0;
+        driver().cuMemAlloc(&memory, std::max<size_t>(bytes, 1));
+        return memory;
+    }
+    void run(const sm90::Form& form, const sm90::Choice& choice, void* workspace, uint64_t bytes) const
+    {
+        auto body = [&](const gemm::Launch& l) {
+            cuda::Launch shape;
+            shape.grid = {l.grid[0], l.grid[1], l.grid[2]}, shape.block[0] = l.block, shape.cluster[0] = l.cluster;
+            shape.shared_bytes = l.shared_bytes, shape.is_early = l.is_early;
+            void* arguments[] = {const_cast<void*>(l.numbers)};
+            cuda::launch(home_, functions_.at(l.image)[l.kernel], shape, stream(), arguments);
+        };
+        auto basic_body = [&](const basic::Launch& l) {
+            cuda::Launch shape;
+            shape.grid[0] = l.grid, shape.block[0] = l.block, shape.shared_bytes = l.shared_bytes;
+            void* arguments[] = {const_cast<void*>(l.numbers)};
+            cuda::launch(home_, basic_functions_[size_t(l.kernel)], shape, stream(), arguments);
+        };
+        const gemm::Launcher  launcher(body);
+        const basic::Launcher basic_launcher(basic_body);
+        sm90::run_as(form, facts, choice, {workspace, bytes, launcher, basic_launcher, &driver()});
+    }
+    const Function& function(gemm::Image image, size_t i) const { return functions_.at(image)[i]; }
+
+  private:
+    DeviceContext         home_;
+    CurrentContext        now_;
+    Stream                stream_;
+    cuda::Module          basic_;
+    std::vector<Function> basic_functions_;
+    std::vector<cuda::Module> modules_;
+    std::map<gemm::Image, std::vector<Function>> functions_;
+
+  public:
+    gemm::Device facts = {};
+    const bool   is_small;
+};
+
+Device* device = nullptr;
+
+// Bytes there, poisoned, with poison behind them.
+class Bytes {
+  public:
+    explicit Bytes(size_t bytes) : bytes_(bytes), data_(device->take(bytes + GUARD)) { poison(); }
+    ~Bytes() { (void)device->driver().cuMemFree.quiet(data_); }
+    Bytes(const Bytes&) = delete;
+    Bytes& operator=(const Bytes&) = delete;
+    void* data() const { return reinterpret_cast<void*>(data_); }
+    void  poison() const { device->driver().cuMemsetD8Async(data_, 0xff, bytes_ + GUARD, device->stream()); }
+    void  put(const std::vector<char>& from) const { device->driver().cuMemcpyHtoDAsync(data_, from.data(), bytes_, device->stream()), device->wait(); }
+    std::vector<char> get() const                // and what stands behind
+    {
+        std::vector<char> r(bytes_ + GUARD);
+        device->driver().cuMemcpyDtoHAsync(r.data(), data_, r.size(), device->stream()), device->wait();
+        return r;
+    }
+    bool is_intact() const
+    {
+        const std::vector<char> all = get();
+        return std::all_of(all.end() - GUARD, all.end(), [](char c) { return c == char(0xff); });
+    }
+
+  private:
+    static constexpr size_t GUARD = 512;
+    size_t      bytes_;
+    CUdeviceptr data_;
+};
+
+// Numbers that the type has, as bytes and as doubles.
+struct Matrix {
+    std::vector<char>   bytes;
+    std::vector<double> values;
+};
+Matrix random_matrix(Dtype t, int64_t count, uint32_t seed)
+{
+    std::mt19937 random(seed);
+    Matrix       r;
+    const int    size = bytes_of(t);
+    r.bytes.resize(size_t(count * size)), r.values.resize(size_t(count));
+    for (int64_t i = 0; i < count; i++) {
+        char* const at = r.bytes.data() + i * size;
+        if (t == Dtype::f32) product_check::write(at, float(double(random()) * 0x1p-31 - 1));
+        else if (t == Dtype::f16) product_check::write(at, uint16_t(random() % 0x3c00 | (random() & 1) << 15));      // below 1
+        else if (t == Dtype::bf16) product_check::write(at, uint16_t((0x3d00 + random() % 0x280) | (random() & 1) << 15));
+        else if (is_float(t)) product_check::write(at, uint8_t(random() % (t == Dtype::e4m3 ? 0x48 : 0x40) | (random() & 1) << 7));
+        else product_check::write(at, uint8_t(random()));
+        r.values[size_t(i)] = get(t, at);
+    }
+    return r;
+}
+
+constexpr Extents EXTENTS[] = {{1, 1, 1, 1}, {129, 67, 93, 1}, {64, 200, 1000, 1}, {7, 300, 31, 4}, {257, 136, 72, 2}, {300, 530, 264, 1}};
+
+// max(c / 2 + bias, 0) + residual; both there, f32 [n] and f16 [batches, m, n].
+void add_epilogue(gemm::Problem& p, const void* bias, const void* residual)
+{
+    kernels::Epilogue& e = p.epilogue;
+    e.count = 4, e.is_cast = 1;
+    e.step[0].op = int(Op::mul), e.step[0].source = kernels::FROM_NUMBER, e.step[0].number = 0.5f;
+    e.step[1].op = int(Op::add), e.step[1].source = kernels::FROM_TENSOR, e.step[1].type = int(Dtype::f32), e.step[1].tensor = bias, e.step[1].column = 1;
+    e.step[2].op = int(Op::maximum), e.step[2].source = kernels::FROM_NUMBER;
+    e.step[3].op = int(Op::add), e.step[3].source = kernels::FROM_TENSOR, e.step[3].type = int(Dtype::f16), e.step[3].tensor = residual;
+    e.step[3].row = p.n, e.step[3].column = 1, e.step[3].batch = p.m * p.n;
+}
+
+// A problem's operands there, the sums, and the sums of absolute values.
+struct Setting {
+    gemm::Problem       problem;
+    std::vector<double> sums, sizes;
+    Matrix              a, b;
+    std::unique_ptr<Bytes> a_there, b_there, c_there, bias, residual;
+    bool                has_epilogue = false;
+
+    Setting(const Extents& e, const Lying& lying, const Types& t, Dtype c, bool with_epilogue) : problem(problem_of(e, lying, t.a, t.b, c)), has_epilogue(with_epilogue)
+    {
+        gemm::Problem& p = problem;
+        a = random_matrix(t.a, p.a_batch * p.batches, 1), b = random_matrix(t.b, p.b_batch * p.batches, 2);
+        a_there = std::make_unique<Bytes>(a.bytes.size()), b_there = std::make_unique<Bytes>(b.bytes.size());
+        c_there = std::make_unique<Bytes>(size_t(p.c_batch * p.batches * bytes_of(c)));
+        settle();
+        const Matrix beside = random_matrix(Dtype::f32, p.n, 3), behind = random_matrix(Dtype::f16, p.batches * p.m * p.n, 4);
+        if (!has_epilogue) return;
+        bias = std::make_unique<Bytes>(beside.bytes.size()), residual = std::make_unique<Bytes>(behind.bytes.size());
+        bias->put(beside.bytes), residual->put(behind.bytes);
+        add_epilogue(p, bias->data(), residual->data());
+        for (size_t i = 0; i < sums.size(); i++) sums[i] = std::max(sums[i] / 2 + beside.values[i % size_t(p.n)], 0.0) + behind.values[i], sizes[i] += 3;
+    }
+    // The operands' values are what they are now.
+    void settle()
+    {
+        gemm::Problem& p = problem;
+        a_there->put(a.bytes), b_there->put(b.bytes);
+        p.a = a_there->data(), p.b = b_there->data(), p.c = c_there->data();
+        sums.assign(size_t(p.batches * p.m * p.n), 0), sizes = sums;
+        for (int64_t i = 0; i < p.batches; i++)
+            for (int64_t row = 0; row < p.m; row++)
+                for (int64_t depth = 0; depth < p.k; depth++) {
+                    const double x = a.values[size_t(i * p.a_batch + row * p.a_row + depth * p.a_depth)];
+                    for (int64_t column = 0; column < p.n; column++) {
+                        const size_t at = size_t((i * p.m + row) * p.n + column);
+                        const double y = x * b.values[size_t(i * p.b_batch + depth * p.b_depth + column * p.b_column)];
+                        sums[at] += y, sizes[at] += std::abs(y);
+                    }
+                }
+    }
+};
+
+double rounding_of(Dtype t) { return t == Dtype::f16 ? 0x1p-11 : t == Dtype::bf16 ? 0x1p-8 : t == Dtype::i32 ? 0 : 0x1p-24; }
+// Of sums on tensor cores, beside |a| |b|: they add with a bit less than f32; in fp8 with 13, between moves to f32.
+double error_of(const gemm::Problem& p)
+{
+    if (bytes_of(p.a_type) == 1) return is_float(p.a_type) ? 0x1p-12 : 0;
+    if (p.a_type == Dtype::f32) return p.allows_tf32 ? 0x1p-9 : 0x1p-21;
+    return 0x1p-21;
+}
+
+// c against the sums; what lies between and behind its rows is as it was.
+void check_result(const Setting& s, const std::vector<char>& c)
+{
+    const gemm::Problem& p = s.problem;
+    const int64_t        bytes = bytes_of(p.c_type);
+    std::vector<char>    rest = c;
+    int64_t              wrong = 0;
+    double               worst = 0;
+    for (int64_t i = 0; i < p.batches; i++)
+        for (int64_t row = 0; row < p.m; row++)
+            for (int64_t column = 0; column < p.n; column++) {
+                const size_t at = size_t((i * p.m + row) * p.n + column), place = size_t((i * p.c_batch + row * p.c_row + column * p.c_column) * bytes);
+                const double got = get(p.c_type, c.data() + place), want = s.sums[at];
+                const double bound = error_of(p) * s.sizes[at] + rounding_of(p.c_type) * (std::abs(want) + error_of(p) * s.sizes[at]) + 0x1p-24;
+                const bool   is_right = want == want ? std::isinf(want) ? got == want : std::abs(got - want) <= bound : got != got;
+                if (!is_right) wrong++, worst = std::max(worst, std::abs(got - want) / bound);
+                std::memset(rest.data() + place, 0xff, size_t(bytes));
+            }
+    INFO("times its bound: ", worst);
+    CHECK(wrong == 0);
+    CHECK(std::all_of(rest.begin(), rest.end(), [](char x) { return x == char(0xff); }));
+}
+
+// By every instance that can, in a workspace of just what it needs; twice, to the same bits.
+void check_instances(const Setting& s, const std::vector<sm90::Choice>& shapes)
+{
+    sm90::Form form;
+    REQUIRE(sm90::make_form(s.problem, true, form));
+    for (uint32_t i = 0; i < sm90::instances().size(); i++) {
+        const sm90::Instance& instance = sm90::instances()[i];
+        for (const sm90::Choice& shape : shapes) {
+            const sm90::Choice choice = {i, instance.is_split ? shape.cluster : instance.cluster, instance.is_split ? shape.splits : 1, shape.group};
+            if (!sm90::is_possible(form, choice)) continue;
+            const gemm::Problem& p = s.problem;
+            INFO(std::string(instance.tile), " cluster ", choice.cluster, " splits ", choice.splits, ", ", p.batches, " x ", p.m, " x ", p.n, " x ", p.k, " types ", int(p.a_type), " ", int(p.b_type), " ",
+                 int(p.c_type), " strides ", p.a_row, " ", p.b_column, " ", p.c_row);
+            const uint64_t bytes = sm90::copies_workspace(form) + sm90::partial_bytes(form, choice.splits);
+            const Bytes    workspace(bytes);
+            s.c_there->poison();
+            device->run(form, choice, workspace.data(), bytes);
+            const std::vector<char> first = s.c_there->get();
+            check_result(s, first);
+            CHECK(workspace.is_intact());
+            device->run(form, choice, workspace.data(), bytes);
+            CHECK(s.c_there->get() == first);
+            if (!instance.is_split) break;
+        }
+    }
+}
+
+const std::vector<sm90::Choice> SHAPES = {{0, 1, 1, 8}, {0, 2, 1, 8}, {0, 8, 1, 3}, {0, 3, 2, 1}};
+
+}  // namespace
+
+TEST_CASE("images: no kernel spills")
+{
+    for (const gemm::Image image : IMAGES)
+        for (size_t k = 0; k < gemm::kernels_of(image).size(); k++) {
+            INFO(std::string(gemm::kernels_of(image)[k].name));
+            CHECK(device->function(image, k).registers > 0);
+            CHECK(device->function(image, k).local_bytes == 0);
+        }
+}
+
+TEST_CASE("products: every instance, type and way that operands lie")
+{
+    for (const Types& t : TYPES)
+        for (const Extents& e : EXTENTS) {
+            if (device->is_small && e.m * e.n > 10000) continue;
+            for (int bits = 0; bits < 8; bits++) check_instances(Setting(e, {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, 0}, t, t.sum, false), SHAPES);
+        }
+}
+
+TEST_CASE("products: rows at odd distances, results of few bits, epilogues")
+{
+    for (const Types& t : TYPES)
+        for (const Extents& e : EXTENTS) {
+            if (device->is_small && e.m * e.n > 10000) continue;
+            const Dtype few = t.a == Dtype::bf16 ? Dtype::bf16 : Dtype::f16;
+            for (int bits = 0; bits < 4; bits++) {
+                const Lying lying = {(bits & 1) != 0, (bits & 2) != 0, (bits & 1) != 0, 1 + bits};
+                if (is_float(t.a)) check_instances(Setting(e, lying, t, few, false), {{0, 2, 1, 8}});
+                check_instances(Setting(e, lying, t, t.sum, false), {{0, 4, 2, 8}});
+                check_instances(Setting(e, {lying.a_turned, lying.b_turned, false, bits < 2 ? 8 : 1}, t, bits & 1 ? few : Dtype::f32, true), {{0, 2, 1, 8}});
+            }
+        }
+}
+
+TEST_CASE("f32 stays f32: infinities, NaN, the largest and the smallest come out as plain sums have them")
+{
+    for (const float special : {INFINITY, -INFINITY, NAN, 3.4e38f, 1e-38f, 1e-42f}) {
+        Setting s({70, 90, 33, 1}, {}, {Dtype::f32, Dtype::f32, Dtype::f32}, Dtype::f32, false);
+        for (int64_t at : {int64_t(5), int64_t(33 * 40 + 7)}) product_check::write(s.a.bytes.data() + at * 4, special), s.a.values[size_t(at)] = double(special);
+        s.settle();
+        for (size_t i = 0; i < s.sums.size(); i++)
+            if (std::isfinite(s.sums[i]) && std::abs(s.sums[i]) > 3.4028235e38) s.sums[i] = std::copysign(double(INFINITY), s.sums[i]);
+        check_instances(s, SHAPES);
+    }
+}
+
+TEST_CASE("f32 of very small numbers is as exact as of others")
+{
+    Setting s({64, 64, 128, 1}, {}, {Dtype::f32, Dtype::f32, Dtype::f32}, Dtype::f32, false);
+    for (size_t i = 0; i < s.a.values.size(); i++) {
+        const float small = float(s.a.values[i]) * 0x1p-115f;
+        product_check::write(s.a.bytes.data() + i * 4, small), s.a.values[i] = double(small);
+    }
+    s.settle();
+    for (size_t i = 0; i < s.sums.size(); i++) s.sums[i] *= 0x1p115, s.sizes[i] *= 0x1p115;
+    sm90::Form form;
+    REQUIRE(sm90::make_form(s.problem, true, form));
+    const Bytes workspace(sm90::copies_workspace(form));
+    device->run(form, sm90::choose(form, device->facts, 0), workspace.data(), sm90::copies_workspace(form));
+    const std::vector<char> c = s.c_there->get();
+    for (size_t i = 0; i < s.sums.size(); i++) {
+        const double got = get(Dtype::f32, c.data() + i * 4) * 0x1p115;
+        CHECK(std::abs(got - s.sums[i]) <= 0x1p-21 * s.sizes[i]);
+    }
+}
+
+TEST_CASE("tf32 where it is allowed")
+{
+    for (const Extents& e : EXTENTS)
+        for (int bits = 0; bits < 4; bits++) {
+            Setting s(e, {(bits & 1) != 0, (bits & 2) != 0, false, bits}, {Dtype::f32, Dtype::f32, Dtype::f32}, Dtype::f32, false);
+            s.problem.allows_tf32 = true;
+            check_instances(s, SHAPES);
+        }
+}
+
+}  // namespace ng::gemm_check
+
+int main(int argc, char** argv)
+{
+    using namespace ng::cuda;
+    doctest::Context context(argc, argv);
+    std::unique_ptr<ng::gemm_check::Device> here;
+    try {
+        const Driver& driver = Driver::need("skipped");
+        const int     compute = compute_of(driver, device_at(driver, 0));
+        if (has_gemm_code(gemm::Image::Sm90Half, compute)) here = std::make_unique<ng::gemm_check::Device>(driver);
+        else std::printf("skipped: this build has no products for a device of compute capability %d\n", compute);
+    } catch (const ng::Error& error) {
+        std::printf("%s\n", error.text.c_str());
+        // A device that does not take the images is a fault, not a reason to skip.
+        if (Driver::find()) return 1;
+    }
+    ng::gemm_check::device = here.get();
+    if (!here) context.addFilter("test-case-exclude", "*");
+    return context.run();
+}
