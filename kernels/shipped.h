@@ -7,6 +7,7 @@
     [[gnu::visibility("hidden")]] extern const int                ng_##name##_image_archs[]; /* 80 for sm_80; 0 ends */
 extern "C" {
 SHIPPED(basic)                           // basic.def's
+SHIPPED(gemm_mma)                        // gemm_mma.def's, of lib/backend/cuda/gemm_mma.cu
 SHIPPED(interpreter)                     // of lib/backend/cuda/interpreter.cu
 SHIPPED(gemm_sm90_half)                  // of lib/backend/cuda/gemm_sm90_half.cu and its neighbours: code for sm_90a alone
 SHIPPED(gemm_sm90_byte)

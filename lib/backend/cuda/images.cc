@@ -22,6 +22,7 @@ Bytes shipped(gemm::Image image)
     case gemm::Image::Sm90Half: return {ng_gemm_sm90_half_image, ng_gemm_sm90_half_image_bytes, ng_gemm_sm90_half_image_archs};
     case gemm::Image::Sm90Byte: return {ng_gemm_sm90_byte_image, ng_gemm_sm90_byte_image_bytes, ng_gemm_sm90_byte_image_archs};
     case gemm::Image::Sm90Wide: return {ng_gemm_sm90_wide_image, ng_gemm_sm90_wide_image_bytes, ng_gemm_sm90_wide_image_archs};
+    case gemm::Image::Mma: return {ng_gemm_mma_image, ng_gemm_mma_image_bytes, ng_gemm_mma_image_archs};
     default: return {nullptr, 0, nullptr};
     }
 }

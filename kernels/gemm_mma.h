@@ -1,0 +1,33 @@
+// What the portable matrix products are told: two operands of any strides, how their depth is cut, and where sums go.
+#pragma once
+#include "kernels/gemm_epilogue.h"
+
+namespace ng::kernels {
+
+// Lines of an operand are rows of a or columns of b.
+struct MmaOperand {
+    const void* data;
+    i64         line, depth, batch;      // strides in elements
+    i32         type;
+    i32         is_wide;                 // 16 bytes along the near axis are one access wherever they begin in a tile
+    i32         is_turned;               // lines are nearer to each other than steps of depth; kernels that say so take either
+};
+
+// c[batch, m, n] = epilogue(sum over k of a[batch, m, k] b[batch, k, n]).
+struct MmaNumbers {
+    MmaOperand a, b;
+    void *     c, *partial;              // partial [splits, batches, m, pitch]: sums over parts of k; null: there is one part
+    i64        m, n, k, batches, c_row, c_column, c_batch;
+    i64        split_depth, pitch;       // pitch: n rounded up to MMA_FOUR
+    i32        c_type, splits;
+    u32        row_tiles, column_tiles;
+    Epilogue   epilogue;
+};
+// Which axis of an operand's tile is near in shared memory; how tiles come there: by the hardware's copies of 16 bytes (single
+// elements of 4 and 8), or through registers, from any strides and formats.
+enum Near { NEAR_DEPTH, NEAR_LINE };
+enum Loads { IN_FLIGHT, IN_REGISTERS };
+constexpr int MMA_DEPTH_BYTES = 64;      // of a tile of tensor cores' products
+constexpr int MMA_FOUR = 4;              // neighbours of a row that a thread stores at once
+
+}  // namespace ng::kernels

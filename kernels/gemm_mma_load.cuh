@@ -1,0 +1,211 @@
+// Parts of an operand on their way into shared memory: by copies that the hardware waits for, or through registers.
+//
+// A tile has 64 bytes of depth. In shared memory it is rows of chunks of 16 bytes: where depth is near (NEAR_DEPTH) a row is a
+// line's 64 bytes, where lines are (NEAR_LINE) it is a step of depth. Chunks are turned around in a row by `flip`, so that
+// neither writing rows nor reading a warp's part of a product meets one bank twice.
+#pragma once
+#include "kernels/gemm_mma.h"
+
+namespace ng::kernels {
+namespace {
+
+constexpr int CHUNK_BYTES = 16;
+
+template <int BYTES_, int LINES_, Near NEAR_, int THREADS_>
+struct OperandTile {
+    static constexpr int  BYTES = BYTES_, LINES = LINES_, THREADS = THREADS_, DEPTH = MMA_DEPTH_BYTES / BYTES, IN_CHUNK = CHUNK_BYTES / BYTES;
+    static constexpr Near NEAR = NEAR_;
+    static constexpr int  ROWS = NEAR == NEAR_DEPTH ? LINES : DEPTH, ROW_BYTES = NEAR == NEAR_DEPTH ? MMA_DEPTH_BYTES : LINES * BYTES;
+    static constexpr int  CHUNKS = ROW_BYTES / CHUNK_BYTES, SIZE = LINES * MMA_DEPTH_BYTES, EACH = ROWS * CHUNKS / THREADS;
+    static_assert(ROWS * CHUNKS % THREADS == 0 && THREADS % CHUNKS == 0, "threads copy as many chunks each, all in one column");
+    static_assert(NEAR == NEAR_DEPTH || CHUNKS >= 8, "rows are long enough to be turned around");
+
+    DEVICE static u32 flip(u32 row)
+    {
+        if constexpr (NEAR == NEAR_DEPTH) return BYTES == 8 ? (row >> 1 & 1) << 1 : row >> 1 & 3;
+        return BYTES == 2 ? row & 7 : (row & 3) << 1;
+    }
+    DEVICE static u32 place(u32 row, u32 chunk) { return row * ROW_BYTES + (chunk ^ flip(row)) * CHUNK_BYTES; }
+};
+
+DEVICE i32 clamped(i64 x, i32 most) { return x < 0 ? 0 : x > most ? most : i32(x); }
+
+// Where a tile's first element is, and how many lines there are from it on.
+struct TileBegin {
+    i64 batch, line, depth, lines_left;
+};
+DEVICE const char* address_of(const MmaOperand& o, const TileBegin& begin, i64 line, i64 depth)
+{
+    return static_cast<const char*>(o.data) + (begin.batch * o.batch + (begin.line + line) * o.line + (begin.depth + depth) * o.depth) * bytes_of(o.type);
+}
+
+// ---- by copies of the hardware -----------------------------------------------------------------------------------------
+
+// A thread's chunks of each tile, one tile after the other; elements of any stride are copied one by one.
+template <class TILE>
+struct AsyncReader {
+    const char* from;
+    i64         apart, step, near;       // bytes between the thread's chunks, from tile to tile, between neighbours of a chunk
+    i32         row, chunk, room;        // room: lines from `row` on, or elements of the chunk
+    bool        is_wide;
+
+    static constexpr int APART = TILE::THREADS / TILE::CHUNKS;
+
+    DEVICE AsyncReader(const MmaOperand& o, const TileBegin& begin)
+    {
+        constexpr bool IS_DEEP = TILE::NEAR == NEAR_DEPTH;
+        row = i32(threadIdx.x) / TILE::CHUNKS, chunk = i32(threadIdx.x) % TILE::CHUNKS;
+        const i32 first = chunk * TILE::IN_CHUNK;
+        from = IS_DEEP ? address_of(o, begin, row, first) : address_of(o, begin, first, row);
+        apart = (IS_DEEP ? o.line : o.depth) * APART * TILE::BYTES, step = o.depth * TILE::DEPTH * TILE::BYTES;
+        near = (IS_DEEP ? o.depth : o.line) * TILE::BYTES;
+        room = IS_DEEP ? clamped(begin.lines_left - row, TILE::LINES) : clamped(begin.lines_left - first, TILE::IN_CHUNK);
+        is_wide = o.is_wide;
+    }
+    // left: steps of depth from this tile on.
+    DEVICE i32 there(int c, i32 left) const
+    {
+        if constexpr (TILE::NEAR == NEAR_DEPTH) return c * APART < room ? clamped(left - chunk * TILE::IN_CHUNK, TILE::IN_CHUNK) : 0;
+        return row + c * APART < left ? room : 0;
+    }
+    DEVICE void copy(u32 to, i64 depth_left)
+    {
+        const i32   left = clamped(depth_left, TILE::DEPTH);
+        const char* chunk_from = from;
+        UNROLLED for (int c = 0; c < TILE::EACH; c++, chunk_from += apart) {
+            const u32 place = to + TILE::place(u32(row + c * APART), u32(chunk));
+            const i32 count = there(c, left);
+            if (TILE::BYTES < 4 || is_wide) {
+                copy_async<CHUNK_BYTES>(place, chunk_from, count * TILE::BYTES);
+            } else if constexpr (TILE::BYTES >= 4) {
+                UNROLLED for (int e = 0; e < TILE::IN_CHUNK; e++) copy_async<TILE::BYTES>(place + u32(e) * TILE::BYTES, chunk_from + e * near, e < count ? TILE::BYTES : 0);
+            }
+        }
+        from += step;
+    }
+};
+
+// ---- through registers -------------------------------------------------------------------------------------------------
+
+// Two codes of 8 bits as halves, those of NaN too.
+DEVICE u32 halves_of_codes(i32 type, u32 low, u32 high)
+{
+    if (type == E5M2) return low << 8 | high << 24;
+    const u32 r = pair_times_256((low & 0x7f) << 7 | (high & 0x7f) << 23);
+    const u32 nan = ((low & 0x7f) == 0x7f ? 0x7e00u : 0) | ((high & 0x7f) == 0x7f ? 0x7e000000u : 0);
+    return r | nan | (low & 0x80) << 8 | (high & 0x80) << 24;
+}
+
+// The first `count` of eight halves side by side, at any even address.
+DEVICE void read_halves(const char* from, i32 count, u32 (&x)[4])
+{
+    const u16* const halves = reinterpret_cast<const u16*>(from);
+    const u64        address = reinterpret_cast<u64>(from);
+    if (count == 8 && address % 4 == 0) {
+        UNROLLED for (int i = 0; i < 4; i++) x[i] = reinterpret_cast<const u32*>(from)[i];
+        return;
+    }
+    if (count == 8) {
+        u32 word = u32(halves[0]) << 16;
+        UNROLLED for (int i = 0; i < 4; i++) {
+            const u32 next = i < 3 ? reinterpret_cast<const u32*>(from + 2)[i] : halves[7];
+            x[i] = word >> 16 | next << 16, word = next;
+        }
+        return;
+    }
+    UNROLLED for (int i = 0; i < 4; i++) x[i] = (2 * i < count ? u32(halves[2 * i]) : 0) | (2 * i + 1 < count ? u32(halves[2 * i + 1]) << 16 : 0);
+}
+// The same of sixteen bytes, at any address.
+DEVICE void read_bytes(const char* from, i32 count, u32 (&x)[4])
+{
+    const u8* const bytes = reinterpret_cast<const u8*>(from);
+    const u64       address = reinterpret_cast<u64>(from);
+    UNROLLED for (int i = 0; i < 4; i++) {
+        if (address % 4 == 0 && 4 * i + 4 <= count) x[i] = reinterpret_cast<const u32*>(from)[i];
+        else {
+            x[i] = 0;
+            UNROLLED for (int j = 0; j < 4; j++) x[i] |= 4 * i + j < count ? u32(bytes[4 * i + j]) << 8 * j : 0;
+        }
+    }
+}
+
+// A chunk of halves: neighbours are `near` bytes apart, of 16 bits or codes of 8.
+DEVICE void read_chunk_of_halves(i32 type, const char* from, i64 near, i32 count, u32 (&x)[4])
+{
+    if (bytes_of(type) == 2) {
+        if (near == 2) return read_halves(from, count, x);
+        UNROLLED for (int i = 0; i < 4; i++) {
+            const u32 low = 2 * i < count ? *reinterpret_cast<const u16*>(from + 2 * i * near) : 0;
+            const u32 high = 2 * i + 1 < count ? *reinterpret_cast<const u16*>(from + (2 * i + 1) * near) : 0;
+            x[i] = low | high << 16;
+        }
+        return;
+    }
+    const bool is_aligned = near == 1 && count == 8 && reinterpret_cast<u64>(from) % 4 == 0;
+    UNROLLED for (int i = 0; i < 2; i++) {
+        u32 word = 0;
+        if (is_aligned) word = reinterpret_cast<const u32*>(from)[i];
+        else UNROLLED for (int j = 0; j < 4; j++) word |= 4 * i + j < count ? u32(*reinterpret_cast<const u8*>(from + (4 * i + j) * near)) << 8 * j : 0;
+        x[2 * i] = halves_of_codes(type, word & 0xff, word >> 8 & 0xff), x[2 * i + 1] = halves_of_codes(type, word >> 16 & 0xff, word >> 24);
+    }
+}
+DEVICE void read_chunk_of_bytes(const char* from, i64 near, i32 count, u32 (&x)[4])
+{
+    if (near == 1) return read_bytes(from, count, x);
+    UNROLLED for (int i = 0; i < 4; i++) {
+        x[i] = 0;
+        UNROLLED for (int j = 0; j < 4; j++) x[i] |= 4 * i + j < count ? u32(*reinterpret_cast<const u8*>(from + (4 * i + j) * near)) << 8 * j : 0;
+    }
+}
+
+// Elements of 1 or 2 bytes through any strides. Where the operand is turned, a warp's threads are in one column of chunks.
+template <class TILE>
+struct HeldReader {
+    const char* from;
+    i64         row_stride, chunk_stride, step, near;
+    i32         row, chunk, rows_apart, chunks_apart, type;
+    i32         lines;                   // from the tile's first on
+    u32         held[TILE::EACH][4];
+    bool        is_wide;
+
+    static_assert(TILE::NEAR == NEAR_LINE || TILE::THREADS % TILE::ROWS == 0, "turned, threads have one row each");
+
+    DEVICE HeldReader(const MmaOperand& o, const TileBegin& begin) : type(o.type), is_wide(o.is_wide)
+    {
+        constexpr bool IS_DEEP = TILE::NEAR == NEAR_DEPTH;
+        const i32      thread = i32(threadIdx.x), bytes = bytes_of(type);
+        row = thread / TILE::CHUNKS, chunk = thread % TILE::CHUNKS, rows_apart = TILE::THREADS / TILE::CHUNKS, chunks_apart = 0;
+        if (IS_DEEP && o.is_turned) row = thread % TILE::ROWS, chunk = thread / TILE::ROWS, rows_apart = 0, chunks_apart = TILE::THREADS / TILE::ROWS;
+        near = (IS_DEEP ? o.depth : o.line) * bytes, row_stride = (IS_DEEP ? o.line : o.depth) * bytes, chunk_stride = near * TILE::IN_CHUNK;
+        from = address_of(o, begin, 0, 0) + row * row_stride + chunk * chunk_stride;
+        step = o.depth * TILE::DEPTH * bytes;
+        lines = clamped(begin.lines_left, TILE::LINES);
+    }
+    DEVICE void read(i64 depth_left)
+    {
+        const i32 left = clamped(depth_left, TILE::DEPTH);
+        UNROLLED for (int c = 0; c < TILE::EACH; c++) {
+            const i32 r = row + c * rows_apart, k = chunk + c * chunks_apart;
+            const i32 count = TILE::NEAR == NEAR_DEPTH ? (r < lines ? clamped(left - k * TILE::IN_CHUNK, TILE::IN_CHUNK) : 0)
+                                                       : (r < left ? clamped(lines - k * TILE::IN_CHUNK, TILE::IN_CHUNK) : 0);
+            const char* const at = from + c * (rows_apart * row_stride + chunks_apart * chunk_stride);
+            if (is_wide && count == TILE::IN_CHUNK) {
+                struct alignas(16) Wide { u32 word[4]; };
+                const Wide wide = *reinterpret_cast<const Wide*>(at);
+                UNROLLED for (int i = 0; i < 4; i++) held[c][i] = wide.word[i];
+            } else if constexpr (TILE::BYTES == 2) {
+                read_chunk_of_halves(type, at, near, count, held[c]);
+            } else {
+                read_chunk_of_bytes(at, near, count, held[c]);
+            }
+        }
+        from += step;
+    }
+    DEVICE void put(u32 to) const
+    {
+        UNROLLED for (int c = 0; c < TILE::EACH; c++) store_four(to + TILE::place(u32(row + c * rows_apart), u32(chunk + c * chunks_apart)), held[c]);
+    }
+};
+
+}  // namespace
+}  // namespace ng::kernels

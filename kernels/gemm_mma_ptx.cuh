@@ -1,0 +1,123 @@
+// Instructions of sm_80 that C++ has no words for: products of a warp, copies into shared memory, and what goes with them.
+//
+// Shared memory is addressed by 32 bits from shared_begin() on. Tests put plain C++ in this file's place.
+//
+// Products c += a b of a warp; lane is 4 g + t. Words of a: rows g and g + 8 of its first 16 bytes of depth, then of the
+// next 16; of b: column g, the same two parts; t is the word's place in a part. c: row g, columns 2 t and 2 t + 1; row g + 8.
+#pragma once
+#include "kernels/elements.cuh"
+
+namespace ng::kernels {
+namespace {
+
+#define PRODUCT_OF_HALVES(name, type)                                                                                   \
+    DEVICE void name(float (&c)[4], const u32 (&a)[4], const u32 (&b)[2])                                               \
+    {                                                                                                                   \
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
+                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1])); \
+    }
+PRODUCT_OF_HALVES(product_f16, "f16")
+PRODUCT_OF_HALVES(product_bf16, "bf16")
+#undef PRODUCT_OF_HALVES
+
+// Of f32 whose last 13 bits are not looked at.
+DEVICE void product_tf32(float (&c)[4], const u32 (&a)[4], const u32 (&b)[2])
+{
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+#define PRODUCT_OF_BYTES(name, a_type, b_type)                                                                          \
+    DEVICE void name(i32 (&c)[4], const u32 (&a)[4], const u32 (&b)[2])                                                 \
+    {                                                                                                                   \
+        asm volatile("mma.sync.aligned.m16n8k32.row.col.s32." a_type "." b_type ".s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
+                     : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1])); \
+    }
+PRODUCT_OF_BYTES(product_s8_s8, "s8", "s8")
+PRODUCT_OF_BYTES(product_s8_u8, "s8", "u8")
+PRODUCT_OF_BYTES(product_u8_s8, "u8", "s8")
+PRODUCT_OF_BYTES(product_u8_u8, "u8", "u8")
+#undef PRODUCT_OF_BYTES
+
+// Of doubles, whose depth is 4: a has row g and row g + 8, each element two words; b one.
+DEVICE void product_f64(double (&c)[4], const u32 (&a)[4], const u32 (&b)[2])
+{
+    const double column = __hiloint2double(i32(b[1]), i32(b[0]));
+    UNROLLED for (int half = 0; half < 2; half++) {
+        const double row = __hiloint2double(i32(a[2 * half + 1]), i32(a[2 * half]));
+        asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};" : "+d"(c[2 * half]), "+d"(c[2 * half + 1]) : "d"(row), "d"(column));
+    }
+}
+
+// ---- shared memory -----------------------------------------------------------------------------------------------------
+
+extern __shared__ __align__(128) char mma_room[];
+DEVICE u32 shared_begin() { return u32(__cvta_generic_to_shared(mma_room)); }
+
+// Four blocks of 8 rows of 16 bytes, row r of block i at lane 8 i + r's address; word i of lane 4 g + t is row g's word t of
+// block i. Turned, elements of 16 bits: the lane's are of column g and rows 2 t and 2 t + 1.
+DEVICE void load_blocks(u32 (&x)[4], u32 at)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(at));
+}
+DEVICE void load_turned_blocks(u32 (&x)[4], u32 at)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(at));
+}
+
+DEVICE u32 load_word(u32 at)
+{
+    u32 x;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(at));
+    return x;
+}
+DEVICE void load_two(u32 at, u32& x, u32& y) { asm volatile("ld.shared.v2.u32 {%0,%1}, [%2];" : "=r"(x), "=r"(y) : "r"(at)); }
+DEVICE void load_four(u32 at, u32 (&x)[4])
+{
+    asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(at));
+}
+DEVICE void store_two(u32 at, u32 x, u32 y) { asm volatile("st.shared.v2.u32 [%0], {%1,%2};" ::"r"(at), "r"(x), "r"(y) : "memory"); }
+DEVICE void store_four(u32 at, const u32 (&x)[4])
+{
+    asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(at), "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]) : "memory");
+}
+
+// BYTES from global memory, of which `there` are read and the others are 0; done when its group is.
+template <int BYTES>
+DEVICE void copy_async(u32 to, const void* from, i32 there)
+{
+    if constexpr (BYTES == 16) asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there) : "memory");
+    else asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(BYTES), "r"(there) : "memory");
+}
+DEVICE void close_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Until at most so many of the thread's groups are on their way.
+template <int GROUPS>
+DEVICE void wait_groups()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(GROUPS) : "memory");
+}
+
+// ---- conversions -------------------------------------------------------------------------------------------------------
+
+DEVICE u32 pair_f16(float low, float high)
+{
+    u32 r;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+    return r;
+}
+DEVICE u32 pair_bf16(float low, float high)
+{
+    u32 r;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+    return r;
+}
+// Each half times 256, which is exact up to 448.
+DEVICE u32 pair_times_256(u32 x)
+{
+    u32 r;
+    asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(0x5c005c00u));
+    return r;
+}
+
+}  // namespace
+}  // namespace ng::kernels

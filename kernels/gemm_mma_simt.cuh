@@ -1,0 +1,119 @@
+// Matrix products of f32 by plain fused multiply-adds: c[m, n] = a[m, k] b[k, n] and an epilogue, one tile of c a block.
+//
+//   warp      4 x 8 lanes; a lane has PER_M x PER_N sums, in fours that lie 16 rows and 32 columns apart
+//   shared    STAGES of a's and b's tiles as [DEPTH][lines + 4] floats; then, in the same place, the sums
+// Each sum is one chain of multiply-adds in the order of k.
+#pragma once
+#include "kernels/gemm_mma_tile.cuh"
+
+namespace ng::kernels {
+namespace {
+
+// A thread's part of tiles of f32 of any strides: chunks of four lines where those are neighbours, else single words. Single
+// words that a warp copies at once are of one step of depth, or of 4 lines and 8 steps.
+template <int LINES, int DEPTH, int THREADS>
+struct WordReader {
+    static constexpr int ROW_BYTES = (LINES + 4) * 4, SIZE = DEPTH * ROW_BYTES;
+    static constexpr int FOURS = LINES / 4, WIDE_EACH = FOURS * DEPTH / THREADS, EACH = LINES * DEPTH / THREADS, RUN = 8, ACROSS = LINES * RUN / THREADS;
+    static_assert(FOURS * DEPTH % THREADS == 0 && THREADS % LINES == 0 && DEPTH % RUN == 0 && LINES * RUN % THREADS == 0, "threads copy as much each");
+
+    const char* from;
+    i64         step, line_bytes, depth_bytes;
+    i32         line, depth, lines_left; // of the thread's first word; lines_left: from it on
+    bool        is_wide, is_turned;
+
+    DEVICE WordReader(const MmaOperand& o, const TileBegin& begin) : is_wide(o.is_wide), is_turned(o.is_turned)
+    {
+        const i32 t = i32(threadIdx.x);
+        if (is_wide) line = t % FOURS * 4, depth = t / FOURS;
+        else if (is_turned) line = t % LINES, depth = t / LINES;
+        else line = t / RUN, depth = t % RUN;
+        from = address_of(o, begin, line, depth);
+        line_bytes = o.line * 4, depth_bytes = o.depth * 4, step = depth_bytes * DEPTH;
+        lines_left = clamped(begin.lines_left - line, LINES);
+    }
+    DEVICE void copy(u32 to, i64 depth_left)
+    {
+        const i32 left = clamped(depth_left, DEPTH) - depth;
+        const u32 at = to + u32(depth) * ROW_BYTES + u32(line) * 4;
+        if (is_wide) {
+            constexpr int APART = THREADS / FOURS;
+            UNROLLED for (int c = 0; c < WIDE_EACH; c++)
+                copy_async<16>(at + u32(c) * APART * ROW_BYTES, from + c * APART * depth_bytes, c * APART < left ? (lines_left < 4 ? lines_left : 4) * 4 : 0);
+        } else if (is_turned) {
+            constexpr int APART = THREADS / LINES;
+            UNROLLED for (int c = 0; c < EACH; c++)
+                copy_async<4>(at + u32(c) * APART * ROW_BYTES, from + c * APART * depth_bytes, c * APART < left && lines_left > 0 ? 4 : 0);
+        } else {
+            constexpr int APART = THREADS / RUN;
+            UNROLLED for (int r = 0; r < DEPTH / RUN; r++)
+                UNROLLED for (int c = 0; c < ACROSS; c++)
+                    copy_async<4>(at + u32(r) * RUN * ROW_BYTES + u32(c) * APART * 4, from + r * RUN * depth_bytes + c * APART * line_bytes, r * RUN < left && c * APART < lines_left ? 4 : 0);
+        }
+        from += step;
+    }
+};
+
+template <int TILE_M_, int TILE_N_, int WARPS_M, int WARPS_N, int DEPTH_, int STAGES_>
+struct SimtShape {
+    static constexpr int TILE_M = TILE_M_, TILE_N = TILE_N_, DEPTH = DEPTH_, STAGES = STAGES_, THREADS = 32 * WARPS_M * WARPS_N;
+    static constexpr int WARP_M = TILE_M / WARPS_M, WARP_N = TILE_N / WARPS_N, PER_M = WARP_M / 4, PER_N = WARP_N / 8;
+    using A = WordReader<TILE_M, DEPTH, THREADS>;
+    using B = WordReader<TILE_N, DEPTH, THREADS>;
+    static constexpr int STAGE_BYTES = A::SIZE + B::SIZE;
+    static_assert(PER_M % 4 == 0 && PER_N % 4 == 0, "lanes read four neighbours at once");
+};
+
+template <class SHAPE>
+struct SimtSums {
+    static constexpr int PER_M = SHAPE::PER_M, PER_N = SHAPE::PER_N;
+    float sum[PER_M][PER_N];
+    u32   row, column;                   // of the lane's first
+
+    DEVICE SimtSums()
+    {
+        // Neighbouring pairs of lanes share columns, every sixteen share rows: reads of a quarter warp meet few banks.
+        const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, down = SHAPE::TILE_M / SHAPE::WARP_M;
+        row = warp % down * SHAPE::WARP_M + (lane / 16 * 2 + lane % 2) * 4, column = warp / down * SHAPE::WARP_N + lane / 2 % 8 * 4;
+        UNROLLED for (int i = 0; i < PER_M; i++)
+            UNROLLED for (int j = 0; j < PER_N; j++) sum[i][j] = 0;
+    }
+    DEVICE void read(u32 base, int depth, u32 (&a)[PER_M / 4][4], u32 (&b)[PER_N / 4][4]) const
+    {
+        UNROLLED for (int i = 0; i < PER_M / 4; i++) load_four(base + row * 4 + u32(depth * SHAPE::A::ROW_BYTES + i * 64), a[i]);
+        UNROLLED for (int j = 0; j < PER_N / 4; j++) load_four(base + column * 4 + u32(SHAPE::A::SIZE + depth * SHAPE::B::ROW_BYTES + j * 128), b[j]);
+    }
+    DEVICE void add_stage(u32 base)
+    {
+        u32 a[2][PER_M / 4][4], b[2][PER_N / 4][4];
+        read(base, 0, a[0], b[0]);
+        UNROLLED for (int k = 0; k < SHAPE::DEPTH; k++) {
+            if (k + 1 < SHAPE::DEPTH) read(base, k + 1, a[(k + 1) % 2], b[(k + 1) % 2]);
+            UNROLLED for (int i = 0; i < PER_M; i++)
+                UNROLLED for (int j = 0; j < PER_N; j++)
+                    sum[i][j] = __fmaf_rn(__uint_as_float(a[k % 2][i / 4][i % 4]), __uint_as_float(b[k % 2][j / 4][j % 4]), sum[i][j]);
+        }
+    }
+    DEVICE void stage(u32 base) const
+    {
+        UNROLLED for (int i = 0; i < PER_M; i++)
+            UNROLLED for (int j = 0; j < PER_N; j += 2)
+                stage_pair<SHAPE::TILE_N>(base, row + u32(i / 4 * 16 + i % 4), column + u32(j / 4 * 32 + j % 4), sum[i][j], sum[i][j + 1]);
+    }
+};
+
+template <class SHAPE>
+DEVICE void simt_tile(const MmaNumbers& n)
+{
+    const MmaWork     w = mma_work<SHAPE::TILE_M, SHAPE::TILE_N>(n);
+    SimtSums<SHAPE>   sums;
+    typename SHAPE::A a(n.a, {w.batch, w.row, w.first, n.m - w.row});
+    typename SHAPE::B b(n.b, {w.batch, w.column, w.first, n.n - w.column});
+    sum_in_flight<SHAPE::STAGES, SHAPE::STAGE_BYTES, SHAPE::A::SIZE>(a, b, sums, w.end - w.first, SHAPE::DEPTH);
+    sums.stage(shared_begin());
+    __syncthreads();
+    store_tile<float, SHAPE::TILE_M, SHAPE::TILE_N, SHAPE::THREADS>(n, w, shared_begin());
+}
+
+}  // namespace
+}  // namespace ng::kernels

@@ -1,0 +1,170 @@
+// What follows a portable product's sums: through shared memory to rows of four neighbours, the epilogue, and c or the workspace.
+//
+// Its includer has declared run_epilogue before (lib/backend/cuda/gemm_epilogue.cuh).
+#pragma once
+#include "kernels/gemm_mma.h"
+
+namespace ng::kernels {
+namespace {
+
+// What a block works on: a tile of c, and a part of its depth.
+struct MmaWork {
+    i64 batch, split, row, column, first, end;
+};
+
+// Tiles that are in work together share rows and columns: columns of eight tiles, one beside the other.
+template <int TILE_M, int TILE_N>
+DEVICE MmaWork mma_work(const MmaNumbers& n)
+{
+    constexpr u32 GROUP = 8;
+    const u32     tiles = n.row_tiles * n.column_tiles, tile = blockIdx.x % tiles, part = blockIdx.x / tiles;
+    const u32     group = tile / (GROUP * n.column_tiles), within = tile % (GROUP * n.column_tiles);
+    const u32     rest = n.row_tiles - group * GROUP, rows = rest < GROUP ? rest : GROUP;
+    MmaWork       w;
+    w.row = i64(group * GROUP + within % rows) * TILE_M, w.column = i64(within / rows) * TILE_N;
+    w.batch = part % u32(n.batches), w.split = part / u32(n.batches);
+    w.first = w.split * n.split_depth;
+    w.end = n.k - w.first < n.split_depth ? n.k : w.first + n.split_depth;
+    return w;
+}
+
+// Sums in shared memory while a tile is stored: [TILE_M][TILE_N], chunks of 16 bytes turned around in rows.
+template <class SUM, int TILE_N>
+DEVICE u32 staged_place(u32 row, u32 column)
+{
+    constexpr u32 IN_CHUNK = 16 / sizeof(SUM);
+    return row * u32(TILE_N * sizeof(SUM)) + (column / IN_CHUNK ^ (row & 3) << 1) * 16 + column % IN_CHUNK * u32(sizeof(SUM));
+}
+template <class SUM>
+DEVICE u32 word_of(SUM x)
+{
+    if constexpr (IS_REAL<SUM>) return __float_as_uint(float(x));
+    else return u32(x);
+}
+template <int TILE_N, class SUM>
+DEVICE void stage_pair(u32 base, u32 row, u32 column, SUM x, SUM y)
+{
+    const u32 at = base + staged_place<SUM, TILE_N>(row, column);
+    if constexpr (sizeof(SUM) == 8) {
+        const u64 low = u64(__double_as_longlong(x)), high = u64(__double_as_longlong(y));
+        const u32 words[4] = {u32(low), u32(low >> 32), u32(high), u32(high >> 32)};
+        store_four(at, words);
+    } else {
+        store_two(at, word_of(x), word_of(y));
+    }
+}
+template <int TILE_N, class SUM>
+DEVICE void staged_four(u32 base, u32 row, u32 column, SUM (&v)[MMA_FOUR])
+{
+    u32 words[4];
+    if constexpr (sizeof(SUM) == 8) {
+        UNROLLED for (u32 half = 0; half < 2; half++) {
+            load_four(base + staged_place<SUM, TILE_N>(row, column + 2 * half), words);
+            v[2 * half] = __longlong_as_double(i64(u64(words[1]) << 32 | words[0])), v[2 * half + 1] = __longlong_as_double(i64(u64(words[3]) << 32 | words[2]));
+        }
+    } else {
+        load_four(base + staged_place<SUM, TILE_N>(row, column), words);
+        UNROLLED for (int j = 0; j < MMA_FOUR; j++) {
+            if constexpr (IS_REAL<SUM>) v[j] = __uint_as_float(words[j]);
+            else v[j] = i32(words[j]);
+        }
+    }
+}
+
+struct alignas(8) TwoWords { u32 word[2]; };
+struct alignas(16) FourWords { u32 word[4]; };
+
+// f32 as elements of c, side by side where there are four of them in one piece.
+DEVICE void store_floats(const MmaNumbers& n, i64 at, i32 valid, const float (&v)[MMA_FOUR])
+{
+    const i32 bytes = bytes_of(n.c_type);
+    char*     to = static_cast<char*>(n.c) + at * bytes;
+    if (valid == MMA_FOUR && n.c_column == 1 && reinterpret_cast<u64>(to) % u64(MMA_FOUR * bytes) == 0) {
+        if (n.c_type == F32) {
+            *reinterpret_cast<FourWords*>(to) = {__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]), __float_as_uint(v[3])};
+            return;
+        }
+        if (n.c_type == F16 || n.c_type == BF16) {
+            *reinterpret_cast<TwoWords*>(to) = n.c_type == F16 ? TwoWords{pair_f16(v[0], v[1]), pair_f16(v[2], v[3])} : TwoWords{pair_bf16(v[0], v[1]), pair_bf16(v[2], v[3])};
+            return;
+        }
+    }
+    UNROLLED for (int j = 0; j < MMA_FOUR; j++)
+        if (j < valid) store(n.c_type, n.c, at + j * n.c_column, v[j]);
+}
+
+// The sums of four columns, of which `valid` are there.
+template <class SUM>
+DEVICE void finish_four(const MmaNumbers& n, i64 batch, i64 row, i64 column, SUM (&v)[MMA_FOUR])
+{
+    const i32 valid = n.n - column < MMA_FOUR ? i32(n.n - column) : MMA_FOUR;
+    const i64 at = batch * n.c_batch + row * n.c_row + column * n.c_column;
+    if constexpr (sizeof(SUM) == 8) {
+        UNROLLED for (int j = 0; j < MMA_FOUR; j++)
+            if (j < valid) store(n.c_type, n.c, at + j * n.c_column, v[j]);
+    } else {
+        if (!IS_REAL<SUM> && !n.epilogue.is_cast) {
+            UNROLLED for (int j = 0; j < MMA_FOUR; j++)
+                if (j < valid) store(n.c_type, n.c, at + j * n.c_column, i64(v[j]));
+            return;
+        }
+        float x[MMA_FOUR];
+        UNROLLED for (int j = 0; j < MMA_FOUR; j++) x[j] = float(v[j]);
+        if (n.epilogue.count > 0) run_epilogue<MMA_FOUR>(n.epilogue, {batch, row, column, valid}, x);
+        store_floats(n, at, valid, x);
+    }
+}
+
+template <class SUM>
+DEVICE SUM* partial_at(const MmaNumbers& n, i64 split, i64 batch, i64 row, i64 column)
+{
+    return static_cast<SUM*>(n.partial) + ((split * n.batches + batch) * n.m + row) * n.pitch + column;
+}
+template <class SUM>
+struct alignas(16) FourSums { SUM sum[MMA_FOUR]; };
+
+// A block's staged tile, once all of it is there.
+template <class SUM, int TILE_M, int TILE_N, int THREADS>
+DEVICE void store_tile(const MmaNumbers& n, const MmaWork& w, u32 base)
+{
+    constexpr int FOURS = TILE_N / MMA_FOUR;
+    static_assert(TILE_M * FOURS % THREADS == 0, "threads store as much each");
+    ROLLED for (int i = 0; i < TILE_M * FOURS / THREADS; i++) {
+        const u32 place = threadIdx.x + u32(i) * THREADS, tile_row = place / FOURS, tile_column = place % FOURS * MMA_FOUR;
+        const i64 row = w.row + tile_row, column = w.column + tile_column;
+        if (row >= n.m || column >= n.n) continue;
+        SUM v[MMA_FOUR];
+        staged_four<TILE_N>(base, tile_row, tile_column, v);
+        if (n.partial) {
+            FourSums<SUM> four;
+            UNROLLED for (int j = 0; j < MMA_FOUR; j++) four.sum[j] = v[j];
+            *reinterpret_cast<FourSums<SUM>*>(partial_at<SUM>(n, w.split, w.batch, row, column)) = four;
+        } else {
+            finish_four(n, w.batch, row, column, v);
+        }
+    }
+}
+
+// Parts of k, added in their order.
+template <class SUM>
+DEVICE void mma_sum(const MmaNumbers& n)
+{
+    const u64 fours = u64(n.pitch / MMA_FOUR), all = fours * u64(n.m) * u64(n.batches);
+    ROLLED for (u64 i = first_thread(); i < all; i += all_threads()) {
+        u64 four, line, row, batch;
+        divide(i, fours, line, four);
+        divide(line, u64(n.m), batch, row);
+        SUM v[MMA_FOUR] = {};
+        ROLLED for (i32 s = 0; s < n.splits; s++) {
+            const FourSums<SUM> part = *reinterpret_cast<const FourSums<SUM>*>(partial_at<SUM>(n, s, i64(batch), i64(row), i64(four) * MMA_FOUR));
+            UNROLLED for (int j = 0; j < MMA_FOUR; j++) {
+                if constexpr (IS_REAL<SUM>) v[j] += part.sum[j];
+                else v[j] = SUM(u32(v[j]) + u32(part.sum[j]));
+            }
+        }
+        finish_four(n, i64(batch), i64(row), i64(four) * MMA_FOUR, v);
+    }
+}
+
+}  // namespace
+}  // namespace ng::kernels

@@ -1,0 +1,192 @@
+// Matrix products on the tensor cores of sm_80 and later: c[m, n] = a[m, k] b[k, n] and an epilogue, one tile of c a block.
+//
+//   warp      WARP_M x WARP_N of the tile, as blocks of 16 x 8
+//   shared    STAGES of a's and b's tiles, 64 bytes of depth each; then, in the same place, the sums
+//   loads     IN_FLIGHT: STAGES - 1 tiles ahead by the hardware; IN_REGISTERS: one tile ahead, of any strides and formats
+// Sums are f32 of floats (the hardware's order within 32 bytes of depth), i32 of bytes, f64 of f64; the same bits each time.
+#pragma once
+#include "kernels/gemm_mma_load.cuh"
+#include "kernels/gemm_mma_store.cuh"
+
+namespace ng::kernels {
+namespace {
+
+// What elements are in shared memory, and one step of 32 bytes of depth.
+#define KIND(Name, SUM, BYTES_, product)                                                                                \
+    struct Name {                                                                                                       \
+        using Sum = SUM;                                                                                                \
+        static constexpr int BYTES = BYTES_;                                                                            \
+        DEVICE static void add(Sum (&c)[4], const u32 (&a)[4], const u32 (&b)[2]) { product(c, a, b); }                 \
+    };
+KIND(HalvesF16, float, 2, product_f16)
+KIND(HalvesBf16, float, 2, product_bf16)
+KIND(WordsTf32, float, 4, product_tf32)
+KIND(BytesSS, i32, 1, product_s8_s8)
+KIND(BytesSU, i32, 1, product_s8_u8)
+KIND(BytesUS, i32, 1, product_u8_s8)
+KIND(BytesUU, i32, 1, product_u8_u8)
+KIND(Doubles, double, 8, product_f64)
+#undef KIND
+
+// Half a unit of tf32's last place is added, and the rest then not looked at. Infinities and NaN stay.
+DEVICE u32 near_tf32(u32 x) { return fabsf(__uint_as_float(x)) < __uint_as_float(0x7f800000) ? x + 0x1000 : x; }
+
+// A lane's place in a block of 16 lines, of the tile's first 32 bytes of depth.
+template <class TILE>
+DEVICE u32 block_place(u32 first_line)
+{
+    const u32 lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    if constexpr (TILE::NEAR == NEAR_DEPTH && TILE::BYTES == 8) return TILE::place(first_line + g, t / 2) + t % 2 * 8;
+    else if constexpr (TILE::NEAR == NEAR_DEPTH) return TILE::place(first_line + lane % 16, lane / 16);
+    else if constexpr (TILE::BYTES == 2) return TILE::place(lane % 8 + lane / 16 * 8, first_line / 8 + lane / 8 % 2);
+    else if constexpr (TILE::BYTES == 4) return TILE::place(t, (first_line + g) / 4) + g % 4 * 4;
+    else return TILE::place(t, (first_line + g) / 2) + g % 2 * 8;
+}
+// The block's words for that step of depth, in a's order (kernels/gemm_mma_ptx.cuh).
+template <class TILE>
+DEVICE void read_block(u32 (&x)[4], u32 at, int step)
+{
+    // Chunks are turned around by exclusive or: the next two of a row, or a neighbouring chunk's, are found in the same way.
+    constexpr u32 STEP_ROWS = 32 / TILE::BYTES, DEEP = TILE::NEAR == NEAR_DEPTH;
+    const u32     here = DEEP ? at ^ u32(step) * 32 : at + u32(step) * STEP_ROWS * TILE::ROW_BYTES;
+    if constexpr (TILE::BYTES == 8) {
+        load_two(here, x[0], x[1]);
+        load_two(DEEP ? here + 8 * TILE::ROW_BYTES : here ^ 64, x[2], x[3]);
+    } else if constexpr (DEEP) {
+        load_blocks(x, here);
+    } else if constexpr (TILE::BYTES == 2) {
+        load_turned_blocks(x, here);
+    } else {
+        x[0] = load_word(here), x[1] = load_word(here ^ 32);
+        x[2] = load_word(here + 4 * TILE::ROW_BYTES), x[3] = load_word((here + 4 * TILE::ROW_BYTES) ^ 32);
+    }
+    if constexpr (TILE::BYTES == 4) {
+        UNROLLED for (int i = 0; i < 4; i++) x[i] = near_tf32(x[i]);
+    }
+}
+
+template <class KIND, int TILE_M_, int TILE_N_, int WARPS_M, int WARPS_N, int STAGES_, Near A_NEAR, Near B_NEAR>
+struct MmaShape {
+    using Kind = KIND;
+    using Sum = typename KIND::Sum;
+    static constexpr int TILE_M = TILE_M_, TILE_N = TILE_N_, THREADS = 32 * WARPS_M * WARPS_N, STAGES = STAGES_;
+    using A = OperandTile<KIND::BYTES, TILE_M, A_NEAR, THREADS>;
+    using B = OperandTile<KIND::BYTES, TILE_N, B_NEAR, THREADS>;
+    static constexpr int WARP_M = TILE_M / WARPS_M, WARP_N = TILE_N / WARPS_N, ROW_BLOCKS = WARP_M / 16, COLUMN_BLOCKS = WARP_N / 8;
+    static constexpr int STAGE_BYTES = A::SIZE + B::SIZE, STEPS = 2;
+    static_assert(WARP_M % 16 == 0 && WARP_N % 16 == 0, "warps read 16 lines at once");
+};
+
+// The block's sums, a warp's part in its lanes' registers.
+template <class SHAPE>
+struct MmaSums {
+    using Kind = typename SHAPE::Kind;
+    using Sum = typename SHAPE::Sum;
+    Sum sum[SHAPE::ROW_BLOCKS][SHAPE::COLUMN_BLOCKS][4];
+    u32 warp_row, warp_column, a_place[SHAPE::ROW_BLOCKS], b_place[SHAPE::COLUMN_BLOCKS / 2];
+
+    DEVICE MmaSums()
+    {
+        const u32 warp = threadIdx.x / 32, down = SHAPE::TILE_M / SHAPE::WARP_M;
+        warp_row = warp % down * SHAPE::WARP_M, warp_column = warp / down * SHAPE::WARP_N;
+        UNROLLED for (int i = 0; i < SHAPE::ROW_BLOCKS; i++) a_place[i] = block_place<typename SHAPE::A>(warp_row + 16 * u32(i));
+        UNROLLED for (int j = 0; j < SHAPE::COLUMN_BLOCKS / 2; j++) b_place[j] = block_place<typename SHAPE::B>(warp_column + 16 * u32(j)) + SHAPE::A::SIZE;
+        UNROLLED for (int i = 0; i < SHAPE::ROW_BLOCKS; i++)
+            UNROLLED for (int j = 0; j < SHAPE::COLUMN_BLOCKS; j++)
+                UNROLLED for (int e = 0; e < 4; e++) sum[i][j][e] = 0;
+    }
+    DEVICE void add_stage(u32 base)
+    {
+        constexpr bool IS_WIDE = Kind::BYTES == 8;
+        UNROLLED for (int step = 0; step < SHAPE::STEPS; step++) {
+            u32 a[SHAPE::ROW_BLOCKS][4], b[SHAPE::COLUMN_BLOCKS][2];
+            UNROLLED for (int j = 0; j < SHAPE::COLUMN_BLOCKS / 2; j++) {
+                u32 x[4];
+                read_block<typename SHAPE::B>(x, base + b_place[j], step);
+                b[2 * j][0] = x[0], b[2 * j][1] = x[IS_WIDE ? 1 : 2], b[2 * j + 1][0] = x[IS_WIDE ? 2 : 1], b[2 * j + 1][1] = x[3];
+            }
+            UNROLLED for (int i = 0; i < SHAPE::ROW_BLOCKS; i++) read_block<typename SHAPE::A>(a[i], base + a_place[i], step);
+            UNROLLED for (int i = 0; i < SHAPE::ROW_BLOCKS; i++)
+                UNROLLED for (int j = 0; j < SHAPE::COLUMN_BLOCKS; j++) Kind::add(sum[i][j], a[i], b[j]);
+        }
+    }
+    DEVICE void stage(u32 base) const
+    {
+        const u32 g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+        UNROLLED for (int i = 0; i < SHAPE::ROW_BLOCKS; i++)
+            UNROLLED for (int j = 0; j < SHAPE::COLUMN_BLOCKS; j++) {
+                const u32 row = warp_row + 16 * u32(i) + g, column = warp_column + 8 * u32(j) + 2 * t;
+                stage_pair<SHAPE::TILE_N>(base, row, column, sum[i][j][0], sum[i][j][1]);
+                stage_pair<SHAPE::TILE_N>(base, row + 8, column, sum[i][j][2], sum[i][j][3]);
+            }
+    }
+};
+
+// The depth of one tile, STAGES - 1 tiles in flight.
+template <int STAGES, int STAGE_BYTES, int A_SIZE, class A, class B, class SUMS>
+DEVICE void sum_in_flight(A& a, B& b, SUMS& sums, i64 depth, int tile_depth)
+{
+    const u32 base = shared_begin(), end = base + STAGES * STAGE_BYTES;
+    i64       ahead = depth;                        // not asked for yet
+    UNROLLED for (int s = 0; s < STAGES - 1; s++) {
+        const u32 at = base + u32(s) * STAGE_BYTES;
+        if (ahead > 0) a.copy(at, ahead), b.copy(at + A_SIZE, ahead);
+        ahead -= tile_depth;
+        close_group();
+    }
+    u32 read = base, write = base + (STAGES - 1) * STAGE_BYTES;
+    ROLLED for (i64 left = depth; left > 0; left -= tile_depth) {
+        wait_groups<STAGES - 2>();
+        __syncthreads();
+        if (ahead > 0) a.copy(write, ahead), b.copy(write + A_SIZE, ahead);
+        ahead -= tile_depth;
+        close_group();
+        sums.add_stage(read);
+        read = read + STAGE_BYTES == end ? base : read + STAGE_BYTES;
+        write = write + STAGE_BYTES == end ? base : write + STAGE_BYTES;
+    }
+    wait_groups<0>();
+    __syncthreads();
+}
+
+// The next tile waits in registers while this one is multiplied.
+template <class SHAPE>
+DEVICE void sum_in_registers(HeldReader<typename SHAPE::A>& a, HeldReader<typename SHAPE::B>& b, MmaSums<SHAPE>& sums, i64 depth)
+{
+    const u32 base = shared_begin();
+    if (depth > 0) a.read(depth), b.read(depth), a.put(base), b.put(base + SHAPE::A::SIZE);
+    u32 stage = base;
+    ROLLED for (i64 left = depth; left > 0;) {
+        __syncthreads();
+        left -= SHAPE::A::DEPTH;
+        if (left > 0) a.read(left), b.read(left);
+        sums.add_stage(stage);
+        stage = stage == base ? base + SHAPE::STAGE_BYTES : base;
+        if (left > 0) a.put(stage), b.put(stage + SHAPE::A::SIZE);
+    }
+    __syncthreads();
+}
+
+template <class SHAPE, Loads LOADS>
+DEVICE void mma_tile(const MmaNumbers& n)
+{
+    const MmaWork  w = mma_work<SHAPE::TILE_M, SHAPE::TILE_N>(n);
+    MmaSums<SHAPE> sums;
+    const i64      depth = w.end - w.first;
+    if constexpr (LOADS == IN_FLIGHT) {
+        AsyncReader<typename SHAPE::A> a(n.a, {w.batch, w.row, w.first, n.m - w.row});
+        AsyncReader<typename SHAPE::B> b(n.b, {w.batch, w.column, w.first, n.n - w.column});
+        sum_in_flight<SHAPE::STAGES, SHAPE::STAGE_BYTES, SHAPE::A::SIZE>(a, b, sums, depth, SHAPE::A::DEPTH);
+    } else {
+        static_assert(SHAPE::STAGES == 2, "one tile is read, one written");
+        HeldReader<typename SHAPE::A> a(n.a, {w.batch, w.row, w.first, n.m - w.row});
+        HeldReader<typename SHAPE::B> b(n.b, {w.batch, w.column, w.first, n.n - w.column});
+        sum_in_registers<SHAPE>(a, b, sums, depth);
+    }
+    sums.stage(shared_begin());
+    __syncthreads();
+    store_tile<typename SHAPE::Sum, SHAPE::TILE_M, SHAPE::TILE_N, SHAPE::THREADS>(n, w, shared_begin());
+}
+
+}  // namespace
+}  // namespace ng::kernels

@@ -1,0 +1,326 @@
+// Portable products against plain loops: every instance, type, layout, epilogue and way of cutting, at sizes that hurt.
+#pragma once
+#include "lib/backend/cuda/gemm_mma.h"
+#include "tests/backend/basic_machine.h"
+
+#include <set>
+
+namespace basic_check {
+namespace gemm = ng::cuda::gemm;
+namespace mma = ng::cuda::gemm::mma;
+using ng::kernels::EpilogueStep;
+
+void launch_product(const gemm::Launch& launch);     // of this program
+
+// c [batch, m, n]; a and b of rank 3 too, with batches of 1 that repeat.
+struct Product {
+    Tensor                 a, b, c;
+    ng::kernels::Epilogue  epilogue{};
+    bool                   allows_tf32 = false;
+    int                    units = 132;
+    uint64_t               workspace_most = UINT64_MAX;
+    // What the sum at i becomes; null: itself.
+    std::function<double(const Index& i, double sum)> then = nullptr;
+};
+// Kernels that ran in this program.
+inline std::set<uint32_t>& kernels_run()
+{
+    static std::set<uint32_t> all;
+    return all;
+}
+
+inline gemm::Device device_of(int units) { return {80, uint32_t(units), {true, true, true, true}}; }
+
+inline gemm::Problem problem_of(Product& t, const There& at_a, const There& at_b, const There& at_c)
+{
+    gemm::Problem p{};
+    p.a = at_a.operand().data, p.b = at_b.operand().data, p.c = at_c.operand().data;
+    p.a_type = t.a.type, p.b_type = t.b.type, p.c_type = t.c.type, p.allows_tf32 = t.allows_tf32;
+    p.m = t.c.dims[1], p.n = t.c.dims[2], p.k = t.a.dims[2], p.batches = t.c.dims[0];
+    p.a_row = t.a.strides[1], p.a_depth = t.a.strides[2], p.b_depth = t.b.strides[1], p.b_column = t.b.strides[2], p.c_row = t.c.strides[1], p.c_column = t.c.strides[2];
+    p.a_batch = t.a.dims[0] == 1 ? 0 : t.a.strides[0], p.b_batch = t.b.dims[0] == 1 ? 0 : t.b.strides[0], p.c_batch = t.c.strides[0];
+    p.epilogue = t.epilogue;
+    return p;
+}
+
+inline void run(Product& t)
+{
+    There               a(t.a), b(t.b), c(t.c);
+    const gemm::Problem p = problem_of(t, a, b, c);
+    REQUIRE(mma::can_run(p, device_of(t.units)));
+    const uint64_t bytes = std::min(mma::workspace(p), t.workspace_most);
+    Memory         workspace(bytes);
+    auto           send = [](const gemm::Launch& l) {
+        REQUIRE(l.grid[0] > 0);
+        kernels_run().insert(l.kernel);
+        launch_product(l);
+    };
+    auto none = [](const basic::Launch&) { FAIL("no basic kernel is needed"); };
+    const gemm::Launcher  launcher(send);
+    const basic::Launcher nobody(none);
+    mma::run(p, device_of(t.units), {bytes ? workspace.data() : nullptr, bytes, launcher, nobody, nullptr});
+    CHECK(workspace.is_intact());
+    c.back();
+}
+
+// Floats are off by at most eps times the sum of the products' absolute values, then rounded to c's type; integers are exact.
+inline bool is_right(Product& t, double eps)
+{
+    const int64_t depth = t.a.dims[2], a_step = t.a.strides[2] * ng::bytes_of(t.a.type), b_step = t.b.strides[1] * ng::bytes_of(t.b.type);
+    bool          good = true;
+    t.c.each([&](const Index& i) {
+        const char *a = t.a.at({t.a.dims[0] == 1 ? 0 : i[0], i[1], 0}), *b = t.b.at({t.b.dims[0] == 1 ? 0 : i[0], 0, i[2]});
+        double      sum = 0, size = 0;
+        for (int64_t k = 0; k < depth; k++) {
+            const double p = real_at(t.a.type, a + k * a_step) * real_at(t.b.type, b + k * b_step);
+            sum += p, size += std::fabs(p);
+        }
+        if (t.then) sum = t.then(i, sum);
+        const double have = real_at(t.c.type, t.c.at(i));
+        if (!ng::is_float(t.c.type)) good &= have == double(int32_t(uint32_t(int64_t(sum))));
+        else good &= (have != have && sum != sum) || have == nearest(t.c.type, sum) || std::fabs(have - sum) <= eps * size;
+    });
+    return good;
+}
+
+inline void check(Product&& t, double eps = 0)
+{
+    const std::vector<char> before = t.c.memory;
+    run(t);
+    CHECK(is_right(t, eps));
+    CHECK(is_untouched_around(t.c, before));
+}
+
+inline Dtype sums_of(Dtype a) { return a == Dtype::f64 ? a : ng::is_float(a) ? Dtype::f32 : Dtype::i32; }
+struct Layout3 {
+    Lie a, b, c;
+};
+inline Product product_of(Dtype a, Dtype b, const Index& mnk, const Layout3& lie = {}, int64_t batches = 1)
+{
+    Product t{Tensor(a, {batches, mnk[0], mnk[2]}, lie.a), Tensor(b, {batches, mnk[2], mnk[1]}, lie.b), Tensor(sums_of(a), {batches, mnk[0], mnk[1]}, lie.c)};
+    fill(t.a, 1), fill(t.b, 2);
+    return t;
+}
+
+// Types with the units for which large or small tiles are chosen.
+struct Pair {
+    Dtype a, b;
+    bool  allows_tf32;
+};
+inline const Pair PAIRS[] = {{Dtype::f16, Dtype::f16, false}, {Dtype::bf16, Dtype::bf16, false}, {Dtype::f32, Dtype::f32, true}, {Dtype::f32, Dtype::f32, false}, {Dtype::f64, Dtype::f64, false},
+                             {Dtype::i8, Dtype::i8, false}, {Dtype::i8, Dtype::u8, false}, {Dtype::u8, Dtype::i8, false}, {Dtype::u8, Dtype::u8, false}};
+inline const Lie ROWS, COLUMNS = {{0, 2, 1}, 0, 1};
+inline const Layout3 TRANSPOSES[] = {{ROWS, ROWS, ROWS}, {ROWS, COLUMNS, ROWS}, {COLUMNS, ROWS, ROWS}, {COLUMNS, COLUMNS, ROWS}};
+
+TEST_CASE("portable products: every pair of types, transpose and tile at sizes around tiles, aligned or not")
+{
+    const Index sizes[] = {{128, 128, 64}, {64, 64, 128}, {129, 136, 80}, {63, 65, 33}, {1, 1, 1}, {7, 131, 17}, {72, 8, 200}, {16, 48, 31}, {65, 3, 1}, {130, 64, 16}};
+    for (const Pair& pair : PAIRS)
+        for (const Layout3& lie : TRANSPOSES)
+            for (const Index& s : sizes)
+                for (const int units : {1, 1000}) {
+                    INFO(ng::name_of(pair.a), " ", ng::name_of(pair.b), " ", s[0], " ", s[1], " ", s[2], " units ", units);
+                    Product t = product_of(pair.a, pair.b, s, lie);
+                    t.allows_tf32 = pair.allows_tf32, t.units = units;
+                    check(std::move(t));
+                }
+}
+
+TEST_CASE("portable products: nothing to sum gives zeros, nothing to write writes nothing")
+{
+    for (const Pair& pair : PAIRS)
+        for (const Index& s : {Index{5, 7, 0}, {0, 7, 5}, {5, 0, 9}, {0, 0, 0}}) check(product_of(pair.a, pair.b, s));
+    check(product_of(Dtype::f16, Dtype::f16, {5, 7, 9}, {}, 0));
+}
+
+TEST_CASE("portable products: reversed, gapped and repeated operands, results of any strides")
+{
+    const Lie lies[] = {ROWS, COLUMNS, {{}, 2, 1}, {{0, 2, 1}, 6, 3}, {{}, 7, 2}, {{1, 2, 0}, 0, 1}};
+    for (const Pair& pair : {PAIRS[0], PAIRS[2], PAIRS[3], PAIRS[4], PAIRS[6]})
+        for (const Lie& a : lies)
+            for (const Lie& b : lies)
+                for (const Lie& c : {lies[0], lies[1], lies[3], lies[5]}) {
+                    Product t = product_of(pair.a, pair.b, {33, 18, 40}, {a, b, c}, 2);
+                    t.allows_tf32 = pair.allows_tf32;
+                    check(std::move(t));
+                }
+    for (const Pair& pair : PAIRS) {
+        Product t = product_of(pair.a, pair.b, {20, 24, 48});
+        for (const int64_t i : {0, 1, 2}) t.a.strides[size_t(i)] = i == 2 ? 1 : 0;       // one row, repeated
+        check(std::move(t));
+    }
+}
+
+TEST_CASE("portable products: batches, of which a or b may be one; rows go on through them")
+{
+    for (const Pair& pair : PAIRS)
+        for (const int which : {0, 1, 2})
+            for (const Index& s : {Index{2, 24, 32}, {35, 34, 20}, {1, 50, 64}, {9, 1, 40}}) {
+                Product t{Tensor(pair.a, {which == 1 ? 1 : 3, s[0], s[2]}), Tensor(pair.b, {which == 2 ? 1 : 3, s[2], s[1]}), Tensor(sums_of(pair.a), {3, s[0], s[1]})};
+                t.allows_tf32 = pair.allows_tf32;
+                fill(t.a, 3), fill(t.b, 4);
+                check(std::move(t));
+            }
+}
+
+TEST_CASE("portable products: a long depth is cut, in no more workspace than there is; the same bits each time")
+{
+    for (const Pair& pair : PAIRS)
+        for (const Index& s : {Index{3, 2, 5000}, {65, 70, 1111}, {128, 16, 2048}})
+            for (const uint64_t most : {UINT64_MAX, uint64_t(20000), uint64_t(0)}) {
+                Product t = product_of(pair.a, pair.b, s, TRANSPOSES[size_t(s[0]) % 4]);
+                t.allows_tf32 = pair.allows_tf32, t.workspace_most = most;
+                if (ng::is_float(pair.a)) {
+                    // Any numbers: rounded after each of at most k additions, of tf32 once before as well.
+                    if (pair.a == Dtype::f32 || pair.a == Dtype::f64) t.a.fill_normal(5), t.b.fill_normal(6);
+                    Product again = t;
+                    run(again);
+                    check(Product(t), (pair.a == Dtype::f64 ? 0x1p-52 : 0x1p-23) * double(s[2]) + (pair.allows_tf32 ? 0x1p-10 : 0));
+                    run(t);
+                    CHECK(t.c.memory == again.c.memory);
+                } else {
+                    check(std::move(t));
+                }
+            }
+}
+
+TEST_CASE("portable products: fp8 with each other and with f16, every value")
+{
+    const Dtype all[] = {Dtype::f16, Dtype::e4m3, Dtype::e5m2};
+    for (const Dtype a : all)
+        for (const Dtype b : all)
+            for (const Layout3& lie : TRANSPOSES)
+                for (const Index& s : {Index{64, 64, 64}, {33, 40, 24}, {5, 3, 19}}) check(product_of(a, b, s, lie));
+    for (const Dtype type : {Dtype::e4m3, Dtype::e5m2, Dtype::f16, Dtype::bf16}) {
+        const int64_t n = ng::bytes_of(type) == 1 ? 256 : 65536;
+        Product       t{Tensor(type, {1, n, 1}), Tensor(type, {1, 1, 1}), Tensor(Dtype::f32, {1, n, 1})};
+        for (int64_t i = 0; i < n; i++) std::memcpy(t.a.at({0, i, 0}), &i, size_t(ng::bytes_of(type)));
+        set_real(type, t.b.at({0, 0, 0}), 1);
+        check(std::move(t));
+    }
+}
+
+TEST_CASE("portable products: infinities and NaN go through, f32 by tf32 too")
+{
+    for (const bool allows_tf32 : {false, true}) {
+        Product t = product_of(Dtype::f32, Dtype::f32, {40, 40, 20});
+        t.allows_tf32 = allows_tf32;
+        write(t.a.at({0, 3, 4}), std::numeric_limits<float>::infinity()), write(t.b.at({0, 4, 5}), 0.0f);
+        const uint32_t nan = 0x7fffffff;
+        std::memcpy(t.a.at({0, 9, 7}), &nan, 4);
+        check(std::move(t));
+    }
+}
+
+// ---- epilogues ---------------------------------------------------------------------------------------------------------
+
+inline int row_of(const char* name)
+{
+    int at = 0;
+#define NODE(row, ...) if (!std::strcmp(#row, name)) return at; at++;
+#define MAP NODE
+#define FOLD NODE
+#define STAT NODE
+#define NORM NODE
+#include "jit/ops.def"
+#undef NODE
+#undef MAP
+#undef FOLD
+#undef STAT
+#undef NORM
+    FAIL("no such row");
+    return 0;
+}
+inline EpilogueStep step_of(const char* name, float number = 0, float high = 0) { return {row_of(name), ng::kernels::FROM_NUMBER, 0, 0, number, high, nullptr, 0, 0, 0}; }
+inline EpilogueStep step_of(const char* name, const There& x, Tensor& here, Index strides)
+{
+    return {row_of(name), ng::kernels::FROM_TENSOR, int(here.type), 0, 0, 0, x.operand().data, strides[1], strides[2], strides[0]};
+}
+
+TEST_CASE("portable products: scale, bias, residual, kept values, rounding and activations follow in f32, into every float type")
+{
+    for (const Pair& pair : {PAIRS[0], PAIRS[1], PAIRS[3], PAIRS[5]})
+        for (const Dtype c : {Dtype::f32, Dtype::f16, Dtype::bf16, Dtype::e4m3, Dtype::e5m2})
+            for (const bool is_turned : {false, true})
+                for (const int64_t depth : {24, 1500}) {
+                    const int64_t m = depth > 100 ? 10 : 37, n = 43, batches = 2;
+                    Tensor        bias(Dtype::f32, {1, 1, n}), column(Dtype::bf16, {1, m, 1}), residual(Dtype::f16, {batches, m, n}, is_turned ? COLUMNS : ROWS);
+                    fill(bias, 11), fill(column, 12), fill(residual, 13);
+                    There at_bias(bias), at_column(column), at_residual(residual);
+                    Product t = product_of(pair.a, pair.b, {m, n, depth}, {}, batches);
+                    t.c = Tensor(c, {batches, m, n}, is_turned ? COLUMNS : ROWS);
+                    t.units = depth > 100 ? 132 : 1;
+                    auto add = [&, count = 0](EpilogueStep s) mutable { t.epilogue.step[count++] = s, t.epilogue.count = count; };
+                    add(step_of("mul", 0.25f));
+                    add(step_of("add", at_bias, bias, {0, 0, bias.strides[2]}));
+                    add({ng::kernels::EPILOGUE_KEEP, 0, 0, 0, 0, 0, nullptr, 0, 0, 0});
+                    add(step_of("add", at_column, column, {0, column.strides[1], 0}));
+                    add({ng::kernels::EPILOGUE_ROUND, 0, ng::kernels::F16, 0, 0, 0, nullptr, 0, 0, 0});
+                    EpilogueStep difference = step_of("sub", at_residual, residual, residual.strides);
+                    difference.is_turned = 1;
+                    add(difference);
+                    EpilogueStep kept = step_of("maximum");
+                    kept.source = ng::kernels::FROM_KEPT;
+                    add(kept);
+                    add(step_of("clip", -20.0f, 300.0f));
+                    t.epilogue.is_cast = pair.a == Dtype::i8;
+                    t.then = [&](const Index& i, double sum) {
+                        const float kept_one = float(sum) * 0.25f + float(real_at(bias.type, bias.at({0, 0, i[2]})));
+                        const float rounded = float(nearest(Dtype::f16, kept_one + float(real_at(column.type, column.at({0, i[1], 0})))));
+                        return double(std::clamp(std::max(float(real_at(residual.type, residual.at(i))) - rounded, kept_one), -20.0f, 300.0f));
+                    };
+                    check(std::move(t));
+                }
+    for (const char* name : {"tanh", "sigmoid", "silu", "gelu", "relu", "hard_swish"}) {
+        Product t = product_of(Dtype::f16, Dtype::f16, {20, 30, 8});
+        t.epilogue.count = 1, t.epilogue.step[0] = step_of(name);
+        t.then = [&, word = std::string(name)](const Index&, double x) {
+            if (word == "tanh") return std::tanh(x);
+            if (word == "relu") return std::max(x, 0.0);
+            if (word == "gelu") return x * 0.5 * std::erfc(-x * std::sqrt(0.5));
+            if (word == "hard_swish") return x * std::clamp(x + 3, 0.0, 6.0) / 6;
+            return (word == "silu" ? x : 1) / (1 + std::exp(-x));
+        };
+        check(std::move(t), 0x1p-20);
+    }
+}
+
+// ---- the rest ----------------------------------------------------------------------------------------------------------
+
+TEST_CASE("portable products: the workspace grows with each extent; what is not theirs is refused")
+{
+    gemm::Problem p{};
+    p.a_type = p.b_type = p.c_type = Dtype::f32;
+    uint64_t last[3] = {};
+    for (int64_t x = 1; x < 100000; x = x * 3 / 2 + 1) {
+        const Index each[3] = {{x, 70, 3000}, {70, x, 3000}, {70, 33, x}};
+        for (size_t i = 0; i < 3; i++) {
+            p.m = each[i][0], p.n = each[i][1], p.k = each[i][2], p.batches = 2;
+            CHECK(mma::workspace(p) >= last[i]);
+            last[i] = mma::workspace(p);
+        }
+    }
+    CHECK(mma::can_run(p, device_of(1)));
+    const auto refuses = [&](Dtype a, Dtype b, Dtype c) {
+        gemm::Problem other = p;
+        other.a_type = a, other.b_type = b, other.c_type = c;
+        return !mma::can_run(other, device_of(1));
+    };
+    CHECK(refuses(Dtype::i32, Dtype::i32, Dtype::i32));
+    CHECK(refuses(Dtype::f32, Dtype::f16, Dtype::f32));
+    CHECK(refuses(Dtype::i8, Dtype::i8, Dtype::f32));
+    CHECK(refuses(Dtype::f32, Dtype::f32, Dtype::i32));
+    CHECK(!mma::can_run(p, {75, 40, {true, true, true, true}}));
+    CHECK(!mma::can_run(p, {80, 40, {true, true, true, false}}));
+}
+
+TEST_CASE("portable products: the cases above have run every instance")
+{
+    CHECK(kernels_run().size() == mma::kernels().size());
+    for (uint32_t k = 0; k < mma::kernels().size(); k++) {
+        INFO(std::string(mma::kernels()[k].name));
+        CHECK(kernels_run().contains(k));
+    }
+}
+
+}  // namespace basic_check

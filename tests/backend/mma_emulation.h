@@ -1,0 +1,11 @@
+// The portable products' kernels run on the processor, by their number in kernels/gemm_mma.def.
+#pragma once
+#include "kernels/gemm_mma.h"
+
+#include <cstdint>
+
+namespace ng::test {
+
+void emulate_mma(uint32_t kernel, uint32_t blocks, uint32_t threads, uint32_t shared_bytes, const kernels::MmaNumbers& numbers);
+
+}  // namespace ng::test

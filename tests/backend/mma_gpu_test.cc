@@ -1,0 +1,201 @@
+// The portable products as this build's image has them, on the device of this machine: the cases of their emulation, and how fast they are.
+//
+//   mma_gpu_test                                      all cases; without a driver, a device or an image they are skipped, and counted so
+//   CUDA_FORCE_PTX_JIT=1 mma_gpu_test                 the same, compiled by the driver
+//   NG_TEST_SMALL=1 compute-sanitizer mma_gpu_test    in memory of exactly the size that is theirs
+//   mma_gpu_test --no-skip -tc="speed*"               how fast they are
+#define DOCTEST_CONFIG_IMPLEMENT
+#include "lib/backend/cuda/images.h"
+#include "lib/backend/cuda/runtime.h"
+#include "tests/backend/mma_cases.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+REGISTER_EXCEPTION_TRANSLATOR(const ng::Error& error) { return error.text.c_str(); }
+
+namespace basic_check {
+namespace {
+
+using namespace ng::cuda;
+
+class Gpu final : public Machine {
+  public:
+    explicit Gpu(const Driver& driver)
+        : home_(DeviceContext::primary(driver, 0)), now_(home_), stream_(make_stream(home_, StreamKind::Ordered)),
+          module_(home_, std::string(gemm_image(gemm::Image::Mma)), ng::cuda::Module::Accepts::Ptx), units(int(info_of(driver, 0).units))
+    {
+        for (const gemm::KernelFacts& k : mma::kernels()) {
+            functions_.push_back(module_.function(k.name));
+            allow_shared(home_, functions_.back(), k.shared_bytes);
+        }
+        const ng_device_info info = info_of(driver, 0);
+        std::printf("%s, %s: %zu kernels in an image of %zu bytes, %s\n", info.name, info.arch, functions_.size(), gemm_image(gemm::Image::Mma).size(),
+                    has_gemm_code(gemm::Image::Mma, compute_of(driver, home_.device())) ? "with code for it" : "compiled from PTX");
+    }
+    void* take(size_t bytes) override
+    {
+        CUdeviceptr memory = 0;
+        driver().cuMemAlloc(&memory, bytes);
+        return reinterpret_cast<void*>(memory);
+    }
+    void give(void* memory) override { (void)driver().cuMemFree.quiet(reinterpret_cast<CUdeviceptr>(memory)); }
+    void put(void* to, const void* from, size_t bytes) override
+    {
+        if (bytes) driver().cuMemcpyHtoDAsync(reinterpret_cast<CUdeviceptr>(to), from, bytes, stream());
+        driver().cuStreamSynchronize(stream());
+    }
+    void get(void* to, const void* from, size_t bytes) override
+    {
+        if (bytes) driver().cuMemcpyDtoHAsync(to, reinterpret_cast<CUdeviceptr>(from), bytes, stream());
+        driver().cuStreamSynchronize(stream());
+    }
+    void launch(const basic::Launch&) override { FAIL("no basic kernel is needed"); }
+    void launch(const gemm::Launch& l)
+    {
+        ng::cuda::Launch shape;
+        std::copy_n(l.grid, 3, shape.grid.begin());
+        shape.block[0] = l.block, shape.shared_bytes = l.shared_bytes;
+        void* arguments[] = {const_cast<void*>(l.numbers)};
+        ng::cuda::launch(home_, functions_[l.kernel], shape, stream(), arguments);
+    }
+    bool is_fast() const override { return !is_small_; }
+    bool has_guards() const override { return !is_small_; }
+
+    const Function&      function(size_t k) const { return functions_[k]; }
+    const Driver&        driver() const { return home_.driver(); }
+    const DeviceContext& home() const { return home_; }
+    CUstream             stream() const { return stream_.get(); }
+
+  private:
+    DeviceContext         home_;
+    CurrentContext        now_;
+    Stream                stream_;
+    ng::cuda::Module      module_;
+    std::vector<Function> functions_;
+    bool                  is_small_ = std::getenv("NG_TEST_SMALL") != nullptr;
+
+  public:
+    const int units;
+};
+
+Gpu* gpu = nullptr;
+
+}  // namespace
+
+Machine& machine() { return *gpu; }
+void     launch_product(const gemm::Launch& l) { gpu->launch(l); }
+
+TEST_CASE("image: every portable product is there and spills nothing")
+{
+    for (size_t k = 0; k < mma::kernels().size(); k++) {
+        const Function& f = gpu->function(k);
+        INFO(std::string(mma::kernels()[k].name));
+        CHECK(f.registers > 0);
+        CHECK(f.local_bytes == 0);
+    }
+}
+
+// ---- speed -------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+struct Speed {
+    const char* name;
+    Dtype       a, b, c;
+    bool        allows_tf32;
+};
+
+// Random numbers there, the same 64 MiB again and again.
+void* random_memory(Dtype type, uint64_t count)
+{
+    const uint64_t    bytes = count * uint64_t(ng::bytes_of(type)), part = uint64_t(64) << 20;
+    std::vector<char> host(std::min(bytes, part));
+    std::mt19937_64   random(1);
+    for (size_t i = 0; i + 8 <= host.size(); i += 8) {
+        uint64_t bits = random();
+        // Floats of 1 .. 2 and their negatives.
+        if (type == Dtype::f16) bits = (bits & 0x83ff83ff83ff83ff) | 0x3c003c003c003c00;
+        if (type == Dtype::bf16) bits = (bits & 0x807f807f807f807f) | 0x3f803f803f803f80;
+        if (type == Dtype::f32) bits = (bits & 0x807fffff807fffff) | 0x3f8000003f800000;
+        if (type == Dtype::f64) bits = (bits & 0x800fffffffffffff) | 0x3ff0000000000000;
+        std::memcpy(host.data() + i, &bits, 8);
+    }
+    void* const memory = gpu->take(bytes + 256);
+    for (uint64_t at = 0; at < bytes; at += part) gpu->put(static_cast<char*>(memory) + at, host.data(), std::min(part, bytes - at));
+    return memory;
+}
+
+// Prints the median time of a few runs of c [m, n], transposes as in "nt": n for row-major. pad: elements between rows.
+void time_product(const Speed& s, const Index& mnk, const char* transposes, int64_t pad)
+{
+    const bool    a_turned = transposes[0] == 't', b_turned = transposes[1] == 't';
+    const int64_t m = mnk[0], n = mnk[1], k = mnk[2], a_pitch = (a_turned ? m : k) + pad, b_pitch = (b_turned ? k : n) + pad;
+    gemm::Problem p{};
+    p.a = random_memory(s.a, uint64_t(a_pitch * (a_turned ? k : m))), p.b = random_memory(s.b, uint64_t(b_pitch * (b_turned ? n : k)));
+    p.c = gpu->take(uint64_t(m * n * ng::bytes_of(s.c)));
+    p.a_type = s.a, p.b_type = s.b, p.c_type = s.c, p.allows_tf32 = s.allows_tf32;
+    p.m = m, p.n = n, p.k = k, p.batches = 1, p.c_row = n, p.c_column = 1;
+    p.a_row = a_turned ? 1 : a_pitch, p.a_depth = a_turned ? a_pitch : 1, p.b_depth = b_turned ? 1 : b_pitch, p.b_column = b_turned ? b_pitch : 1;
+    const uint64_t bytes = mma::workspace(p);
+    void* const    workspace = gpu->take(bytes + 256);
+    std::string    ran;
+    auto           send = [&](const gemm::Launch& l) {
+        ran += std::string(ran.empty() ? "" : " + ") + mma::kernels()[l.kernel].name + " " + std::to_string(l.grid[0]);
+        gpu->launch(l);
+    };
+    auto none = [](const basic::Launch&) {};
+    const gemm::Launcher  launcher(send);
+    const basic::Launcher nobody(none);
+    const Event begin(gpu->home(), Event::Timing::On), end(gpu->home(), Event::Timing::On);
+    const double work = 2.0 * double(m) * double(n) * double(k);
+    const int    turns = work > 1e11 ? 1 : work > 1e9 ? 5 : 20;
+    std::vector<double> times;
+    for (int i = 0; i < 12; i++) {
+        begin.record(gpu->stream());
+        for (int j = 0; j < turns; j++) ran.clear(), mma::run(p, device_of(gpu->units), {workspace, bytes, launcher, nobody, nullptr});
+        end.record(gpu->stream());
+        end.wait();
+        if (i > 1) times.push_back(double(end.milliseconds_since(begin)) * 1000 / turns);
+    }
+    std::sort(times.begin(), times.end());
+    std::printf("%-6s %s %6ld %6ld %6ld pad %2ld %10.2f us %8.1f TFLOP/s  %s\n", s.name, transposes, long(m), long(n), long(k), long(pad), times[times.size() / 2],
+                work / times[times.size() / 2] / 1e6, ran.c_str());
+    for (const void* memory : {p.a, p.b, static_cast<const void*>(p.c), static_cast<const void*>(workspace)}) gpu->give(const_cast<void*>(memory));
+}
+
+const Speed SPEEDS[] = {{"f16", Dtype::f16, Dtype::f16, Dtype::f16, false}, {"bf16", Dtype::bf16, Dtype::bf16, Dtype::bf16, false}, {"tf32", Dtype::f32, Dtype::f32, Dtype::f32, true},
+                        {"f32", Dtype::f32, Dtype::f32, Dtype::f32, false}, {"i8", Dtype::i8, Dtype::i8, Dtype::i32, false}, {"f64", Dtype::f64, Dtype::f64, Dtype::f64, false},
+                        {"e4m3", Dtype::e4m3, Dtype::e4m3, Dtype::f16, false}};
+
+}  // namespace
+
+TEST_CASE("speed: portable products" * doctest::skip())
+{
+    for (const Speed& s : SPEEDS) {
+        for (const Index& mnk : {Index{512, 512, 512}, {1024, 1024, 1024}, {4096, 4096, 4096}})
+            for (const char* transposes : {"nn", "nt", "tn", "tt"}) time_product(s, mnk, transposes, 0);
+        for (const Index& mnk : {Index{8192, 16, 8192}, {16, 8192, 8192}, {1760, 64, 1760}, {1, 4096, 4096}, {64, 64, 65536}, {3000, 1000, 700}}) time_product(s, mnk, "nn", 0);
+        for (const char* transposes : {"nn", "nt", "tn"}) time_product(s, {4095, 4097, 4099}, transposes, 0);
+    }
+}
+
+}  // namespace basic_check
+
+int main(int argc, char** argv)
+{
+    doctest::Context context(argc, argv);
+    std::unique_ptr<basic_check::Gpu> here;
+    try {
+        const ng::cuda::Driver& driver = ng::cuda::Driver::need("skipped");
+        if (!ng::cuda::gemm_image(ng::cuda::gemm::Image::Mma).empty()) here = std::make_unique<basic_check::Gpu>(driver);
+        else std::printf("skipped: this build has no kernels for a device\n");
+    } catch (const ng::Error& error) {
+        std::printf("%s\n", error.text.c_str());
+        // A device that does not take the image is a fault, not a reason to skip.
+        if (ng::cuda::Driver::find()) return 1;
+    }
+    basic_check::gpu = here.get();
+    if (!here) context.addFilter("test-case-exclude", "*");
+    return context.run();
+}

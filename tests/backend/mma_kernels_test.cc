@@ -1,0 +1,33 @@
+// The portable products' text run as C++: what every instance computes and that it stays in its memory, without a device.
+#include "tests/backend/mma_cases.h"
+#include "tests/backend/mma_emulation.h"
+
+namespace basic_check {
+namespace {
+
+class Emulated final : public Machine {
+  public:
+    void* take(size_t bytes) override { return std::aligned_alloc(256, (bytes + 255) / 256 * 256); }
+    void  give(void* memory) override { std::free(memory); }
+    void  put(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
+    void  get(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
+    void  launch(const basic::Launch&) override { FAIL("no basic kernel is needed"); }
+    bool  is_fast() const override { return false; }
+};
+
+}  // namespace
+
+Machine& machine()
+{
+    static Emulated emulated;
+    return emulated;
+}
+
+void launch_product(const gemm::Launch& l)
+{
+    REQUIRE(l.numbers_bytes == sizeof(ng::kernels::MmaNumbers));
+    REQUIRE(l.shared_bytes <= mma::kernels()[l.kernel].shared_bytes);
+    ng::test::emulate_mma(l.kernel, l.grid[0], l.block, l.shared_bytes, *static_cast<const ng::kernels::MmaNumbers*>(l.numbers));
+}
+
+}  // namespace basic_check
