@@ -109,9 +109,13 @@ Lying lying_of(const MmaOperand& o, int64_t lines, int64_t steps, int64_t batche
     Lying         r{o, distance(lines, o.line) < distance(steps, o.depth) ? NEAR_LINE : NEAR_DEPTH, false};
     const int64_t bytes = bytes_of(Dtype(o.type)), in_kind = kind == PlainF32 || kind == WordsTf32 ? 4 : kind == Doubles ? 8 : kind < WordsTf32 ? 2 : 1;
     const bool    is_deep = r.near == NEAR_DEPTH;
-    const int64_t near = is_deep ? o.depth : o.line, far = is_deep ? o.line : o.depth, far_extent = is_deep ? lines : steps, near_extent = is_deep ? steps : lines;
-    const bool    is_aligned = reinterpret_cast<uintptr_t>(o.data) % 16 == 0 && (batches == 1 || o.batch * bytes % 16 == 0);
-    r.is_steady = bytes == in_kind && (near == 1 || near_extent == 1) && (far_extent == 1 || far * bytes % 16 == 0) && is_aligned;
+    // Nor does it matter where the next would be; but addresses of what is not read are aligned as well.
+    i64 &near = is_deep ? r.operand.depth : r.operand.line, &far = is_deep ? r.operand.line : r.operand.depth;
+    if ((is_deep ? steps : lines) <= 1) near = 1;
+    if ((is_deep ? lines : steps) <= 1) far = 0;
+    if (batches <= 1) r.operand.batch = 0;
+    const bool is_aligned = reinterpret_cast<uintptr_t>(o.data) % 16 == 0 && r.operand.batch * bytes % 16 == 0;
+    r.is_steady = bytes == in_kind && near == 1 && far * bytes % 16 == 0 && is_aligned;
     r.operand.is_wide = r.is_steady, r.operand.is_turned = !is_deep;
     // Plain products want lines near; bytes are multiplied along depth.
     if (kind == PlainF32) r.operand.is_wide = r.is_steady && !is_deep;
