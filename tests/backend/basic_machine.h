@@ -104,9 +104,9 @@ class Codes {
   private:
     explicit Codes(Dtype t)
     {
-        for (uint32_t c = 0; c < (ng::bytes_of(t) == 1 ? 256u : 65536u); c++) {
+        for (uint64_t c = 0; c < (ng::bytes_of(t) == 1 ? 256u : 65536u); c++) {
             value_.push_back(get(t, &c));
-            if (value_[c] == value_[c]) order_.push_back(c);
+            if (value_[c] == value_[c]) order_.push_back(uint32_t(c));
         }
         std::sort(order_.begin(), order_.end(), [&](uint32_t a, uint32_t b) { return is_before(value_[a], value_[b]); });
     }

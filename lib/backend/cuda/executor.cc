@@ -75,13 +75,7 @@ CudaExecutor::CudaExecutor(CudaBackend& backend, const Plan& plan, Backend::Use 
         if (step.kernel) {
             prepare(w, step, plan.most);
         } else {
-            backend.shipped().need();
-            w.call = std::make_unique<Call>(Call{step.node, {}, Placed(step.out)});
-            for (const View& v : step.in) w.call->in.emplace_back(v);
-            const auto next = size_t(&step - plan.steps.data()) + 1;
-            if (w.call->is_matmul() && next < plan.steps.size() && plan.steps[next].epilogue) w.call->epilogue = EpilogueForm::of(step, plan.steps[next]);
-            const MatmulStep product = {*step.node, w.call->in, w.call->out, w.call->epilogue ? &*w.call->epilogue : nullptr};
-            if (w.call->epilogue && variables_ == 0 && is_matmul_certain(product, backend.shipped().device())) fused_away_.push_back(step.out.buffer);
+            prepare(w, plan, size_t(&step - plan.steps.data()));
         }
         works_.push_back(std::move(w));
     }
@@ -97,6 +91,21 @@ void CudaExecutor::end() noexcept
         if (!w.interim || !w.interim->code) continue;
         backend_.context().free(std::exchange(w.interim->code, nullptr), w.interim->tape.code_bytes(), NG_MEM_CODE, track_.get());
     }
+}
+
+void CudaExecutor::prepare(Work& w, const Plan& plan, size_t at)
+{
+    const Step& step = plan.steps[at];
+    backend_.shipped().need();
+    w.call = std::make_unique<Call>(Call{step.node, {}, Placed(step.out)});
+    for (const View& v : step.in) w.call->in.emplace_back(v);
+    if (!w.call->is_matmul()) return;
+    backend_.shipped().need_products(step.in[0].dtype, step.in[1].dtype);
+    products_ = backend_.shipped().product_device();
+    if (at + 1 == plan.steps.size() || !plan.steps[at + 1].epilogue) return;
+    w.call->epilogue = EpilogueForm::of(step, plan.steps[at + 1]);
+    if (w.call->epilogue && variables_ == 0 && is_matmul_certain({*step.node, w.call->in, w.call->out, &*w.call->epilogue}, products_))
+        fused_away_.push_back(step.out.buffer);
 }
 
 void CudaExecutor::prepare(Work& w, const Step& step, std::span<const int64_t> most)
@@ -334,7 +343,7 @@ void CudaExecutor::run_interim(const Work& w, const ExecutorRun& run, char* cons
 uint64_t CudaExecutor::call_scratch(const Call& c, std::span<const int64_t> variables) const
 {
     const uint64_t basic = calls::scratch_bytes(c.node, c.in, c.out, variables);
-    return c.is_matmul() ? std::max(basic, matmul_scratch({*c.node, c.in, c.out, nullptr}, variables, backend_.shipped().device())) : basic;
+    return c.is_matmul() ? std::max(basic, matmul_scratch({*c.node, c.in, c.out, nullptr}, variables, products_)) : basic;
 }
 
 // With what follows fused into it, or without; false where no kernel is made for that.
@@ -342,13 +351,12 @@ bool CudaExecutor::run_product(const Call& c, const EpilogueForm* epilogue, cons
 {
     const CUstream stream = backend_.order().stream();
     const MatmulStep step = {*c.node, c.in, c.out, epilogue};
-    const gemm::Device& device = backend_.shipped().device();
     auto basic_body = [&](const basic::Launch& launch) { backend_.shipped().launch(launch, stream); };
     auto body = [&](const gemm::Launch& launch) { backend_.shipped().launch(launch, stream); };
     const basic::Launcher basic_launcher(basic_body);
     const gemm::Launcher launcher(body);
-    const uint64_t bytes = matmul_scratch(step, {run.variables, size_t(variables_)}, device);
-    return run_matmul(step, run, variables_, device, {aligned_scratch(run), bytes, launcher, basic_launcher, &backend_.home().driver()});
+    const uint64_t bytes = matmul_scratch(step, {run.variables, size_t(variables_)}, products_);
+    return run_matmul(step, run, variables_, products_, {aligned_scratch(run), bytes, launcher, basic_launcher, &backend_.home().driver()});
 }
 
 void CudaExecutor::run_call(const Call& c, const ExecutorRun& run) const

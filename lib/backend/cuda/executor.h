@@ -87,6 +87,7 @@ class CudaExecutor final : public Executor {
         std::string              name;
     };
     void prepare(Work& w, const Step& step, std::span<const int64_t> most);
+    void prepare(Work& w, const Plan& plan, size_t at);
     bool may_compile(const Fused& fused) const;
     std::shared_ptr<Fused> evaluated(const Kernel& kernel) const;
     void ask(const std::shared_ptr<Fused>& fused, size_t which) const;
@@ -104,6 +105,7 @@ class CudaExecutor final : public Executor {
     const Backend::Use     use_;
     const int32_t          variables_;
     std::vector<Work>      works_;
+    gemm::Device           products_{};      // what may be launched for products
     std::vector<int32_t>   fused_away_;      // products whose epilogues always take them
     std::unique_ptr<Track> track_;           // of the interpreter's lists
 };
