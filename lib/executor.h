@@ -25,7 +25,8 @@ class Executor {
     virtual uint64_t scratch_bytes(std::span<const int64_t> variables, uint32_t workers) const = 0;
     // Whether runs touch a buffer of the plan: temporaries that are fused away take no memory.
     virtual bool needs(int32_t) const { return true; }
-    // NG_OK, or NG_SLOW: it ran by interim kernels. Allocates nothing, nor locks; throws what a device says alone.
+    // NG_OK; NG_SLOW: it ran by interim kernels; NG_NOT_READY: a capture wants more than these, and nothing was queued.
+    // Allocates nothing, nor locks; throws what a device says alone.
     virtual ng_status run(const ExecutorRun& run, const Parallel& parallel) const = 0;
     // NG_OK: as fast as it gets, for all lengths. NG_NOT_READY: the time is over. Throws what compiling came to.
     virtual ng_status wait(uint64_t) { return NG_OK; }

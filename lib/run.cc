@@ -329,6 +329,7 @@ ng_status Program::run(const ng_run& r, ng_stream s)
     }
     order.close();
     if (!apart.empty()) return run_apart(r, s, apart);
+    if (status == NG_NOT_READY) return status;
     runs_.fetch_add(1, std::memory_order_relaxed);
     context().counters.launches.fetch_add(plan_.steps.size(), std::memory_order_relaxed);
     if (status == NG_SLOW) context().counters.interim_runs.fetch_add(1, std::memory_order_relaxed);

@@ -54,6 +54,14 @@ bool are_equal(const Kernel& a, const Kernel& b)
     return a.axes == b.axes && a.accesses == b.accesses && a.values == b.values && a.stores == b.stores;
 }
 
+// Of a kernel whose lengths are known, as an evaluation's are.
+double points_of(const Kernel& kernel)
+{
+    double points = 1;
+    for (const KernelAxis& a : kernel.axes) points *= a.extent.is_constant() ? double(a.extent.constant()) : 1;
+    return points;
+}
+
 }  // namespace
 
 template <class Map>
@@ -62,22 +70,32 @@ void Evaluated::make_room(Map& map)
     if (map.size() >= ROOM) map.erase(std::ranges::min_element(map, {}, [](const auto& entry) { return entry.second.last; }));
 }
 
+Evaluated::Kept* Evaluated::find(const Met& met, const Kernel& kernel)
+{
+    const auto [first, last] = kept_.equal_range(met.exact);
+    const auto at = std::find_if(first, last, [&](const auto& entry) { return are_equal(entry.second.kernel, kernel); });
+    if (at == last) return nullptr;
+    at->second.last = now_;
+    return &at->second;
+}
+
 Evaluated::Met Evaluated::meet(const Kernel& kernel)
 {
     Met met;
     met.exact = hash_of(kernel, true), met.structure = hash_of(kernel, false);
     const std::lock_guard hold(lock_);
     now_++;
-    const auto [first, last] = kept_.equal_range(met.exact);
-    for (auto at = first; at != last; ++at) {
-        if (!are_equal(at->second.kernel, kernel)) continue;
-        at->second.last = now_, met.fused = at->second.fused;
+    if (const Kept* const known = find(met, kernel)) {
+        met.fused = known->fused, met.is_often = true;
         return met;
     }
     if (!structures_.contains(met.structure)) make_room(structures_);
     Structure& s = structures_[met.structure];
     s.last = now_;
-    met.is_often = ++s.count >= OFTEN;
+    if (++s.count < OFTEN) return met;
+    met.is_often = points_of(kernel) >= LARGE;
+    make_room(kept_);
+    kept_.insert({met.exact, {kernel, nullptr, now_}});
     return met;
 }
 
@@ -91,8 +109,7 @@ bool Evaluated::may_compile(const Met& met)
 void Evaluated::keep(const Met& met, const Kernel& kernel, const std::shared_ptr<Fused>& fused)
 {
     const std::lock_guard hold(lock_);
-    make_room(kept_);
-    kept_.insert({met.exact, {kernel, fused, now_}});
+    if (Kept* const known = find(met, kernel)) known->fused = fused;
 }
 
 void Evaluated::clear() noexcept

@@ -126,7 +126,7 @@ void CudaExecutor::prepare(Work& w, const Step& step, std::span<const int64_t> m
 }
 
 // Contract P6: the same bits on every run, so where orders differ one way is kept to.
-bool CudaExecutor::may_compile(const Fused& f) const { return backend_.code().can_compile() && !(backend_.is_ordered() && f.folds_floats); }
+bool CudaExecutor::may_compile(const Fused& f) const noexcept { return backend_.code().can_compile() && !(backend_.is_ordered() && f.folds_floats); }
 
 // Of an evaluation: what was compiled, or is being, because it comes so often; null: it does not.
 std::shared_ptr<Fused> CudaExecutor::evaluated(const Kernel& kernel) const
@@ -189,6 +189,11 @@ ng_status CudaExecutor::wait(uint64_t timeout_ns)
     return NG_OK;
 }
 
+bool CudaExecutor::is_final() const noexcept
+{
+    return use_ == Backend::Use::Once || std::ranges::all_of(works_, [&](const Work& w) { return !w.fused || !may_compile(*w.fused) || w.fused->is_ready(); });
+}
+
 uint64_t CudaExecutor::code_bytes() const
 {
     uint64_t all = 0;
@@ -224,6 +229,8 @@ char* aligned_scratch(const ExecutorRun& run)
 
 ng_status CudaExecutor::run(const ExecutorRun& run, const Parallel&) const
 {
+    // What a graph holds runs as it is now for ever.
+    if (backend_.order().is_capturing() && !is_final()) return NG_NOT_READY;
     bool is_slow = false;
     for (size_t i = 0; i < works_.size(); i++) {
         const Work& w = works_[i];

@@ -88,7 +88,8 @@ class CudaExecutor final : public Executor {
     };
     void prepare(Work& w, const Step& step, std::span<const int64_t> most);
     void prepare(Work& w, const Plan& plan, size_t at);
-    bool may_compile(const Fused& fused) const;
+    bool may_compile(const Fused& fused) const noexcept;
+    bool is_final() const noexcept;              // as fast as it gets
     std::shared_ptr<Fused> evaluated(const Kernel& kernel) const;
     void ask(const std::shared_ptr<Fused>& fused, size_t which) const;
     void make_interim(Work& w, const Kernel& kernel);

@@ -188,11 +188,13 @@ void StreamOrder::close() noexcept
 
 // ---- waiting ----------------------------------------------------------------------------------------------------------
 
+// Asking and waiting would spoil what another thread captures, were it not relaxed.
 bool StreamOrder::is_idle(CudaTrack& track) noexcept
 {
     const std::lock_guard hold(lock_);
     const CurrentContext now(home_, std::nothrow);
     if (!now || !slots_) return true;
+    const RelaxedCapture relaxed(home_.driver());
     size_t kept = 0;
     for (size_t i = 0; i < track.count_; i++) {
         Slot* const slot = find(track.entries_[i].stream);
@@ -247,6 +249,7 @@ ng_status StreamOrder::wait_for(uint64_t mark, uint64_t timeout_ns, const char* 
         event = &event_after(*slot, number);
     }
     const CurrentContext now(home_);
+    const RelaxedCapture relaxed(home_.driver());
     const Deadline deadline(timeout_ns);
     if (deadline.is_never()) return event->wait(), NG_OK;
     for (int turn = 0; !event->is_done(); turn++)
@@ -276,6 +279,7 @@ ng_status StreamOrder::sync(CUstream s, bool all, uint64_t timeout_ns)
             if (slots_[i].id && (all || slots_[i].native == native_of(s))) streams[count++] = slots_[i].native;
     }
     const CurrentContext now(home_);
+    const RelaxedCapture relaxed(home_.driver());
     for (size_t i = 0; i < count; i++) {
         if (deadline.is_never()) {
             home_.driver().cuStreamSynchronize(streams[i]);

@@ -44,6 +44,7 @@ class StreamOrder {
     void done(CudaTrack& track, const char* begin, const char* end);
     void close() noexcept;
     CUstream stream() const noexcept { return slots_[current_].native; }     // that is open
+    bool     is_capturing() const noexcept { return is_capturing_; }         // it
 
     // These take the lock for moments, and wait without it.
     bool      is_idle(CudaTrack& track) noexcept;

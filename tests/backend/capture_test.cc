@@ -1,0 +1,176 @@
+// Runs of programs captured by the host in the strictest mode and replayed: on a GPU, or on the stand-in, which spoils a capture at a forbidden call.
+#include "lib/backend/cuda/nvrtc.h"
+#include "tests/backend/cuda_host.h"
+#include "tests/backend/emulated_device.h"
+
+#include <thread>
+
+using namespace ng;
+using namespace ng::cuda;
+
+namespace {
+
+const Driver& driver_of_test()
+{
+    if (std::getenv("NG_FAKE_DRIVER")) (void)emulated_device();
+    return Driver::need("a test", std::getenv("NG_FAKE_DRIVER") ? stand_in_path() : DRIVER_LIBRARY);
+}
+
+// The host's own context and stream, and what it captures there.
+struct Host {
+    const Driver& driver = driver_of_test();
+    CUcontext     context = nullptr;
+    CUstream      stream = nullptr;
+
+    Host()
+    {
+        driver.cuDevicePrimaryCtxRetain(&context, 0);
+        driver.cuCtxPushCurrent(context);
+        driver.cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0);
+    }
+    ~Host()
+    {
+        driver.cuStreamDestroy(stream);
+        driver.cuCtxPopCurrent(&context);
+        driver.cuDevicePrimaryCtxRelease(0);
+    }
+    // What body queues, as a graph that can be launched; null: the capture was spoilt.
+    template <class Body>
+    CUgraphExec captured(Body&& body)
+    {
+        CUgraph graph = nullptr;
+        CUgraphExec exec = nullptr;
+        driver.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+        body();
+        if (driver.cuStreamEndCapture.quiet(stream, &graph) != CUDA_SUCCESS) return nullptr;
+        driver.cuGraphInstantiateWithFlags(&exec, graph, 0);
+        driver.cuGraphDestroy(graph);
+        return exec;
+    }
+    void replay(CUgraphExec exec)
+    {
+        driver.cuGraphLaunch(exec, stream);
+        driver.cuStreamSynchronize(stream);
+    }
+};
+
+void put(ng_tensor* t, float value, int64_t n)
+{
+    const std::vector<float> all(size_t(n), value);
+    CHECK(ng_tensor_put(t, all.data(), all.size() * 4, nullptr) == NG_OK);
+}
+float first_of(ng_tensor* t, int64_t n)
+{
+    std::vector<float> all(static_cast<size_t>(n));
+    CHECK(ng_tensor_get(t, all.data(), all.size() * 4, nullptr) == NG_OK);
+    return all[0];
+}
+ng_ctx* adopted(const Host& host, uint32_t flags)
+{
+    ng_ctx_desc d = description(flags);
+    d.native = host.context;
+    ng_ctx* c = nullptr;
+    ng_error error{};
+    REQUIRE_MESSAGE(ng_ctx_create(&d, &c, &error) == NG_OK, error.text);
+    return c;
+}
+
+}  // namespace
+
+TEST_CASE("captures: runs in the strictest mode spoil nothing, and their graph computes what the tensors hold when it runs")
+{
+    Host host;
+    constexpr int64_t N = 3000;
+    // Compiled where there is a GPU; the stand-in runs the interpreter alone.
+    ng_ctx* c = adopted(host, std::getenv("NG_FAKE_DRIVER") ? NG_CTX_NO_JIT : 0);
+    ng_tensor* const t[] = {make(c, N), make(c, N), make(c, N)};
+    const std::string words[] = {"x * 2 + y", "x - sum(x) * 0 + y * 3", "argsort(x * y, 0) * 0.5 + x * y", "softmax(reshape(x, [30, 100]), 1)[0, 0] * 100 + y"};
+    for (const std::string& w : words) {
+        INFO(w);
+        ng_scope* s = ng_scope_create(c, 0);
+        const ng_shape d = vector_of(N);
+        ng_expr* const params[] = {ng_param(s, 0, &d), ng_param(s, 1, &d)};
+        ng_expr* e = ng_parse(s, w.c_str(), "x,y", params, 2);
+        ng_prog* p = nullptr;
+        ng_error error{};
+        const ng_status compiled = ng_compile(c, nullptr, &e, 1, &p, &error);
+        ng_scope_release(s);
+        REQUIRE_MESSAGE(compiled == NG_OK, error.text);
+        CHECK(ng_prog_wait(p, FOREVER, nullptr) == NG_OK);
+        put(t[0], 1, N), put(t[1], 5, N);
+        CHECK(run(p, host.stream, t, t[2], &error) >= 0);
+        const float plain = first_of(t[2], N);
+        const CUgraphExec exec = host.captured([&] {
+            CHECK(run(p, host.stream, t, t[2], &error) >= 0);
+            CHECK(run(p, host.stream, t, t[2], &error) >= 0);
+        });
+        REQUIRE(exec != nullptr);
+        put(t[2], 0, N);
+        host.replay(exec);
+        CHECK(first_of(t[2], N) == plain);
+        put(t[0], 3, N), put(t[1], 7, N);
+        host.replay(exec);
+        const float again = first_of(t[2], N);
+        CHECK(again != plain);
+        CHECK(run(p, host.stream, t, t[2], &error) >= 0);
+        CHECK(first_of(t[2], N) == again);
+        host.driver.cuGraphExecDestroy(exec);
+        ng_prog_release(p);
+    }
+    for (ng_tensor* x : t) ng_tensor_release(x);
+    CHECK(ng_ctx_sync(c, host.stream, FOREVER, nullptr) == NG_OK);
+    shut(c);
+}
+
+TEST_CASE("captures: other threads may do everything with the context meanwhile")
+{
+    Host host;
+    ng_ctx* c = adopted(host, NG_CTX_NO_JIT);
+    ng_tensor* const t[] = {make(c, 64), make(c, 64), make(c, 64)};
+    ng_prog* p = program_of(c, "x * 2 + y", 64);
+    put(t[0], 1, 64), put(t[1], 5, 64);
+    const CUgraphExec exec = host.captured([&] {
+        CHECK(run(p, host.stream, t, t[2]) >= 0);
+        std::thread([&] {
+            ng_tensor* other = make(c, 1000);
+            CHECK(ng_tensor_fill(other, nullptr, 3, nullptr) == NG_OK);
+            CHECK(first_of(other, 1000) == 3);
+            ng_tensor_release(other);
+            ng_prog* q = program_of(c, "x - y", 64);
+            ng_prog_release(q);
+            CHECK(ng_ctx_poll(c, 0, nullptr) >= 0);
+            CHECK(ng_ctx_trim(c, 0) == NG_OK);
+        }).join();
+        CHECK(run(p, host.stream, t, t[2]) >= 0);
+    });
+    REQUIRE(exec != nullptr);
+    host.replay(exec);
+    CHECK(first_of(t[2], 64) == 7);
+    host.driver.cuGraphExecDestroy(exec);
+    ng_prog_release(p);
+    for (ng_tensor* x : t) ng_tensor_release(x);
+    shut(c);
+}
+
+TEST_CASE("captures: a program that is not ready says so and puts nothing into the graph")
+{
+    Host host;
+    ng_ctx* c = adopted(host, NG_CTX_NO_THREADS);       // nothing is compiled until somebody waits
+    ng_tensor* const t[] = {make(c, 64), make(c, 64), make(c, 64)};
+    ng_prog* p = program_of(c, "x * 2 + y * 11", 64);
+    put(t[2], 1, 64);
+    const bool compiles = cuda::Compiler::find() != nullptr;
+    ng_status status = NG_OK;
+    CUgraphExec exec = host.captured([&] { status = run(p, host.stream, t, t[2]); });
+    REQUIRE(exec != nullptr);
+    CHECK(status == (compiles ? NG_NOT_READY : NG_OK));
+    host.driver.cuGraphExecDestroy(exec);
+    CHECK(ng_prog_wait(p, FOREVER, nullptr) == NG_OK);
+    exec = host.captured([&] { status = run(p, host.stream, t, t[2]); });
+    REQUIRE(exec != nullptr);
+    CHECK(status == NG_OK);
+    host.driver.cuGraphExecDestroy(exec);
+    ng_prog_release(p);
+    for (ng_tensor* x : t) ng_tensor_release(x);
+    shut(c);
+}
