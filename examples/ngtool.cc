@@ -26,6 +26,7 @@ const char HELP[] =
     "\n"
     "  -o FILE.npy        eval: write the result there instead of showing it\n"
     "  --json             explain: the JSON as it comes from the library\n"
+    "  --source           explain: with the texts that kernels are compiled from\n"
     "  --length N         explain, dot: the largest value of every unknown length (4096)\n"
     "  --csv FILE         bench: write section,case,peer,us,rate,unit\n"
     "  --only TEXT        bench: the cases whose name has TEXT in it\n"

@@ -22,7 +22,7 @@ const Name DTYPES[] = {
 };
 
 const char* const VALUED[] = { "-o", "--csv", "--only", "--backend", "--threads", "--length" };
-const char* const FLAGS[]  = { "--json", "--quick", "--all", "--help" };
+const char* const FLAGS[]  = { "--json", "--source", "--quick", "--all", "--help" };
 
 bool is_listed(const std::string& word, const char* const* first, const char* const* last)
 {

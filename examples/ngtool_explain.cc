@@ -154,7 +154,27 @@ std::string step_title(const Json& step, const std::vector<Json>& nodes)
     return operations.empty() || operations == kind ? kind : kind + ": " + operations;
 }
 
-void print_step(const Json& step, size_t number, const std::vector<Json>& nodes)
+// "compiled; bound by memory", then a line a text.
+void print_code(const Json& step, bool has_source)
+{
+    if (!step.find("tier")) return;
+    const std::string bound = step.text_of("bound"), list = step.text_of("list_bytes");
+    printf("    %s%s%s%s%s\n", step.text_of("tier").c_str(), bound.empty() ? "" : "; bound by ", bound.c_str(),
+           list.empty() ? "" : "; interpreter's list of bytes: ", list.c_str());
+    Table table;
+    if (!step.list("texts").empty()) table.row({ "  for", "state", "registers", "spills", "shared", "source", "code", "key" });
+    const auto bytes = [](const Json& text, const char* name) { const Json* found = text.find(name); return bytes_text(found ? found->number : 0); };
+    for (const Json& text : step.list("texts")) {
+        const double source = double(text.text_of("source").size());
+        table.row({ "  " + text.text_of("for"), text.text_of("state"), text.text_of("registers"), bytes(text, "local_bytes"), bytes(text, "shared_bytes"),
+                    bytes_text(source), bytes(text, "code_bytes"), text.text_of("key").substr(0, 12) });
+    }
+    table.print();
+    if (!has_source) return;
+    for (const Json& text : step.list("texts")) printf("\n%s\n", text.text_of("source").c_str());
+}
+
+void print_step(const Json& step, size_t number, const std::vector<Json>& nodes, bool has_source)
 {
     const Json *moved = step.find("moved_bytes"), *flops = step.find("flops");
     printf("  step %zu  %s\n", number, step_title(step, nodes).c_str());
@@ -162,6 +182,8 @@ void print_step(const Json& step, size_t number, const std::vector<Json>& nodes)
     if (moved && flops) printf("; %s moved, %.4g operations", bytes_text(moved->number).c_str(), flops->number);
     putchar('\n');
     if (step.find("why")) printf("    %s\n", step.text_of("why").c_str());
+    if (step.find("split")) printf("    split: %s\n", step.text_of("split").c_str());
+    print_code(step, has_source);
     for (const Json& line : step.list("tape")) printf("      %s\n", line.text().c_str());
 }
 
@@ -210,7 +232,7 @@ int run_explain(const Arguments& arguments)
     puts("The graph");
     graph.print();
     puts("\nThe schedule");
-    for (size_t i = 0; i < steps.size(); i++) print_step(steps[i], i, nodes);
+    for (size_t i = 0; i < steps.size(); i++) print_step(steps[i], i, nodes, arguments.has("--source"));
     puts("\nMemory");
     memory.print();
     const Json* truncated = root.find("truncated");

@@ -14,8 +14,8 @@ constexpr size_t MAX_LISTED = 10000;          // of nodes, buffers, steps, lines
 
 class Explainer {
   public:
-    Explainer(const Plan& plan, std::span<const NodeRef> roots, std::span<const int64_t> variables)
-        : plan_(plan), graph_(roots), variables_(variables), step_nodes_(nodes_of_steps(plan, graph_)) {}
+    Explainer(const Plan& plan, std::span<const NodeRef> roots, std::span<const int64_t> variables, std::span<const StepCode> codes)
+        : plan_(plan), graph_(roots), variables_(variables), codes_(codes), step_nodes_(nodes_of_steps(plan, graph_)) {}
     std::string run();
 
   private:
@@ -27,6 +27,8 @@ class Explainer {
     void list_steps();
     void step(size_t at);
     void kernel(const Step& s);
+    void code(const StepCode& code, const Cost& cost);
+    std::string split(size_t at, const Traffic& t) const;
     Traffic traffic_of(const Step& s) const;
     std::string why(const Step& s, const Traffic& t) const;
     uint64_t bytes_of_buffer(const Buffer& b) const;
@@ -36,6 +38,7 @@ class Explainer {
     const Plan&              plan_;
     Snapshot                 graph_;
     std::span<const int64_t> variables_;
+    std::span<const StepCode> codes_;
     std::vector<std::vector<uint32_t>> step_nodes_;
     size_t                   lines_ = 0;
 };
@@ -161,6 +164,46 @@ std::string Explainer::why(const Step& s, const Traffic& t) const
     return said + text(", reading ", counted(t.reads.size(), "buffer"));
 }
 
+// Of a fused step: why what it reads from steps before it was stored, not computed in it. Empty: it reads nothing of theirs.
+std::string Explainer::split(size_t at, const Traffic& t) const
+{
+    const auto space = [](const Step& s) {
+        std::string kept, reduced;
+        for (const KernelAxis& a : s.kernel->axes) (a.reduced ? reduced : kept) += (a.reduced ? reduced : kept).empty() ? a.extent.text() : " x " + a.extent.text();
+        return text(kept.empty() ? "1" : kept, reduced.empty() ? "" : " rows over ", reduced);
+    };
+    std::string all;
+    for (const int32_t b : t.reads) {
+        if (plan_.buffers[size_t(b)].place != Place::Work) continue;
+        for (size_t p = at; p-- > 0;) {
+            const Step& from = plan_.steps[p];
+            const Traffic wrote = traffic_of(from);
+            if (!std::ranges::binary_search(wrote.writes, b)) continue;
+            all += text(all.empty() ? "" : "; ", "b", b, " comes from step ", p, ": ");
+            if (!from.kernel) all += text(from.node ? name_of(from.node->op) : "copy", " is a call of its own");
+            else if (space(from) != space(plan_.steps[at])) all += text("another loop nest, ", space(from), " beside ", space(plan_.steps[at]));
+            else all += "it is needed elsewhere too, or whole before it is read";
+            break;
+        }
+    }
+    return all;
+}
+
+void Explainer::code(const StepCode& code, const Cost& cost)
+{
+    if (code.tier.empty()) return;
+    json_.member("tier", code.tier);
+    if (code.flops_per_byte > 0) json_.member("bound", double(cost.flops) > code.flops_per_byte * double(cost.moved_bytes) ? "arithmetic" : "memory");
+    if (code.list_bytes) json_.member("list_bytes", code.list_bytes);
+    json_.key("texts").open('[');
+    for (const CodeText& t : code.texts) {
+        json_.open('{').member("for", t.name).member("state", t.state).member("key", t.key).member("code_bytes", t.code_bytes);
+        json_.member("registers", t.registers).member("local_bytes", t.local_bytes).member("shared_bytes", t.shared_bytes);
+        json_.member("threads", t.threads).member("source", t.source).close('}');
+    }
+    json_.close(']');
+}
+
 void Explainer::kernel(const Step& s)
 {
     json_.key("space").open('[');
@@ -192,6 +235,9 @@ void Explainer::step(size_t at)
     ids("reads", t.reads), ids("writes", t.writes), ids("after", s.after), ids("nodes", step_nodes_[at]);
     if (s.kernel) kernel(s);
     json_.member("moved_bytes", cost.moved_bytes).member("flops", cost.flops).member("why", why(s, t));
+    if (s.kernel)
+        if (const std::string said = split(at, t); !said.empty()) json_.member("split", said);
+    if (at < codes_.size()) code(codes_[at], cost);
     json_.close('}');
 }
 
@@ -224,9 +270,9 @@ std::string Explainer::run()
 
 }  // namespace
 
-std::string explain(const Plan& plan, std::span<const NodeRef> roots, std::span<const int64_t> variables)
+std::string explain(const Plan& plan, std::span<const NodeRef> roots, std::span<const int64_t> variables, std::span<const StepCode> codes)
 {
-    return Explainer(plan, roots, variables).run();
+    return Explainer(plan, roots, variables, codes).run();
 }
 
 }  // namespace ng

@@ -6,7 +6,22 @@
 
 namespace ng {
 
-// variables: the lengths at their greatest, and hidden strides.
-std::string explain(const Plan& plan, std::span<const NodeRef> roots, std::span<const int64_t> variables);
+// What a backend knows of a step's code.
+struct CodeText {
+    std::string name;                // of the launches it is for: "points by 4 of 2"
+    std::string state;               // "compiled", "being compiled", or why it is not
+    std::string key, source;         // key: of caches, in hexadecimal
+    uint64_t    code_bytes = 0;      // of what a compiler made of it
+    int32_t     registers = 0, local_bytes = 0, shared_bytes = 0, threads = 0;     // of its first function; threads: of a block at most
+};
+struct StepCode {
+    std::string tier;                // "compiled", "interpreted", "shipped" ..; empty: nothing is known
+    double      flops_per_byte = 0;  // of the device: who does more of them waits for arithmetic; 0: not known
+    uint64_t    list_bytes = 0;      // of an interpreter's list
+    std::vector<CodeText> texts;
+};
+
+// variables: the lengths at their greatest, and hidden strides. codes: by step, or none.
+std::string explain(const Plan& plan, std::span<const NodeRef> roots, std::span<const int64_t> variables, std::span<const StepCode> codes = {});
 
 }  // namespace ng

@@ -186,7 +186,9 @@ ng_status ng_prog_explain(const ng_prog* p, char* buf, size_t* bytes, ng_error* 
 {
     return guard(err, [&] {
         const CalledProgram called(p, "ng_prog_explain");
-        return copy_out(explain(called->plan(), called->roots(), called->largest()) + '\0', buf, bytes, "ng_prog_explain");
+        std::vector<StepCode> codes;
+        for (size_t i = 0; i < called->plan().steps.size(); i++) codes.push_back(called->executor().code_of(i));
+        return copy_out(explain(called->plan(), called->roots(), called->largest(), codes) + '\0', buf, bytes, "ng_prog_explain");
     });
 }
 

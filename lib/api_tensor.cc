@@ -62,18 +62,67 @@ void use_foreign(const Tensor& t, ng_stream s, uint32_t how)
     if (how & (NG_USE_READ | NG_USE_WRITE)) touch(order, t, how & NG_USE_WRITE);
 }
 
-// Between a tensor and dense memory of the host, done on return.
-void move_to_host(const Tensor& t, const StridedCopy& copy, Backend::Route route)
+enum class Way { In, Out };                          // of the device
+
+// What a driver copies at once from memory that is not page-locked: others wait for the order of the device meanwhile, for
+// less than a millisecond.
+constexpr uint64_t STRETCH = uint64_t(4) << 20;
+
+// Between equal layouts, done on return. The order is held for a stretch at a time, and not while earlier work is waited for.
+void move_dense(Backend& backend, Track* track, char* there, char* host, uint64_t bytes, Way way)
 {
-    Backend& backend = t.context().backend();
-    Ordered order(backend, nullptr);
-    touch(order, t, route == Backend::Route::In);
-    backend.move(copy, route, nullptr);
-    order.close();
-    if (!backend.is_host()) backend.wait_for(backend.mark(nullptr), UINT64_MAX, "ng_tensor_put");
+    const bool is_in = way == Way::In;
+    const auto wait = [&] { backend.wait_for(backend.mark(nullptr), UINT64_MAX, is_in ? "ng_tensor_put" : "ng_tensor_get"); };
+    if (!is_in || bytes > STRETCH) {
+        Ordered(backend, nullptr).touch(track, there, there + bytes, is_in);
+        wait();
+    }
+    for (uint64_t at = 0; at < bytes; at += STRETCH) {
+        StridedCopy part{};
+        part.size = 1, part.rank = 1, part.dims[0] = int64_t(std::min(STRETCH, bytes - at)), part.in_strides[0] = part.out_strides[0] = 1;
+        part.out = (is_in ? there : host) + at, part.in = (is_in ? host : there) + at;
+        Ordered order(backend, nullptr);
+        order.touch(track, there + at, there + at + part.dims[0], is_in);
+        backend.move(part, nullptr);
+    }
+    wait();
 }
-void put_tensor(const Tensor& t, const char* host) { move_to_host(t, copy_between(t, t.data, t, host, nested(t)), Backend::Route::In); }
-void get_tensor(const Tensor& t, char* host) { move_to_host(t, copy_between(t, host, nested(t), t.data, t), Backend::Route::Out); }
+
+bool are_alike(const StridedCopy& c)
+{
+    for (size_t i = 0; i < size_t(c.rank); i++)
+        if (c.dims[i] > 1 && c.in_strides[i] != c.out_strides[i]) return false;
+    return true;
+}
+
+// Between a tensor and dense memory of the host, done on return; gaps and turned axes by way of dense memory of the device.
+void move_to_host(const Tensor& t, const StridedCopy& copy, Way way)
+{
+    Context& context = t.context();
+    Backend& backend = context.backend();
+    if (backend.is_host()) return backend.move(copy, nullptr);
+    const bool is_in = way == Way::In;
+    char* const host = is_in ? const_cast<char*>(copy.in) : copy.out;
+    if (t.bytes() == 0) return;
+    if (are_alike(copy)) return move_dense(backend, t.memory->track(), t.data, host, t.bytes(), way);
+    const WorkPiece dense(context, t.bytes(), is_in ? "ng_tensor_put" : "ng_tensor_get");
+    const auto reorder = [&] {
+        StridedCopy inside = copy;
+        if (is_in) inside.in = dense.memory();
+        else inside.out = dense.memory();
+        Ordered order(backend, nullptr);
+        dense.touch(order);
+        touch(order, t, is_in);
+        backend.move(inside, nullptr);
+    };
+    if (!is_in) reorder();
+    move_dense(backend, dense.track(), dense.memory(), host, t.bytes(), way);
+    if (!is_in) return;
+    reorder();
+    backend.wait_for(backend.mark(nullptr), UINT64_MAX, "ng_tensor_put");
+}
+void put_tensor(const Tensor& t, const char* host) { move_to_host(t, copy_between(t, t.data, t, host, nested(t)), Way::In); }
+void get_tensor(const Tensor& t, char* host) { move_to_host(t, copy_between(t, host, nested(t), t.data, t), Way::Out); }
 
 // Of two contexts: by way of dense memory of the host, done on return.
 void copy_across(const Tensor& dst, const Tensor& src)
@@ -97,11 +146,11 @@ void copy_inside(const Tensor& dst, const Tensor& src, ng_stream s, const char* 
     Ordered order(backend, s);
     touch(order, dst, true);
     touch(order, src, false);
-    if (!dense) return backend.move(copy_between(dst, dst.data, dst, src.data, src), Backend::Route::Inside, s);
+    if (!dense) return backend.move(copy_between(dst, dst.data, dst, src.data, src), s);
     dense->touch(order);
     const TensorForm form = nested(dst);
-    backend.move(copy_between(dst, dense->memory(), form, src.data, src), Backend::Route::Inside, s);
-    backend.move(copy_between(dst, dst.data, dst, dense->memory(), form), Backend::Route::Inside, s);
+    backend.move(copy_between(dst, dense->memory(), form, src.data, src), s);
+    backend.move(copy_between(dst, dst.data, dst, dense->memory(), form), s);
 }
 
 void copy_tensor(const Tensor& dst, const Tensor& src, ng_stream s, const char* who)

@@ -63,8 +63,8 @@ class Backend {
     virtual void wait_until_idle(Track&) noexcept {}
 
     // ---- elements; between open and close ----
-    enum class Route { Inside, In, Out };                    // In, Out: the other side is dense memory of the host
-    virtual void move(const StridedCopy& copy, Route route, ng_stream s) = 0;
+    // One side may be the host's memory where both layouts are the same dense one.
+    virtual void move(const StridedCopy& copy, ng_stream s) = 0;
     virtual void fill(const StridedCopy& to, uint64_t bits, ng_stream s) = 0;     // bits: of one element
 
     // ---- plans ----

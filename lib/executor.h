@@ -1,5 +1,6 @@
 // What a backend makes of a plan: something that runs it.
 #pragma once
+#include "jit/explain.h"
 #include "jit/plan.h"
 #include "lib/parallel.h"
 
@@ -31,6 +32,8 @@ class Executor {
     // NG_OK: as fast as it gets, for all lengths. NG_NOT_READY: the time is over. Throws what compiling came to.
     virtual ng_status wait(uint64_t) { return NG_OK; }
     virtual uint64_t code_bytes() const { return 0; }
+    // Of a step of the plan, as it is now.
+    virtual StepCode code_of(size_t) const { return {}; }
     // The context ends: what lives on the device is given back; no run comes any more.
     virtual void end() noexcept {}
 };

@@ -293,7 +293,7 @@ ng_status Program::run_apart(const ng_run& r, ng_stream s, const std::vector<uin
         Ordered order(context().backend(), s);
         touch(order, *to, true);
         touch(order, *from, false);
-        context().backend().move({to->data, from->data, bytes_of(to->dtype), to->rank, to->dims, to->strides, from->strides}, Backend::Route::Inside, s);
+        context().backend().move({to->data, from->data, bytes_of(to->dtype), to->rank, to->dims, to->strides, from->strides}, s);
     }
     return status;
 }

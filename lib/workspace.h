@@ -14,6 +14,7 @@ class WorkPiece {
     ~WorkPiece() { context_.free(memory_, bytes_, purpose_, track_.get()); }
     WorkPiece(const WorkPiece&) = delete;
     char* memory() const noexcept { return memory_; }
+    Track* track() const noexcept { return track_.get(); }
     // What is queued until the order is closed waits for what others queued on it.
     void touch(Ordered& order) const { order.touch(track_.get(), memory_, memory_ + bytes_, true); }
 

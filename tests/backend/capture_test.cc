@@ -84,7 +84,7 @@ TEST_CASE("captures: runs in the strictest mode spoil nothing, and their graph c
     // Compiled where there is a GPU; the stand-in runs the interpreter alone.
     ng_ctx* c = adopted(host, std::getenv("NG_FAKE_DRIVER") ? NG_CTX_NO_JIT : 0);
     ng_tensor* const t[] = {make(c, N), make(c, N), make(c, N)};
-    const std::string words[] = {"x * 2 + y", "x - sum(x) * 0 + y * 3", "argsort(x * y, 0) * 0.5 + x * y", "softmax(reshape(x, [30, 100]), 1)[0, 0] * 100 + y"};
+    const std::string words[] = {"x * 2 + y", "x - sum(x) * 0 + y * 3", "scan(x + y, 0, sum) - x", "argsort(x * y, 0) * 0.5 + x * y", "softmax(reshape(x, [30, 100]), 1)[0, 0] * 100 + y"};
     for (const std::string& w : words) {
         INFO(w);
         ng_scope* s = ng_scope_create(c, 0);

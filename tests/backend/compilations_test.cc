@@ -129,6 +129,41 @@ TEST_CASE("a program of lengths without bounds has all its texts, one with bound
     shut(c);
 }
 
+namespace {
+
+std::string explained(ng_prog* p)
+{
+    size_t bytes = 0;
+    CHECK(ng_prog_explain(p, nullptr, &bytes, nullptr) == NG_OK);
+    std::string all(bytes, ' ');
+    CHECK(ng_prog_explain(p, all.data(), &bytes, nullptr) == NG_OK);
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("explain: which way a step runs, and of each text its class, key, size and registers")
+{
+    (void)emulated_device();
+    ng_ctx* c = open_ctx(NG_CTX_NO_THREADS);
+    ng_prog* p = program_of(c, "x * 3 + sum(y)", 1200);
+    const std::string early = explained(p);
+    CHECK(holds(early, "\"tier\": \"interpreted\""));
+    CHECK(holds(early, "\"state\": \"being compiled\""));
+    wait_for(p);
+    const std::string all = explained(p);
+    CHECK(holds(all, "\"tier\": \"compiled\", \"bound\": \"memory\""));
+    CHECK(holds(all, "{\"for\": \"rows held by"));
+    CHECK(holds(all, "\"registers\": 32"));
+    CHECK(holds(all, "extern \\\"C\\\" __global__"));
+    ng_prog* q = program_of(c, "scan(x, 0, sum) + y", 1200);
+    CHECK(holds(explained(q), "\"split\": \"b"));
+    CHECK(holds(explained(q), "scan is a call of its own"));
+    CHECK(holds(explained(q), "\"tier\": \"shipped\""));
+    ng_prog_release(p), ng_prog_release(q);
+    shut(c);
+}
+
 TEST_CASE("evaluations: a new expression compiles nothing, one that comes often is compiled beside, once for all constants")
 {
     (void)emulated_device();

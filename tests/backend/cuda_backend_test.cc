@@ -1,5 +1,6 @@
 // The CUDA backend through ng.h on the stand-in of the driver: memory, streams, marks, waiting, ends, and every call failing in turn.
 #include "tests/backend/cuda_host.h"
+#include "tests/backend/emulated_device.h"
 
 #include <cstring>
 
@@ -221,4 +222,34 @@ TEST_CASE("cuda: whichever call of the driver fails, the host gets a status and 
         if (failed != "cuCtxPushCurrent") CHECK(left(driver) == "");
     }
     CHECK(failures * 4 > int(calls));
+}
+
+TEST_CASE("cuda: a kernel's fault that comes late is told with the tags of what was under way, and of nothing that was waited for")
+{
+    const fake::Control& driver = emulated_device();
+    ng_ctx* c = open_ctx(NG_CTX_NO_JIT);
+    ng_stream other = ng_ctx_stream(c, 1);
+    ng_tensor* const t[] = {make(c, 8), make(c, 8), make(c, 8), make(c, 8)};
+    for (ng_tensor* x : t) CHECK(ng_tensor_fill(x, nullptr, 1, nullptr) == NG_OK);
+    ng_prog* over = program_of(c, "x + y", 8, true, "what is over");
+    ng_prog* faulty = program_of(c, "x * y", 8, true, "the faulty one");
+    ng_prog* beside = program_of(c, "x - y", 8, true, "what finds it");
+    CHECK(run(over, nullptr, t, t[2]) == NG_OK);
+    CHECK(ng_ctx_sync(c, nullptr, FOREVER, nullptr) == NG_OK);
+    CHECK(run(faulty, other, t, t[3]) == NG_OK);
+    driver.break_all(700);
+    ng_error error{};
+    SUBCASE("in a wait") { CHECK(ng_ctx_sync(c, other, FOREVER, &error) == NG_E_LOST); }
+    SUBCASE("in a read") { float out[8]; CHECK(ng_tensor_get(t[3], out, sizeof out, &error) == NG_E_LOST); }
+    SUBCASE("in the next run") { CHECK(run(beside, nullptr, t, t[2], &error) == NG_E_LOST); }
+    SUBCASE("in a mark") { uint64_t mark; CHECK(ng_mark(c, nullptr, &mark, &error) == NG_E_LOST); }
+    INFO(error.text);
+    CHECK(error.native == 700);
+    CHECK(holds(error.text, "; under way were \""));
+    CHECK(holds(error.text, "\"the faulty one\""));
+    CHECK(!holds(error.text, "what is over"));
+    driver.break_all(0);
+    for (ng_tensor* x : t) ng_tensor_release(x);
+    for (ng_prog* p : {over, faulty, beside}) ng_prog_release(p);
+    shut(c);
 }

@@ -72,12 +72,12 @@ inline std::string left(const fake::Control& driver)
 }
 
 // A program of texts over x and y, vectors of a length that is known when it runs, at most `most`; open: else exactly it.
-inline ng_prog* program_of(ng_ctx* c, const std::string& words, int64_t most, bool is_open = true)
+inline ng_prog* program_of(ng_ctx* c, const std::string& words, int64_t most, bool is_open = true, const char* tag = "a test's")
 {
     ng_scope* s = ng_scope_create(c, 0);
     const ng_shape d = vector_of(is_open ? -1 : most);
     ng_expr* const params[] = {ng_param(s, 0, &d), ng_param(s, 1, &d)};
-    ng_expr* e = ng_tag(ng_parse(s, words.c_str(), "x,y", params, 2), "the sum of the test");
+    ng_expr* e = ng_tag(ng_parse(s, words.c_str(), "x,y", params, 2), tag);
     ng_compile_desc desc{};
     desc.size = sizeof desc, desc.length_max = &most, desc.nlength = is_open;
     ng_prog* p = nullptr;

@@ -82,7 +82,7 @@ class CpuBackend final : public Backend {
     }
     void hold(ng_stream, uint64_t mark, const char* who) override { need_mark(mark, who); }
 
-    void move(const StridedCopy& copy, Route, ng_stream) override { copy_strided(copy, context_.parallel()); }
+    void move(const StridedCopy& copy, ng_stream) override { copy_strided(copy, context_.parallel()); }
     void fill(const StridedCopy& to, uint64_t bits, ng_stream) override
     {
         StridedCopy copy = to;

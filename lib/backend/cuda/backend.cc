@@ -189,6 +189,12 @@ CodeOptions CudaBackend::code_options() const
 
 bool CudaBackend::is_ordered() const noexcept { return context_.flags() & NG_CTX_DETERMINISTIC; }
 
+Error CudaBackend::blamed(const Error& error, bool is_open) const
+{
+    if (error.status != NG_E_LOST || !error.native) return error;
+    return Error(error.status, error.text + order_.under_way(is_open), error.at, error.native);
+}
+
 void CudaBackend::stop() noexcept
 {
     code_.stop();
@@ -277,26 +283,15 @@ void CudaBackend::copy_strides(const StridedCopy& c, CUstream stream)
     basic::copy(operand(c.in, c, c.in_strides), operand(c.out, c, c.out_strides), c.rank, {nullptr, launcher});
 }
 
-// Strided elements of the device and dense ones of the host meet in dense memory of the device.
-void CudaBackend::move(const StridedCopy& c, Route route, ng_stream s)
+void CudaBackend::move(const StridedCopy& c, ng_stream s)
 {
     const CUstream stream = native(s, own_);
-    const Driver& driver = home_.driver();
     int64_t bytes = bytes_of(c);
     if (bytes == 0) return;
-    if (is_one_stretch(c, bytes)) return driver.cuMemcpyAsync(address(c.out), address(c.in), size_t(bytes), stream);
-    if (route == Route::Inside) return copy_strides(c, stream);
-    const DeviceMemory dense(*pool_, uint64_t(bytes), stream);
-    auto* const there = reinterpret_cast<char*>(dense.get());
-    StridedCopy inside = c;
-    if (route == Route::In) {
-        driver.cuMemcpyAsync(dense.get(), address(c.in), size_t(bytes), stream);
-        inside.in = there;
-        return copy_strides(inside, stream);
-    }
-    inside.out = there;
-    copy_strides(inside, stream);
-    driver.cuMemcpyAsync(address(c.out), dense.get(), size_t(bytes), stream);
+    blaming(true, [&] {
+        if (is_one_stretch(c, bytes)) home_.driver().cuMemcpyAsync(address(c.out), address(c.in), size_t(bytes), stream);
+        else copy_strides(c, stream);
+    });
 }
 
 void CudaBackend::fill(const StridedCopy& to, uint64_t bits, ng_stream s)

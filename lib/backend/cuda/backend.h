@@ -70,21 +70,36 @@ class CudaBackend final : public Backend {
     ng_stream own_stream() noexcept override { return own_.get(); }
     ng_stream stream(uint32_t i) override;
     void      need_stream(ng_stream s, const char* who) override { order_.need(static_cast<CUstream>(s), who); }
-    ng_status sync(ng_stream s, uint64_t timeout_ns) override { return order_.sync(static_cast<CUstream>(s), !s, timeout_ns); }
+    ng_status sync(ng_stream s, uint64_t timeout_ns) override
+    {
+        return blaming(false, [&] { return order_.sync(static_cast<CUstream>(s), !s, timeout_ns); });
+    }
     void      forget(ng_stream s) override { order_.forget(static_cast<CUstream>(s)); }
-    uint64_t  mark(ng_stream s) override { return order_.mark(static_cast<CUstream>(s)); }
-    ng_status wait_for(uint64_t mark, uint64_t timeout_ns, const char* who) override { return order_.wait_for(mark, timeout_ns, who); }
-    void      hold(ng_stream s, uint64_t mark, const char* who) override { order_.hold(static_cast<CUstream>(s), mark, who); }
+    uint64_t  mark(ng_stream s) override
+    {
+        return blaming(false, [&] { return order_.mark(static_cast<CUstream>(s)); });
+    }
+    ng_status wait_for(uint64_t mark, uint64_t timeout_ns, const char* who) override
+    {
+        return blaming(false, [&] { return order_.wait_for(mark, timeout_ns, who); });
+    }
+    void hold(ng_stream s, uint64_t mark, const char* who) override
+    {
+        blaming(false, [&] { order_.hold(static_cast<CUstream>(s), mark, who); });
+    }
 
     std::unique_ptr<Track> make_track() override { return std::make_unique<CudaTrack>(); }
-    void open(ng_stream s) override { order_.open(static_cast<CUstream>(s)); }
+    void open(ng_stream s) override
+    {
+        blaming(false, [&] { order_.open(static_cast<CUstream>(s)); });
+    }
     void touch(Track& track, const char* begin, const char* end, bool writes) override { order_.touch(static_cast<CudaTrack&>(track), begin, end, writes); }
     void done(Track& track, const char* begin, const char* end) override { order_.done(static_cast<CudaTrack&>(track), begin, end); }
     void close() noexcept override { order_.close(); }
     bool is_idle(Track& track) noexcept override { return order_.is_idle(static_cast<CudaTrack&>(track)); }
     void wait_until_idle(Track& track) noexcept override { order_.wait_until_idle(static_cast<CudaTrack&>(track)); }
 
-    void move(const StridedCopy& copy, Route route, ng_stream s) override;
+    void move(const StridedCopy& copy, ng_stream s) override;
     void fill(const StridedCopy& to, uint64_t bits, ng_stream s) override;
     std::unique_ptr<Executor> make_executor(const Plan& plan, Use use) override;
     bool poll(uint64_t budget_ns) override { return code_.poll(budget_ns); }
@@ -103,6 +118,19 @@ class CudaBackend final : public Backend {
     bool         is_ordered() const noexcept;                // sums in one order: NG_CTX_DETERMINISTIC
     // Bytes to new memory of the device, there when this returns; null when there is none left.
     char* upload(const void* bytes, uint64_t count);
+
+    // What went wrong, and where the context is lost for it the tags of what was under way: a kernel's fault is reported by
+    // whichever call comes next. is_open: by who has opened the order.
+    Error blamed(const Error& error, bool is_open) const;
+    template <class Call>
+    auto blaming(bool is_open, Call&& call) const
+    {
+        try {
+            return call();
+        } catch (const Error& error) {
+            throw blamed(error, is_open);
+        }
+    }
 
   private:
     CodeOptions code_options() const;

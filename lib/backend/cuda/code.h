@@ -47,6 +47,9 @@ class CodeStore {
     // What memory holds; null: nothing yet.
     std::shared_ptr<const Code> find(const std::string& text);
 
+    // By which memory and disk know a text.
+    Digest key_of(const std::string& text) const noexcept;
+
     // A job for our threads, or for poll(). Jobs do not throw.
     void later(std::function<void()> job);
     bool poll(uint64_t budget_ns);       // false: the budget ended first
@@ -59,7 +62,6 @@ class CodeStore {
         std::unique_ptr<Error>      error;
         bool                        is_done = false;
     };
-    Digest key_of(const std::string& text) const noexcept;
     std::shared_ptr<const Code> make(const Digest& key, const std::string& text, int functions, std::atomic<bool>& is_counted);
     void start();
     void work();

@@ -79,6 +79,10 @@ CudaExecutor::CudaExecutor(CudaBackend& backend, const Plan& plan, Backend::Use 
         }
         works_.push_back(std::move(w));
     }
+    const auto take = [&](const std::string& name) { if (tag_.empty()) tag_ = name; };
+    for (const Port& out : plan.outs) take(out.name);
+    for (const Step& step : plan.steps) take(step.name);
+    take("what has no tag");
 }
 
 CudaExecutor::~CudaExecutor() { end(); }
@@ -231,6 +235,7 @@ ng_status CudaExecutor::run(const ExecutorRun& run, const Parallel&) const
 {
     // What a graph holds runs as it is now for ever.
     if (backend_.order().is_capturing() && !is_final()) return NG_NOT_READY;
+    backend_.order().note(tag_);
     bool is_slow = false;
     for (size_t i = 0; i < works_.size(); i++) {
         const Work& w = works_[i];
@@ -239,7 +244,7 @@ ng_status CudaExecutor::run(const ExecutorRun& run, const Parallel&) const
             else if (w.call->epilogue && run_product(*w.call, &*w.call->epilogue, run)) i++;
             else if (!w.call->is_matmul() || !run_product(*w.call, nullptr, run)) run_call(*w.call, run);
         } catch (const Error& error) {
-            throw Error(error.status, text("\"", w.name, "\": ", error.text), error.at, error.native);
+            throw backend_.blamed(Error(error.status, text("\"", w.name, "\": ", error.text), error.at, error.native), true);
         }
     }
     return is_slow ? NG_SLOW : NG_OK;

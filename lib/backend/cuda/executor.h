@@ -53,6 +53,7 @@ class CudaExecutor final : public Executor {
     ng_status run(const ExecutorRun& run, const Parallel& parallel) const override;
     ng_status wait(uint64_t timeout_ns) override;
     uint64_t  code_bytes() const override;
+    StepCode  code_of(size_t step) const override;
     void      end() noexcept override;
 
   private:
@@ -106,6 +107,7 @@ class CudaExecutor final : public Executor {
     const Backend::Use     use_;
     const int32_t          variables_;
     std::vector<Work>      works_;
+    std::string            tag_;             // of an output, or a step
     gemm::Device           products_{};      // what may be launched for products
     std::vector<int32_t>   fused_away_;      // products whose epilogues always take them
     std::unique_ptr<Track> track_;           // of the interpreter's lists

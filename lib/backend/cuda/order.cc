@@ -173,6 +173,16 @@ void StreamOrder::done(CudaTrack& track, const char* begin, const char* end)
     if (!is_known) touch(track, begin, end, true);
 }
 
+void StreamOrder::note(std::string_view tag) noexcept
+{
+    if (is_capturing_) return;
+    Flight& f = flights_[next_flight_++ % FLIGHTS];
+    f.stream = slots_[current_].id, f.number = slots_[current_].last;
+    const size_t length = std::min(tag.size(), f.tag.size() - 1);
+    tag.copy(f.tag.data(), length);
+    f.tag[length] = 0;
+}
+
 void StreamOrder::close() noexcept
 {
     if (alive_ > 1 && !is_capturing_) {
@@ -184,6 +194,28 @@ void StreamOrder::close() noexcept
     }
     now_.reset();
     lock_.unlock();
+}
+
+// ---- faults that come late ----------------------------------------------------------------------------------------------
+
+// All that the stream got up to there is done.
+void StreamOrder::landed(uint64_t stream, uint64_t number)
+{
+    for (Flight& f : flights_)
+        if (f.stream == stream && f.number <= number) f.stream = 0;
+}
+
+std::string StreamOrder::under_way(bool is_open) const
+{
+    std::unique_lock hold(lock_, std::defer_lock);
+    if (!is_open) hold.lock();
+    std::string all;
+    for (size_t i = 0; i < FLIGHTS; i++) {
+        const Flight& f = flights_[(next_flight_ - 1 - i) % FLIGHTS];        // the latest first
+        const std::string tag = text('"', f.tag.data(), '"');
+        if (f.stream && all.find(tag) == all.npos) all += text(all.empty() ? "; under way were " : ", ", tag);
+    }
+    return all;
 }
 
 // ---- waiting ----------------------------------------------------------------------------------------------------------
@@ -240,20 +272,23 @@ StreamOrder::Slot* StreamOrder::slot_of_mark(uint64_t mark, uint64_t& number, co
 ng_status StreamOrder::wait_for(uint64_t mark, uint64_t timeout_ns, const char* who)
 {
     const Event* event = nullptr;
+    uint64_t stream, number;
     {
         const std::lock_guard hold(lock_);
-        uint64_t number;
         Slot* const slot = slot_of_mark(mark, number, who);
         if (!slot) return NG_OK;
+        stream = slot->id;
         const CurrentContext now(home_);
         event = &event_after(*slot, number);
     }
     const CurrentContext now(home_);
     const RelaxedCapture relaxed(home_.driver());
     const Deadline deadline(timeout_ns);
-    if (deadline.is_never()) return event->wait(), NG_OK;
-    for (int turn = 0; !event->is_done(); turn++)
+    if (deadline.is_never()) event->wait();
+    for (int turn = 0; !deadline.is_never() && !event->is_done(); turn++)
         if (!deadline.wait(turn)) return NG_NOT_READY;
+    const std::lock_guard hold(lock_);
+    landed(stream, number);
     return NG_OK;
 }
 
@@ -271,22 +306,22 @@ void StreamOrder::hold(CUstream s, uint64_t mark, const char* who)
 ng_status StreamOrder::sync(CUstream s, bool all, uint64_t timeout_ns)
 {
     const Deadline deadline(timeout_ns);
-    std::array<CUstream, MOST> streams;
+    struct Waited { CUstream native; uint64_t id, number; };
+    std::array<Waited, MOST> streams;
     size_t count = 0;
     {
         const std::lock_guard hold(lock_);
         for (size_t i = 0; slots_ && i < used_; i++)
-            if (slots_[i].id && (all || slots_[i].native == native_of(s))) streams[count++] = slots_[i].native;
+            if (slots_[i].id && (all || slots_[i].native == native_of(s))) streams[count++] = {slots_[i].native, slots_[i].id, slots_[i].last};
     }
     const CurrentContext now(home_);
     const RelaxedCapture relaxed(home_.driver());
     for (size_t i = 0; i < count; i++) {
-        if (deadline.is_never()) {
-            home_.driver().cuStreamSynchronize(streams[i]);
-            continue;
-        }
-        for (int turn = 0; !cuda::is_idle(home_, streams[i]); turn++)
+        if (deadline.is_never()) home_.driver().cuStreamSynchronize(streams[i].native);
+        for (int turn = 0; !deadline.is_never() && !cuda::is_idle(home_, streams[i].native); turn++)
             if (!deadline.wait(turn)) return NG_NOT_READY;
+        const std::lock_guard hold(lock_);
+        landed(streams[i].id, streams[i].number);
     }
     return NG_OK;
 }

@@ -6,6 +6,7 @@
 #include <array>
 #include <mutex>
 #include <optional>
+#include <string_view>
 
 namespace ng::cuda {
 
@@ -42,6 +43,8 @@ class StreamOrder {
     void open(CUstream s);                   // the driver's context is current until close()
     void touch(CudaTrack& track, const char* begin, const char* end, bool writes);
     void done(CudaTrack& track, const char* begin, const char* end);
+    // The open submission is of something with this tag: what a fault that comes later is told with.
+    void note(std::string_view tag) noexcept;
     void close() noexcept;
     CUstream stream() const noexcept { return slots_[current_].native; }     // that is open
     bool     is_capturing() const noexcept { return is_capturing_; }         // it
@@ -53,6 +56,8 @@ class StreamOrder {
     ng_status wait_for(uint64_t mark, uint64_t timeout_ns, const char* who);
     void      hold(CUstream s, uint64_t mark, const char* who);
     ng_status sync(CUstream s, bool all, uint64_t timeout_ns);
+    // The tags that were noted last and not waited for since: "; under way were "a", "b"", or "". is_open: by who has opened.
+    std::string under_way(bool is_open) const;
 
   private:
     static constexpr size_t EVENTS = 16;
@@ -65,6 +70,13 @@ class StreamOrder {
         size_t next = 0;
         std::array<uint64_t, MOST> waited{}, waited_id{};    // by slot: of its submissions, those up to here come before
     };
+    // One submission with a tag, of the last few.
+    struct Flight {
+        uint64_t stream = 0, number = 0;     // stream 0: it is over, or none
+        std::array<char, 48> tag{};
+    };
+    static constexpr size_t FLIGHTS = 8;
+    void landed(uint64_t stream, uint64_t number);
     CUstream native_of(CUstream s) const noexcept { return s ? s : own_; }
     size_t  slot_of(CUstream s, const char* who);
     Slot*   find(uint64_t id) noexcept;
@@ -76,7 +88,9 @@ class StreamOrder {
     const DeviceContext& home_;
     const CUstream own_;
     const bool orders_;
-    std::mutex lock_;
+    mutable std::mutex lock_;
+    std::array<Flight, FLIGHTS> flights_;
+    size_t     next_flight_ = 0;
     std::optional<CurrentContext> now_;
     std::unique_ptr<Slot[]> slots_;
     size_t   used_ = 0, alive_ = 0, current_ = 0;    // used_: slots ever taken
