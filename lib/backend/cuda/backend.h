@@ -9,6 +9,7 @@
 #include "lib/backend/cuda/order.h"
 
 #include <atomic>
+#include <type_traits>
 #include <vector>
 
 namespace ng::cuda {
@@ -123,7 +124,7 @@ class CudaBackend final : public Backend {
     // whichever call comes next. is_open: by who has opened the order.
     Error blamed(const Error& error, bool is_open) const;
     template <class Call>
-    auto blaming(bool is_open, Call&& call) const
+    std::invoke_result_t<Call> blaming(bool is_open, Call&& call) const
     {
         try {
             return call();
