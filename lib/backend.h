@@ -37,6 +37,7 @@ class Backend {
     virtual void* allocate(uint64_t bytes, size_t align, ng_purpose purpose) noexcept = 0;
     virtual void  free(void* memory, uint64_t bytes, ng_purpose purpose) noexcept = 0;
     virtual void  trim(uint64_t) {}                          // gives back what is unused, but for so many bytes
+    virtual void  need_alive() {}                            // throws where a fault ended the device: memory is not what lacks
     // What the host lends: NG_E_INVALID for memory that the device does not see.
     virtual void  need_reachable(const void*, uint64_t, uint32_t, const char*) {}
     virtual int32_t dlpack_type() const noexcept = 0;        // DLDeviceType

@@ -90,6 +90,7 @@ void* Context::allocate(uint64_t bytes, size_t align, ng_purpose purpose, const 
         if (void* memory = heap_.allocate(bytes, align, purpose)) return memory;
         if (!plan_.hooks.pressure || !plan_.hooks.pressure(plan_.hooks.user, bytes)) break;
     }
+    backend_->need_alive();
     if (const uint64_t limit = heap_.limit(); limit && heap_.held() + bytes > limit)
         throw Error(NG_E_DEVMEM, text(who, ": ", bytes, " bytes are too many: ", heap_.held(), " are in use and dev_limit is ", limit));
     throw Error(NG_E_DEVMEM, text(who, ": no memory for ", bytes, " bytes; ", heap_.held(), " are in use"));

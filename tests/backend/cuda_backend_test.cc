@@ -2,6 +2,7 @@
 #include "tests/backend/cuda_host.h"
 #include "tests/backend/emulated_device.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace ng;
@@ -53,6 +54,41 @@ TEST_CASE("cuda: elements go in and out, dense and column-major, and are filled"
     shut(c);
     CHECK(left(driver) == "");
     CHECK(driver.counts().misuses == 0);
+}
+
+TEST_CASE("cuda: ordinary memory goes in and out in stretches of 4 MiB, and by way of dense memory where there are gaps")
+{
+    const fake::Control& driver = emulated_device();
+    ng_ctx* c = open_ctx(NG_CTX_NO_JIT);
+    constexpr int64_t N = 3 << 20, STRETCH = 1 << 20;
+    ng_tensor* t = make(c, N);
+    std::vector<float> in(static_cast<size_t>(N)), out(static_cast<size_t>(N));
+    for (size_t i = 0; i < in.size(); i++) in[i] = float(i % 1000 + 1);
+    CHECK(ng_tensor_fill(t, nullptr, 0, nullptr) == NG_OK);
+    driver.fail_function("cuMemcpyAsync", 3, 1);
+    CHECK(ng_tensor_put(t, in.data(), uint64_t(N) * 4, nullptr) == NG_E_DEVICE);
+    CHECK(ng_tensor_get(t, out.data(), uint64_t(N) * 4, nullptr) == NG_OK);
+    CHECK(std::equal(out.begin(), out.begin() + 2 * STRETCH, in.begin()));
+    CHECK(out[2 * STRETCH] == 0);
+    CHECK(ng_tensor_put(t, in.data(), uint64_t(N) * 4, nullptr) == NG_OK);
+    CHECK(ng_tensor_get(t, out.data(), uint64_t(N) * 4, nullptr) == NG_OK);
+    CHECK(out == in);
+    ng_scope* s = ng_scope_create(c, 0);
+    ng_tensor* every_second = nullptr;
+    CHECK(ng_tensor_view(ng_slice(ng_leaf(s, t), 0, 1, 11, 2), &every_second, nullptr) == NG_OK);
+    const float five[5] = {-1, -2, -3, -4, -5};
+    float back[5] = {};
+    CHECK(ng_tensor_put(every_second, five, sizeof five, nullptr) == NG_OK);
+    CHECK(ng_tensor_get(every_second, back, sizeof back, nullptr) == NG_OK);
+    CHECK(std::equal(back, back + 5, five));
+    CHECK(ng_tensor_get(t, out.data(), uint64_t(N) * 4, nullptr) == NG_OK);
+    CHECK(out[0] == 1);
+    CHECK(out[9] == -5);
+    CHECK(out[10] == 11);
+    ng_tensor_release(every_second), ng_tensor_release(t);
+    ng_scope_release(s);
+    shut(c);
+    CHECK(left(driver) == "");
 }
 
 TEST_CASE("cuda: between contexts and to the processor's, copies go by way of the host")
@@ -242,6 +278,12 @@ TEST_CASE("cuda: a kernel's fault that comes late is told with the tags of what 
     SUBCASE("in a wait") { CHECK(ng_ctx_sync(c, other, FOREVER, &error) == NG_E_LOST); }
     SUBCASE("in a read") { float out[8]; CHECK(ng_tensor_get(t[3], out, sizeof out, &error) == NG_E_LOST); }
     SUBCASE("in the next run") { CHECK(run(beside, nullptr, t, t[2], &error) == NG_E_LOST); }
+    SUBCASE("where memory is wanted")
+    {
+        ng_tensor* more = nullptr;
+        const ng_shape d = vector_of(8);
+        CHECK(ng_tensor_create(c, &d, &more, &error) == NG_E_LOST);
+    }
     SUBCASE("in a mark") { uint64_t mark; CHECK(ng_mark(c, nullptr, &mark, &error) == NG_E_LOST); }
     INFO(error.text);
     CHECK(error.native == 700);

@@ -4,6 +4,7 @@
 #include "lib/backend/cuda/executor.h"
 #include "lib/backend/cuda/images.h"
 #include "lib/backend/cuda/interpreter.h"
+#include "lib/backend/cuda/ranges.h"
 #include "lib/context.h"
 #include "lib/strided.h"
 
@@ -157,6 +158,7 @@ std::unique_ptr<Backend> open_backend(Context& context)
     const Driver& driver = Driver::need(who);
     DeviceContext home = plan.native ? DeviceContext::adopt(driver, plan.native) : DeviceContext::primary(driver, plan.device);
     const ng_device_info info = info_of(driver, home.device());
+    find_tool();
     return std::make_unique<CudaBackend>(context, std::move(home), info);
 }
 
@@ -235,6 +237,15 @@ void CudaBackend::trim(uint64_t keep_bytes)
 {
     const CurrentContext now(home_);
     pool_->trim(keep_bytes);
+}
+
+void CudaBackend::need_alive()
+{
+    blaming(false, [&] {
+        const CurrentContext now(home_);
+        const RelaxedCapture relaxed(home_.driver());
+        (void)cuda::is_idle(home_, own_.get());
+    });
 }
 
 void CudaBackend::need_reachable(const void* data, uint64_t, uint32_t flags, const char* who)

@@ -66,6 +66,7 @@ class CudaBackend final : public Backend {
     void* allocate(uint64_t bytes, size_t align, ng_purpose purpose) noexcept override;
     void  free(void* memory, uint64_t bytes, ng_purpose purpose) noexcept override;
     void  trim(uint64_t keep_bytes) override;
+    void  need_alive() override;
     void  need_reachable(const void* data, uint64_t bytes, uint32_t flags, const char* who) override;
 
     ng_stream own_stream() noexcept override { return own_.get(); }
@@ -94,7 +95,10 @@ class CudaBackend final : public Backend {
     {
         blaming(false, [&] { order_.open(static_cast<CUstream>(s)); });
     }
-    void touch(Track& track, const char* begin, const char* end, bool writes) override { order_.touch(static_cast<CudaTrack&>(track), begin, end, writes); }
+    void touch(Track& track, const char* begin, const char* end, bool writes) override
+    {
+        blaming(true, [&] { order_.touch(static_cast<CudaTrack&>(track), begin, end, writes); });
+    }
     void done(Track& track, const char* begin, const char* end) override { order_.done(static_cast<CudaTrack&>(track), begin, end); }
     void close() noexcept override { order_.close(); }
     bool is_idle(Track& track) noexcept override { return order_.is_idle(static_cast<CudaTrack&>(track)); }

@@ -3,6 +3,7 @@
 
 #include "lib/backend/cuda/calls.h"
 #include "lib/backend/cuda/matmul.h"
+#include "lib/backend/cuda/ranges.h"
 #include "lib/context.h"
 #include "lib/deadline.h"
 
@@ -236,6 +237,7 @@ ng_status CudaExecutor::run(const ExecutorRun& run, const Parallel&) const
     // What a graph holds runs as it is now for ever.
     if (backend_.order().is_capturing() && !is_final()) return NG_NOT_READY;
     backend_.order().note(tag_);
+    const NamedRange range(tag_.c_str());
     bool is_slow = false;
     for (size_t i = 0; i < works_.size(); i++) {
         const Work& w = works_[i];
