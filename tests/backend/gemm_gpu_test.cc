@@ -31,7 +31,7 @@ class Device {
         facts = {compute_of(driver, home_.device()), info_of(driver, 0).units, {}};
         for (uint32_t k = 0; k < uint32_t(basic::BasicKernel::count_); k++) basic_functions_.push_back(basic_.function(name_of(basic::BasicKernel(k))));
         for (const gemm::Image image : IMAGES) {
-            modules_.emplace_back(home_, std::string(gemm_image(image)), cuda::Module::Accepts::Binary);
+            modules_.emplace_back(home_, std::string(gemm_image(image)), cuda::Module::Accepts::Ptx);
             for (const gemm::KernelFacts& k : gemm::kernels_of(image)) {
                 functions_[image].push_back(modules_.back().function(k.name));
                 if (k.shared_bytes) allow_shared(home_, functions_[image].back(), k.shared_bytes);

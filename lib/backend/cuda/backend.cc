@@ -110,7 +110,7 @@ void Shipped::load_products(gemm::Image image)
     const RelaxedCapture relaxed(home_.driver());
     const CurrentContext now(home_);
     Products& p = products_[size_t(image)];
-    p.module.emplace(home_, std::string(gemm_image(image)), Module::Accepts::Ptx);       // a container; it has code for this device
+    p.module.emplace(home_, std::string(gemm_image(image)), Module::Accepts::Ptx);   // a fat binary; of Hopper's there is none to compile
     p.functions.clear();
     for (const gemm::KernelFacts& facts : gemm::kernels_of(image)) {
         p.functions.push_back(p.module->function(facts.name));
