@@ -25,6 +25,12 @@ struct GemmOutput {
     Epilogue epilogue;
 };
 
+// f32 as it comes: sums of planes that are no numbers are computed again from it.
+struct PlainOperands {
+    const float *a, *b;
+    i64          a_row, a_depth, a_batch, b_depth, b_column, b_batch, k;
+};
+
 // One block a tile of c after the other. a [batches, m, k] and b [batches, k, n] by their maps, of which each has its depth or
 // its rows (columns) side by side; batch i is at i * a_moves. f32 comes as three planes of bf16 for each batch.
 struct GemmTilesNumbers {
@@ -32,8 +38,7 @@ struct GemmTilesNumbers {
     i32          k_steps, row_clusters, column_tiles, batches, group;
     i32          a_moves, b_moves;
     i32          planes, promote;        // planes: of f32, 3, else 1; promote: steps between moves of the sums to f32
-    const float *a_plain, *b_plain;      // planes: where sums that are no numbers are computed again from
-    i64          a_row, a_depth, a_batch, b_depth, b_column, b_batch, k;
+    PlainOperands plain;
     GemmOutput   output;
 };
 
@@ -41,7 +46,8 @@ struct GemmTilesNumbers {
 struct GemmSplitNumbers {
     TensorMap  a, b;
     float*     partial;                  // [splits, batches, m, n] dense; null: splits is 1
-    i32        k_steps, row_tiles, column_tiles, splits, batches, a_moves, b_moves, padding;
+    i32        k_steps, row_tiles, column_tiles, splits, batches, a_moves, b_moves, planes;
+    PlainOperands plain;
     GemmOutput output;
 };
 
@@ -69,7 +75,7 @@ struct GemmPlanesNumbers {
 
 // ---- instances ------------------------------------------------------------------------------------------------------------
 
-// Each image has its rows of gemm_sm90.def for these: X(types, way, kind of operands, a turned, b turned, promote, row..). Way: how
+// Each group of rows of gemm_sm90.def is for these: X(types, way, kind of operands, a turned, b turned, promote, row..). Way: how
 // a and b lie, n: rows side by side, t: columns; turned: not depth is side by side, but rows of a or columns of b.
 #define GEMM_SM90_Half(X, ...)                                                                                                     \
     X(f16, nn, OfF16, 0, 1, false, __VA_ARGS__)                                                                                    \
@@ -84,7 +90,8 @@ struct GemmPlanesNumbers {
     X(e4m3_e4m3, nt, OfE4m3E4m3, 0, 0, true, __VA_ARGS__)                                                                          \
     X(e4m3_e5m2, nt, OfE4m3E5m2, 0, 0, true, __VA_ARGS__)                                                                          \
     X(e5m2_e4m3, nt, OfE5m2E4m3, 0, 0, true, __VA_ARGS__)                                                                          \
-    X(e5m2_e5m2, nt, OfE5m2E5m2, 0, 0, true, __VA_ARGS__)                                                                          \
+    X(e5m2_e5m2, nt, OfE5m2E5m2, 0, 0, true, __VA_ARGS__)
+#define GEMM_SM90_Whole(X, ...)                                                                                                    \
     X(i8_i8, nt, OfI8I8, 0, 0, false, __VA_ARGS__)                                                                                 \
     X(i8_u8, nt, OfI8U8, 0, 0, false, __VA_ARGS__)                                                                                 \
     X(u8_i8, nt, OfU8I8, 0, 0, false, __VA_ARGS__)                                                                                 \
@@ -93,7 +100,8 @@ struct GemmPlanesNumbers {
     X(f32, nn, OfBf16, 0, 1, true, __VA_ARGS__)                                                                                    \
     X(f32, nt, OfBf16, 0, 0, true, __VA_ARGS__)                                                                                    \
     X(f32, tn, OfBf16, 1, 1, true, __VA_ARGS__)                                                                                    \
-    X(f32, tt, OfBf16, 1, 0, true, __VA_ARGS__)                                                                                    \
+    X(f32, tt, OfBf16, 1, 0, true, __VA_ARGS__)
+#define GEMM_SM90_Round(X, ...)                                                                                                    \
     X(tf32, nt, OfTf32, 0, 0, false, __VA_ARGS__)
 
 constexpr u32 STAGING_BYTES = 8192;      // of one buffer; a warpgroup of gemm_sm90_tiles.cuh has two

@@ -42,31 +42,53 @@ DEVICE SplitPart split_part(const GemmSplitNumbers& g, i32 tile_m, i32 tile_n, u
 {
     const i32 id = i32(blockIdx.x / blocks), split = id % g.splits, all = id / g.splits, tiles = g.row_tiles * g.column_tiles;
     const i32 batch = all / tiles, tile = all - batch * tiles, column = tile / g.row_tiles, row = tile - column * g.row_tiles;
-    const i64 parts = i64(blocks) * g.splits, part = i64(split) * blocks + rank;
-    return {{batch, row * tile_m, column * tile_n}, split, i32(g.k_steps * part / parts), i32(g.k_steps * (part + 1) / parts)};
+    const i64 parts = i64(blocks) * g.splits, part = i64(split) * blocks + rank, steps = i64(g.k_steps) * products_of(g.planes);
+    return {{batch, row * tile_m, column * tile_n}, split, i32(steps * part / parts), i32(steps * (part + 1) / parts)};
+}
+
+// Where a step's boxes are: of planes, all steps of one product come before those of the next.
+struct SplitStep {
+    i32 depth, a_batch, b_batch;
+};
+template <class S>
+DEVICE SplitStep split_step(const GemmSplitNumbers& g, const SplitPart& part, i32 step)
+{
+    const i32 a_batch = part.at.batch * g.a_moves, b_batch = part.at.batch * g.b_moves;
+    if constexpr (!S::PROMOTE) return {step * S::Kind::STEP, a_batch, b_batch};
+    if (g.planes == 1) return {step * S::Kind::STEP, a_batch, b_batch};
+    const i32 product = step / g.k_steps;
+    return {(step - product * g.k_steps) * S::Kind::STEP, a_batch * 3 + plane_of_a(product), b_batch * 3 + plane_of_b(product)};
 }
 
 template <class S>
 DEVICE void load_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, const SplitPart& part)
 {
+    if (g.planes == 1)
+        // Into the second cache; that need not wait for the launch before.
+        ROLLED for (i32 step = part.begin; step < min(part.end, part.begin + S::STAGES); step++) {
+            const SplitStep at = split_step<S>(g, part, step);
+            if constexpr (!S::A_TURNED) fetch_box(g.a, at.depth, part.at.row, at.a_batch);
+            else UNROLLED for (i32 i = 0; i < S::GROUPS; i++) fetch_box(g.a, part.at.row + i * 64, at.depth, at.a_batch);
+            if constexpr (!S::B_TURNED) fetch_box(g.b, at.depth, part.at.column, at.b_batch);
+            else UNROLLED for (i32 i = 0; i < S::TILE_N / S::B_WIDTH; i++) fetch_box(g.b, part.at.column + i * S::B_WIDTH, at.depth, at.b_batch);
+        }
     wait_for_launch_before();
-    u32       stage = 0, phase = 1;
-    const i32 a_batch = part.at.batch * g.a_moves, b_batch = part.at.batch * g.b_moves;
+    u32 stage = 0, phase = 1;
     ROLLED for (i32 step = part.begin; step < part.end; step++) {
-        const u32 a = memory.stages + stage * S::STAGE, b = a + S::A_BYTES, full = memory.full(stage);
-        const i32 depth = step * S::Kind::STEP;
+        const u32       a = memory.stages + stage * S::STAGE, b = a + S::A_BYTES, full = memory.full(stage);
+        const SplitStep at = split_step<S>(g, part, step);
         barrier_wait(memory.empty(stage), phase);
         barrier_expect(full, S::STAGE);
-        if constexpr (!S::A_TURNED) load_box(a, g.a, depth, part.at.row, a_batch, full);
-        else UNROLLED for (i32 i = 0; i < S::GROUPS; i++) load_box(a + u32(i) * 8192, g.a, part.at.row + i * 64, depth, a_batch, full);
-        if constexpr (!S::B_TURNED) load_box(b, g.b, depth, part.at.column, b_batch, full);
-        else UNROLLED for (i32 i = 0; i < S::TILE_N / S::B_WIDTH; i++) load_box(b + u32(i) * S::B_WIDTH * 128, g.b, part.at.column + i * S::B_WIDTH, depth, b_batch, full);
+        if constexpr (!S::A_TURNED) load_box(a, g.a, at.depth, part.at.row, at.a_batch, full);
+        else UNROLLED for (i32 i = 0; i < S::GROUPS; i++) load_box(a + u32(i) * 8192, g.a, part.at.row + i * 64, at.depth, at.a_batch, full);
+        if constexpr (!S::B_TURNED) load_box(b, g.b, at.depth, part.at.column, at.b_batch, full);
+        else UNROLLED for (i32 i = 0; i < S::TILE_N / S::B_WIDTH; i++) load_box(b + u32(i) * S::B_WIDTH * 128, g.b, part.at.column + i * S::B_WIDTH, at.depth, at.b_batch, full);
         if (++stage == S::STAGES) stage = 0, phase ^= 1;
     }
 }
 
 template <class S>
-DEVICE void multiply_part(const SplitMemory<S>& memory, const SplitPart& part, i32 group)
+DEVICE void multiply_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, const SplitPart& part, i32 group)
 {
     using Word = typename S::Word;
     const u32 lane = threadIdx.x & 31, a_first = memory.stages + u32(group) * 8192, b_first = memory.stages + S::A_BYTES;
@@ -89,7 +111,10 @@ DEVICE void multiply_part(const SplitMemory<S>& memory, const SplitPart& part, i
         if (before >= 0 && lane == 0) barrier_arrive(memory.empty(u32(before)));
         before = i32(stage);
         if constexpr (S::PROMOTE) {
-            UNROLLED for (i32 i = 0; i < S::TILE_N / 2; i++) sums[i] += d[i];
+            // Products of planes count 2^-16, 2^-8 and 1 (gemm_sm90_tiles.cuh).
+            const i32   product = g.planes == 1 ? 5 : step / g.k_steps;
+            const float weight = product == 5 ? 1.0f : product >= 3 ? 0x1p-8f : 0x1p-16f;
+            UNROLLED for (i32 i = 0; i < S::TILE_N / 2; i++) sums[i] = fmaf(d[i], weight, sums[i]);
         }
         if (++stage == S::STAGES) stage = 0, phase ^= 1;
     }
@@ -113,44 +138,98 @@ DEVICE u32 added(u32 a, u32 b)
     return a + b;
 }
 
-// Four neighbours' sums over all blocks of the cluster.
-template <class Word>
-DEVICE void add_blocks(u32 at, u32 blocks, u32 (&v)[4])
+constexpr i32 TOGETHER = 4;              // fours of a thread whose loads are under way at once: each takes some hundred cycles
+
+DEVICE void read_sums(u32 at, u32 block, u32 blocks, u32 (&x)[4])
 {
-    UNROLLED for (i32 i = 0; i < 4; i++) v[i] = 0;
-    _Pragma("unroll 4") for (u32 block = 0; block < blocks; block++) {
-        u32 x[4];
-        asm volatile("{\n.reg .b32 a;\nmapa.shared::cluster.u32 a, %4, %5;\nld.shared::cluster.v4.b32 {%0, %1, %2, %3}, [a];\n}"
-                     : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
-                     : "r"(at), "r"(block)
-                     : "memory");
-        UNROLLED for (i32 i = 0; i < 4; i++) v[i] = block == 0 ? x[i] : added<Word>(v[i], x[i]);
+    if (blocks == 1) return read_words(at, x);
+    asm volatile("{\n.reg .b32 a;\nmapa.shared::cluster.u32 a, %4, %5;\nld.shared::cluster.v4.b32 {%0, %1, %2, %3}, [a];\n}"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                 : "r"(at), "r"(block)
+                 : "memory");
+}
+
+// The sums at these places over all blocks of the cluster.
+template <class Word>
+DEVICE void add_blocks(const u32 (&at)[TOGETHER], u32 blocks, u32 (&v)[TOGETHER][4])
+{
+    ROLLED for (u32 block = 0; block < blocks; block++) {
+        u32 x[TOGETHER][4];
+        UNROLLED for (i32 q = 0; q < TOGETHER; q++) read_sums(at[q], block, blocks, x[q]);
+        UNROLLED for (i32 q = 0; q < TOGETHER; q++)
+            UNROLLED for (i32 i = 0; i < 4; i++) v[q][i] = block == 0 ? x[q][i] : added<Word>(v[q][i], x[q][i]);
     }
+}
+
+// A block's sums that are no numbers, from the operands.
+DEVICE void sum_four_again(const PlainOperands& plain, const TileSpot& at, i32 valid, u32 (&v)[4])
+{
+    ROLLED for (i32 j = 0; j < valid; j++) {
+        const u32 sum = j == 0 ? v[0] : j == 1 ? v[1] : j == 2 ? v[2] : v[3];
+        if (!is_no_number(sum)) continue;
+        const u32 again = sum_again(plain, {at.batch, at.row, at.column + j});
+        UNROLLED for (i32 i = 0; i < 4; i++) v[i] = i == j ? again : v[i];
+    }
+}
+
+DEVICE void store_partial(const GemmSplitNumbers& g, i32 split, const TileSpot& at, i32 valid, const u32 (&v)[4])
+{
+    const i32    m = g.output.m, n = g.output.n;
+    float* const to = g.partial + (i64(split) * g.batches + at.batch) * m * n + i64(at.row) * n + at.column;
+    if (valid == 4 && n % 4 == 0) *reinterpret_cast<uint4*>(to) = make_uint4(v[0], v[1], v[2], v[3]);
+    else
+        UNROLLED for (i32 j = 0; j < 4; j++)
+            if (j < valid) to[j] = __uint_as_float(v[j]);
 }
 
 template <class S>
 DEVICE void store_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, const SplitPart& part, u32 rank, u32 blocks)
 {
+    using Word = typename S::Word;
     constexpr u32 FOURS = S::TILE_M * S::TILE_N / 4, ROW = S::TILE_N / 4;
     const GemmOutput& o = g.output;
-    const u32         end = FOURS * (rank + 1) / blocks;
-    for (u32 unit = FOURS * rank / blocks + threadIdx.x; unit < end; unit += S::THREADS) {
-        const u32      row = unit / ROW, column = unit % ROW * 4;
-        const TileSpot at = {part.at.batch, part.at.row + i32(row), part.at.column + i32(column)};
-        const i32      valid = valid_of(o, at);
-        if (valid <= 0) continue;
-        u32 v[4];
-        add_blocks<typename S::Word>(memory.stages + (row * S::PITCH + column) * 4, blocks, v);
-        if (g.splits == 1) {
-            finish_four<typename S::Word>(o, at, valid, v);
-            store_four(o, at, valid, v, stays_whole<typename S::Word>(o));
+    const u32  end = FOURS * (rank + 1) / blocks;
+    const bool is_whole = stays_whole<Word>(o), is_plain = o.epilogue.count == 0 && g.planes == 1;
+    for (u32 unit = FOURS * rank / blocks + threadIdx.x; unit < end; unit += TOGETHER * S::THREADS) {
+        u32      from[TOGETHER], v[TOGETHER][4];
+        TileSpot at[TOGETHER];
+        i32      valid[TOGETHER];
+        UNROLLED for (i32 q = 0; q < TOGETHER; q++) {
+            const u32 mine = min(unit + u32(q) * S::THREADS, FOURS - 1), row = mine / ROW, column = mine % ROW * 4;
+            at[q] = {part.at.batch, part.at.row + i32(row), part.at.column + i32(column)};
+            valid[q] = unit + u32(q) * S::THREADS < end ? valid_of(o, at[q]) : 0;
+            from[q] = memory.stages + (row * S::PITCH + column) * 4;
+        }
+        add_blocks<Word>(from, blocks, v);
+        if (g.splits > 1) {
+            UNROLLED for (i32 q = 0; q < TOGETHER; q++)
+                if (valid[q] > 0) store_partial(g, part.split, at[q], valid[q], v[q]);
             continue;
         }
-        float* const to = g.partial + (i64(part.split) * g.batches + at.batch) * o.m * o.n + i64(at.row) * o.n + at.column;
-        if (valid == 4 && o.n % 4 == 0) *reinterpret_cast<uint4*>(to) = make_uint4(v[0], v[1], v[2], v[3]);
-        else
-            UNROLLED for (i32 j = 0; j < 4; j++)
-                if (j < valid) to[j] = __uint_as_float(v[j]);
+        if (is_plain) {
+            UNROLLED for (i32 q = 0; q < TOGETHER; q++) {
+                if (!IS_REAL<Word> && !is_whole)
+                    UNROLLED for (i32 i = 0; i < 4; i++) v[q][i] = __float_as_uint(float(i32(v[q][i])));
+                if (valid[q] > 0) store_four(o, at[q], valid[q], v[q], is_whole);
+            }
+            continue;
+        }
+        // One text of the epilogue for all.
+        ROLLED for (i32 q = 0; q < TOGETHER; q++) {
+            u32      w[4];
+            TileSpot spot;
+            i32      count = 0;
+            UNROLLED for (i32 k = 0; k < TOGETHER; k++)
+                if (k == q) {
+                    spot = at[k], count = valid[k];
+                    UNROLLED for (i32 i = 0; i < 4; i++) w[i] = v[k][i];
+                }
+            if (count <= 0) continue;
+            if constexpr (S::PROMOTE)
+                if (g.planes == 3) sum_four_again(g.plain, spot, count, w);
+            finish_four<Word>(o, spot, count, w);
+            store_four(o, spot, count, w, is_whole);
+        }
     }
 }
 
@@ -169,7 +248,7 @@ DEVICE void run_split(const GemmSplitNumbers& g)
     __syncthreads();
     let_next_launch();
     const SplitPart part = split_part(g, S::TILE_M, S::TILE_N, rank, blocks);
-    if (group < S::GROUPS) multiply_part<S>(memory, part, group);
+    if (group < S::GROUPS) multiply_part<S>(g, memory, part, group);
     else if (threadIdx.x % 32 == 0) load_part<S>(g, memory, part);
     if (blocks > 1) cluster_barrier();
     else __syncwarp(), __syncthreads();

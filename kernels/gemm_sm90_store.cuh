@@ -60,8 +60,7 @@ DEVICE void store_four(const GemmOutput& o, const TileSpot& at, i32 valid, const
         *reinterpret_cast<uint2*>(to) = make_uint2(low, two_halves(o.c_type, __uint_as_float(v[2]), __uint_as_float(v[3])));
         return;
     }
-    UNROLLED for (i32 j = 0; j < 4; j++)
-        if (j < valid) store_one(o, {at.batch, at.row, at.column + j}, v[j], is_whole);
+    ROLLED for (i32 j = 0; j < valid; j++) store_one(o, {at.batch, at.row, at.column + j}, j == 0 ? v[0] : j == 1 ? v[1] : j == 2 ? v[2] : v[3], is_whole);
 }
 
 template <class Word>
@@ -82,6 +81,26 @@ DEVICE void finish_four(const GemmOutput& o, const TileSpot& at, i32 valid, u32 
 }
 
 DEVICE i32 valid_of(const GemmOutput& o, const TileSpot& at) { return at.row < o.m ? min(4, o.n - at.column) : 0; }
+
+// A warp's 16 rows x 32 sums, staged: to c of halves, two rows at a time, pairs of neighbours where they are one word of c.
+DEVICE void store_pairs(const GemmOutput& o, const TileSpot& first, u32 staged)
+{
+    const i32 lane = i32(threadIdx.x) & 31, pair = lane & 15;
+    ROLLED for (i32 step = 0; step < 16; step += 2) {
+        const i32 row = step + (lane >> 4), rest = o.n - first.column;
+        float     x, y;
+        asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x), "=f"(y) : "r"(staged + u32(row * 128 + (((pair >> 1) ^ (row & 7)) << 4) + (pair & 1) * 8)) : "memory");
+        const float next = __shfl_down_sync(~0u, x, 1);
+        u16* const  to = reinterpret_cast<u16*>(place_of(o, {first.batch, first.row + row, first.column}));
+        const bool  is_odd = reinterpret_cast<u64>(to) & 2;
+        const i32   at = 2 * pair + is_odd;
+        const u32   word = is_odd ? two_halves(o.c_type, y, next) : two_halves(o.c_type, x, y);
+        if (first.row + row >= o.m) continue;
+        if (at + 1 < rest && at + 1 < 32) *reinterpret_cast<u32*>(to + at) = word;
+        else if (at < rest) to[at] = u16(word);
+        if (is_odd && pair == 0 && rest > 0) to[0] = u16(two_halves(o.c_type, x, x));
+    }
+}
 
 // A warp's 16 rows x 32 sums, staged: to c. fix(spot, sum) gives what replaces a sum.
 template <class Word, class Fix>
@@ -111,13 +130,30 @@ DEVICE void store_staged(const GemmOutput& o, const TileSpot& first, u32 staged,
     }
     if (!by_singles) return;
     __syncwarp();
+    if (o.c_type == F16 || o.c_type == BF16) return store_pairs(o, first, staged);
     const i32 column = first.column + lane;
-    ROLLED for (i32 row = 0; row < 16; row++) {
+    _Pragma("unroll 4") for (i32 row = 0; row < 16; row++) {
         u32 bits;
         asm volatile("ld.shared.b32 %0, [%1];" : "=r"(bits) : "r"(staged + u32(row * 128 + (((lane >> 2) ^ (row & 7)) << 4) + (lane & 3) * 4)) : "memory");
         if (first.row + row < o.m && column < o.n) store_one(o, {first.batch, first.row + row, column}, bits, is_whole);
     }
 }
+
+// One sum from the operands, in the plain way; until it is NaN, which it then stays.
+DEVICE u32 sum_again(const PlainOperands& g, const TileSpot& at)
+{
+    const float* a = g.a + at.batch * g.a_batch + at.row * g.a_row;
+    const float* b = g.b + at.batch * g.b_batch + at.column * g.b_column;
+    float        sum = 0;
+    ROLLED for (i64 i = 0; i < g.k && sum == sum; i++) sum = fmaf(a[i * g.a_depth], b[i * g.b_depth], sum);
+    return __float_as_uint(sum);
+}
+DEVICE bool is_no_number(u32 bits) { return (bits & 0x7f800000) == 0x7f800000; }
+
+// Of six products of planes, the smallest first: which plane of a and of b.
+DEVICE i32 plane_of_a(i32 product) { return 0x001120 >> 4 * product & 15; }
+DEVICE i32 plane_of_b(i32 product) { return 0x010102 >> 4 * product & 15; }
+DEVICE i32 products_of(i32 planes) { return planes == 3 ? 6 : 1; }
 
 // ---- from registers to staging --------------------------------------------------------------------------------------------
 
@@ -145,6 +181,27 @@ DEVICE void stage_words(u32 buffer, const Word* sums)
             const u32 to = buffer + u32(row * 128 + (((j * 2 + ((lane & 3) >> 1)) ^ (row & 7)) << 4) + (lane & 1) * 8);
             asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(to), "r"(bits_of(sums[j * 4 + h * 2])), "r"(bits_of(sums[j * 4 + h * 2 + 1])) : "memory");
         }
+}
+
+// What stage_halves left of a warp: 16 rows of 64 halves to c at any address, a warp a row, pairs where they are one word of c.
+DEVICE void store_halves(const GemmOutput& o, const TileSpot& first, u32 staged)
+{
+    const i32 lane = i32(threadIdx.x) & 31, rest = min(64, o.n - first.column), rows = min(16, o.m - first.row);
+    u16*      to = reinterpret_cast<u16*>(place_of(o, first));
+    _Pragma("unroll 4") for (i32 row = 0; row < 16; row++) {
+        u32 word;
+        asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(staged + u32(row * 128 + (((lane >> 2) ^ (row & 7)) << 4) + (lane & 3) * 4)) : "memory");
+        const u32  next = __shfl_down_sync(~0u, word, 1);
+        const bool is_odd = reinterpret_cast<u64>(to) & 2;
+        const i32  at = 2 * lane + is_odd;
+        if (row < rows) {
+            if (is_odd && lane == 0 && rest > 0) to[0] = u16(word);
+            const u32 pair = is_odd ? word >> 16 | next << 16 : word;
+            if (at + 1 < rest) *reinterpret_cast<u32*>(to + at) = pair;
+            else if (at < rest) to[at] = u16(pair);
+        }
+        to += o.c_row;
+    }
 }
 
 // ---- a warpgroup's tile ---------------------------------------------------------------------------------------------------
@@ -193,6 +250,17 @@ DEVICE void store_tile(const TensorMap& map, const GemmOutput& o, const TileSpot
         named_barrier(s.barrier, 128);
     }
     const i32 warp = i32(threadIdx.x >> 5 & 3);
+    if constexpr (IS_REAL<Word>)
+        if (o.epilogue.count == 0 && !is_loose && (o.c_type == F16 || o.c_type == BF16)) {
+            ROLLED for (i32 chunk = 0; chunk < BLOCKS * HALVES; chunk++) {
+                __syncwarp();
+                UNROLLED for (i32 i = 0; i < BLOCKS * HALVES; i++)
+                    if (i == chunk) stage_halves(s.buffers, o.c_type, d[i / HALVES] + i % HALVES * 32);
+                __syncwarp();
+                store_halves(o, {first.batch, first.row + chunk / HALVES * 64 + warp * 16, first.column + chunk % HALVES * 64}, s.buffers + u32(warp) * 2048);
+            }
+            return;
+        }
     ROLLED for (i32 chunk = 0; chunk < BLOCKS * CHUNKS; chunk++) {
         __syncwarp();
         UNROLLED for (i32 i = 0; i < BLOCKS * CHUNKS; i++)

@@ -55,9 +55,6 @@ struct Turn {
     }
 };
 
-// Of six products of planes, the smallest first: which plane of a and of b.
-DEVICE i32 plane_of_a(i32 product) { return 0x001120 >> 4 * product & 15; }
-DEVICE i32 plane_of_b(i32 product) { return 0x010102 >> 4 * product & 15; }
 // All that came before this product counts 2^-8 of it.
 DEVICE bool is_next_weight(i32 product) { return product == 3 || product == 5; }
 
@@ -94,12 +91,28 @@ DEVICE void load_step(const GemmTilesNumbers& g, const TilesMemory<S>& memory, u
     }
 }
 
+// The first steps of the first tile, into the second cache: that need not wait for the launch before.
+template <class S>
+DEVICE void fetch_ahead(const GemmTilesNumbers& g, u32 rank)
+{
+    const TileSpot t = tile_at(g, i32(blockIdx.x) / S::CLUSTER);
+    const i32      row = (t.row * S::CLUSTER + i32(rank)) * S::TILE_M, column = t.column * S::TILE_N;
+    ROLLED for (i32 step = 0; step < min(S::STAGES, g.k_steps); step++) {
+        const i32 depth = step * S::Kind::STEP, a_batch = t.batch * g.a_moves, b_batch = t.batch * g.b_moves;
+        if constexpr (!S::A_TURNED) fetch_box(g.a, depth, row, a_batch);
+        else UNROLLED for (i32 i = 0; i < S::TILE_M / 64; i++) fetch_box(g.a, row + i * 64, depth, a_batch);
+        if constexpr (!S::B_TURNED) fetch_box(g.b, depth, column + i32(rank) * (S::TILE_N / S::CLUSTER), b_batch);
+        else UNROLLED for (i32 i = 0; i < S::TILE_N / 64; i++) fetch_box(g.b, column + i * 64, depth + i32(rank) * (S::Kind::STEP / S::CLUSTER), b_batch);
+    }
+}
+
 template <class S>
 DEVICE void load_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memory, u32 rank)
 {
+    if (g.planes == 1) fetch_ahead<S>(g, rank);
     wait_for_launch_before();
     Turn<S::STAGES> turn = {0, 1};
-    const i32 tiles = g.row_clusters * g.column_tiles * g.batches, products = g.planes == 3 ? 6 : 1;
+    const i32 tiles = g.row_clusters * g.column_tiles * g.batches, products = products_of(g.planes);
     ROLLED for (i32 tile = i32(blockIdx.x) / S::CLUSTER; tile < tiles; tile += i32(gridDim.x) / S::CLUSTER) {
         const TileSpot t = tile_at(g, tile);
         for (i32 product = 0; product < products; product++) {
@@ -190,7 +203,7 @@ DEVICE bool run_promoted(const GemmTilesNumbers& g, Multiplier<S>& multiplier, t
 {
     typename S::Word d[S::BLOCKS][S::TILE_N / 2];
     clear<S>(sums);
-    const i32 products = g.planes == 3 ? 6 : 1;
+    const i32 products = products_of(g.planes);
     ROLLED for (i32 product = 0; product < products; product++) {
         if (is_next_weight(product)) {
             UNROLLED for (i32 block = 0; block < S::BLOCKS; block++)
@@ -207,16 +220,6 @@ DEVICE bool run_promoted(const GemmTilesNumbers& g, Multiplier<S>& multiplier, t
     UNROLLED for (i32 block = 0; block < S::BLOCKS; block++)
         UNROLLED for (i32 i = 0; i < S::TILE_N / 2; i++) spoilt += sums[block][i] - sums[block][i];
     return spoilt != 0;
-}
-
-// One sum from the operands, in the plain way; until it is NaN, which it then stays.
-DEVICE u32 sum_again(const GemmTilesNumbers& g, const TileSpot& at)
-{
-    const float* a = g.a_plain + at.batch * g.a_batch + at.row * g.a_row;
-    const float* b = g.b_plain + at.batch * g.b_batch + at.column * g.b_column;
-    float        sum = 0;
-    ROLLED for (i64 i = 0; i < g.k && sum == sum; i++) sum = fmaf(a[i * g.a_depth], b[i * g.b_depth], sum);
-    return __float_as_uint(sum);
 }
 
 DEVICE bool any_of_group(bool mine, i32 barrier)
@@ -253,7 +256,7 @@ DEVICE void multiply_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memo
             if (g.planes > 1) is_loose = any_of_group(is_loose, staging.barrier);
         const auto fix = [&](const TileSpot& at, u32 bits) {
             if constexpr (S::PROMOTE)
-                if ((bits & 0x7f800000) == 0x7f800000) return sum_again(g, at);
+                if (is_no_number(bits)) return sum_again(g.plain, at);
             return bits;
         };
         store_tile<typename S::Word>(g.c, g.output, first, d, staging, S::PROMOTE && is_loose, fix);

@@ -5,9 +5,14 @@
 
 namespace ng::cuda::gemm::sm90 {
 
+// Rows of gemm_sm90.def are of these: fp8 and 8-bit integers, f32 as planes and rounded to tf32 share an image.
+enum class Group : uint32_t { Half, Byte, Whole, Wide, Round };
+constexpr Image image_of(Group g) { return g == Group::Half ? Image::Sm90Half : g <= Group::Whole ? Image::Sm90Byte : Image::Sm90Wide; }
+
 // A row of gemm_sm90.def.
 struct Instance {
     const char* tile;
+    Group       group;
     Image       image;
     bool        is_split;
     int32_t     m, n;
@@ -37,9 +42,9 @@ struct Source {
 // A problem as kernels take it: c's columns side by side, a and b swapped where that was not so.
 struct Form {
     Problem  problem;
+    Group    group;
     Image    image;
-    uint32_t types;                      // kernels of this pair of types begin here among an instance's variants
-    uint32_t variant;
+    uint32_t variant;                    // among an instance's kernels
     int32_t  step, planes;               // step: elements of depth in 128 bytes
     Source   a, b;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace ng::cuda::gemm::sm90 {
 namespace {
@@ -10,18 +11,18 @@ namespace {
 using namespace kernels;
 
 #define ONE(...) +1
-constexpr uint32_t VARIANTS[] = {GEMM_SM90_Half(ONE), GEMM_SM90_Byte(ONE), GEMM_SM90_Wide(ONE)};
+constexpr uint32_t VARIANTS[] = {GEMM_SM90_Half(ONE), GEMM_SM90_Byte(ONE), GEMM_SM90_Whole(ONE), GEMM_SM90_Wide(ONE), GEMM_SM90_Round(ONE)};   // by Group
 #undef ONE
 
 struct Row {
     const char* tile;
-    Image       image;
+    Group       group;
     bool        is_split;
     int32_t     m, n, cluster, schedule, stages, units;
 };
 constexpr Row ROWS[] = {
-#define TILES(image, tile, m, n, cluster, stages, schedule) {#tile, Image::Sm90##image, false, m, n, cluster, schedule, stages, 1},
-#define SPLIT(image, tile, m, n, stages, units) {"s" #tile, Image::Sm90##image, true, m, n, 1, 0, stages, units},
+#define TILES(group, tile, m, n, cluster, stages, schedule) {#tile, Group::group, false, m, n, cluster, schedule, stages, 1},
+#define SPLIT(group, tile, m, n, stages, units) {"s" #tile, Group::group, true, m, n, 1, 0, stages, units},
 #define ASIDE(...)
 #include "kernels/gemm_sm90.def"
 #undef TILES
@@ -36,9 +37,9 @@ constexpr std::array<Instance, COUNT> numbered()
     uint32_t next[size_t(Image::count_)] = {};
     for (size_t i = 0; i < COUNT; i++) {
         const Row& row = ROWS[i];
-        uint32_t&  first = next[size_t(row.image)];
-        r[i] = {row.tile, row.image, row.is_split, row.m, row.n, row.cluster, row.schedule, row.stages, row.units, first};
-        first += VARIANTS[size_t(row.image)];
+        uint32_t&  first = next[size_t(image_of(row.group))];
+        r[i] = {row.tile, row.group, image_of(row.group), row.is_split, row.m, row.n, row.cluster, row.schedule, row.stages, row.units, first};
+        first += VARIANTS[size_t(row.group)];
     }
     return r;
 }
@@ -47,9 +48,9 @@ constexpr std::array<Instance, COUNT> INSTANCES = numbered();
 #define TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, cluster, stages, schedule) {"gemm_" #types "_" #way "_" #tile, tiles_shared(m, n, stages)},
 #define SPLIT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, units) {"gemm_" #types "_" #way "_s" #tile, split_shared(m, n, stages)},
 #define ASIDE_FACTS(name, threads) {"gemm_" #name, 0},
-#define TILES(image, ...) GEMM_SM90_##image(TILES_FACTS, __VA_ARGS__)
-#define SPLIT(image, ...) GEMM_SM90_##image(SPLIT_FACTS, __VA_ARGS__)
-#define ASIDE(image, ...) ASIDE_FACTS(__VA_ARGS__)
+#define TILES(group, ...) GEMM_SM90_##group(TILES_FACTS, __VA_ARGS__)
+#define SPLIT(group, ...) GEMM_SM90_##group(SPLIT_FACTS, __VA_ARGS__)
+#define ASIDE(group, ...) ASIDE_FACTS(__VA_ARGS__)
 constexpr KernelFacts FACTS[] = {
 #include "kernels/gemm_sm90.def"
 };
@@ -58,9 +59,9 @@ constexpr KernelFacts FACTS[] = {
 #undef ASIDE
 // Kernels of each image, one image after the other.
 constexpr uint32_t COUNTS[] = {
-#define TILES(image, ...) +(Image::Sm90##image == IMAGE ? VARIANTS[size_t(IMAGE)] : 0)
-#define SPLIT(image, ...) TILES(image)
-#define ASIDE(image, ...) +(Image::Sm90##image == IMAGE)
+#define TILES(group, ...) +(image_of(Group::group) == IMAGE ? VARIANTS[size_t(Group::group)] : 0)
+#define SPLIT(group, ...) TILES(group)
+#define ASIDE(group, ...) +(image_of(Group::group) == IMAGE)
 #define IMAGE Image::Sm90Half
     0
 #include "kernels/gemm_sm90.def"
@@ -85,10 +86,12 @@ int64_t divided_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
 
 // ---- the model: cycles of a multiprocessor --------------------------------------------------------------------------------
 
-constexpr double CYCLES_A_US = 1650;             // what the clock comes to under load
-constexpr double CACHE_BYTES = 40;               // from the second cache to a multiprocessor, a cycle, when all ask
-constexpr double MEMORY_BYTES = 2500;            // from memory, a cycle, for all
-constexpr double LAUNCH = 3500;                  // until the first product
+constexpr double CYCLES_A_US = 1405;             // what the clock comes to under load
+constexpr double CACHE_BYTES = 43;               // from the second cache to a multiprocessor, a cycle, when all ask
+constexpr double MEMORY_BYTES = 3000;            // from memory, a cycle, for all
+constexpr double LAUNCH = 3000;                  // until the first product, and after the last
+
+double products_of(const Form& form) { return form.planes == 3 ? 6 : 1; }
 
 double memory_cycles(const Form& form)
 {
@@ -97,28 +100,46 @@ double memory_cycles(const Form& form)
     return double(p.batches) * (double(p.m) * double(p.k) * element + double(p.k) * double(p.n) * element + double(p.m) * double(p.n) * double(bytes_of(p.c_type))) / MEMORY_BYTES;
 }
 
+// Of a tile whose sums go through threads; those of the copy engine take a third.
+double store_cycles(const Form& form, const Instance& i)
+{
+    const Problem& p = form.problem;
+    const bool     by_engine = p.epilogue.count == 0 && p.n * bytes_of(p.c_type) % 16 == 0;
+    const double   bytes = i.m * i.n * double(bytes_of(p.c_type)) / 40;
+    return by_engine ? bytes + 600 : 3 * bytes + 1500 + i.m * i.n * 0.06 * p.epilogue.count;
+}
+
 double tiles_cycles(const Form& form, const Device& device, const Instance& i)
 {
     const Problem& p = form.problem;
     const double   tiles = double(divided_up(p.m, i.m * i.cluster) * divided_up(p.n, i.n) * p.batches), slots = double(device.units / uint32_t(i.cluster));
-    const double   steps = double(steps_of(form)) * (form.planes == 3 ? 6 : 1), multiply = i.m * i.n / 32.0;
-    const double   load = (i.m + i.n / double(i.cluster)) * 128 / CACHE_BYTES;
-    const double   tile = steps * std::max(multiply, load), store = i.m * i.n * double(bytes_of(p.c_type)) / CACHE_BYTES + 600;
+    const double   multiply = i.m * i.n / 32.0, load = (i.m + i.n / double(i.cluster)) * 128 / CACHE_BYTES;
+    // What is loaded costs power, and so some clock, also where it does not cost time.
+    const double   tile = double(steps_of(form)) * products_of(form) * (std::max(multiply, load) + 0.06 * load) + 300, store = store_cycles(form, i);
     const double   rounds = double(divided_up(int64_t(tiles), int64_t(slots)));
-    return LAUNCH + rounds * (tile + 200) + store;
+    // Pingpong hides the storing of all tiles but the last, the others a part of it.
+    const double each = i.schedule < 0 ? std::max(tile, store) : tile + store / 2;
+    return LAUNCH + 1300 + rounds * each + store;
+}
+
+// Blocks in clusters that a device holds at once: clusters stay in a group of multiprocessors, which are 16 or 18.
+double resident_blocks(const Device& device, const Instance& i, int32_t cluster)
+{
+    return double(device.units / 33) * 2 * double(16 * i.units / cluster * cluster) + double(device.units % 33 ? 0 : 4 * i.units);
 }
 
 double split_cycles(const Form& form, const Device& device, const Instance& i, const Choice& c)
 {
     const Problem& p = form.problem;
     const double   blocks = double(divided_up(p.m, i.m) * divided_up(p.n, i.n) * p.batches) * c.cluster * c.splits;
-    const double   together = std::clamp(blocks / device.units, 1.0, double(i.units)), rounds = std::max(1.0, double(divided_up(int64_t(blocks), int64_t(device.units) * i.units)));
-    const double   steps = double(divided_up(steps_of(form), int64_t(c.cluster) * c.splits)) * (form.planes == 3 ? 6 : 1);
+    const double   resident = std::max(resident_blocks(device, i, c.cluster), 1.0), rounds = std::max(1.0, std::ceil(blocks / resident));
+    const double   together = std::clamp(std::ceil(blocks / device.units), 1.0, double(i.units));
+    const double   steps = std::ceil(double(steps_of(form)) * products_of(form) / (double(c.cluster) * c.splits));
     const double   step = std::max(i.m * i.n / 32.0, (i.m + i.n) * 128 / CACHE_BYTES) * together;
-    const double   store = i.m * i.n * 4.0 / c.cluster / 32 * together + 300;
-    double cycles = LAUNCH + rounds * (steps * step + store);
-    if (c.cluster > 1) cycles += 1200 + 60.0 * c.cluster;
-    if (c.splits > 1) cycles += 4000 + double(partial_bytes(form, c.splits)) * 2 / MEMORY_BYTES;
+    const double   store = (i.m * i.n / 4.0 / c.cluster / (i.m * 2 + 32)) * (60 + 30.0 * c.cluster + 12.0 * p.epilogue.count);
+    double cycles = LAUNCH + 500 + rounds * (steps * step + store);
+    if (c.cluster > 1) cycles += 500 + 40.0 * c.cluster;
+    if (c.splits > 1) cycles += 3000 + double(partial_bytes(form, c.splits)) * 2 / MEMORY_BYTES;
     return cycles;
 }
 
@@ -128,7 +149,7 @@ std::span<const Instance> instances() { return INSTANCES; }
 
 std::span<const KernelFacts> kernels_of(Image image)
 {
-    static_assert(int(Image::Sm90Half) == 0 && int(Image::Sm90Byte) == 1 && int(Image::Sm90Wide) == 2, "the order of COUNTS and VARIANTS");
+    static_assert(int(Image::Sm90Half) == 0 && int(Image::Sm90Byte) == 1 && int(Image::Sm90Wide) == 2, "the order of COUNTS");
     size_t first = 0;
     for (size_t i = 0; i < size_t(image); i++) first += COUNTS[i];
     return std::span(FACTS).subspan(first, COUNTS[size_t(image)]);
@@ -137,13 +158,12 @@ std::span<const KernelFacts> kernels_of(Image image)
 bool is_possible(const Form& form, const Choice& c)
 {
     const Instance& i = INSTANCES[c.instance];
-    if (i.image != form.image) return false;
+    if (i.group != form.group) return false;
     const Problem& p = form.problem;
     const int64_t  blocks = divided_up(p.m, i.m) * divided_up(p.n, i.n) * p.batches * c.cluster * c.splits;
     if (blocks > int64_t(1) << 30) return false;
     if (!i.is_split) return c.cluster == i.cluster && c.splits == 1;
-    if (form.planes == 3) return false;
-    return int64_t(c.cluster) * c.splits <= steps_of(form) && (c.splits == 1 || form.image == Image::Sm90Half);
+    return int64_t(c.cluster) * c.splits <= steps_of(form) * (form.planes == 3 ? 6 : 1) && (c.splits == 1 || form.group == Group::Half);
 }
 
 double cost_us(const Form& form, const Device& device, const Choice& c)
@@ -162,11 +182,17 @@ Choice choose(const Form& form, const Device& device, uint64_t most_partial_byte
         const double cost = cost_us(form, device, c);
         if (least < 0 || cost < least) least = cost, best = c;
     };
+    const Problem& p = form.problem;
     for (uint32_t i = 0; i < COUNT; i++) {
-        if (!INSTANCES[i].is_split) look({i, INSTANCES[i].cluster, 1, 8});
-        else
-            for (int32_t splits = 1; splits <= MOST_SPLITS; splits++)
-                for (int32_t cluster = 1; cluster <= MOST_CLUSTER; cluster++) look({i, cluster, splits, 1});
+        const Instance& instance = INSTANCES[i];
+        if (instance.group != form.group) continue;
+        look({i, instance.cluster, 1, 8});
+        if (!instance.is_split) continue;
+        // No more parts than a device holds at once.
+        const int64_t room = int64_t(device.units) * instance.units / (divided_up(p.m, instance.m) * divided_up(p.n, instance.n) * p.batches);
+        for (int32_t cluster = 2; cluster <= MOST_CLUSTER && cluster <= room; cluster++) look({i, cluster, 1, 1});
+        for (int32_t splits = 2; splits <= MOST_SPLITS && splits <= room; splits *= 2)
+            for (int32_t cluster = 1; cluster <= 4 && splits * cluster <= room; cluster *= 2) look({i, cluster, splits, 1});
     }
     return best;
 }

@@ -23,27 +23,27 @@ void turn(Problem& p)
 bool is_byte_float(Dtype t) { return t == Dtype::e4m3 || t == Dtype::e5m2; }
 bool is_byte_integer(Dtype t) { return t == Dtype::i8 || t == Dtype::u8; }
 
-// The kernels for types of a and b: image, types, step, planes of `form`.
+// The kernels for types of a and b: group, variant of those types, step, planes of `form`.
 bool find_kernels(Form& form)
 {
     const Problem& p = form.problem;
     form.planes = 1;
     if (p.a_type == p.b_type && (p.a_type == Dtype::f16 || p.a_type == Dtype::bf16)) {
-        form.image = Image::Sm90Half, form.types = p.a_type == Dtype::f16 ? 0 : 4, form.step = 64;
+        form.group = Group::Half, form.variant = p.a_type == Dtype::f16 ? 0 : 4, form.step = 64;
         return true;
     }
     if (is_byte_float(p.a_type) && is_byte_float(p.b_type)) {
-        form.image = Image::Sm90Byte, form.step = 128;
-        form.types = (p.a_type == Dtype::e5m2 ? 2 : 0) + (p.b_type == Dtype::e5m2 ? 1 : 0);
+        form.group = Group::Byte, form.step = 128;
+        form.variant = (p.a_type == Dtype::e5m2 ? 2 : 0) + (p.b_type == Dtype::e5m2 ? 1 : 0);
         return true;
     }
     if (is_byte_integer(p.a_type) && is_byte_integer(p.b_type)) {
-        form.image = Image::Sm90Byte, form.step = 128;
-        form.types = 4 + (p.a_type == Dtype::u8 ? 2 : 0) + (p.b_type == Dtype::u8 ? 1 : 0);
+        form.group = Group::Whole, form.step = 128;
+        form.variant = (p.a_type == Dtype::u8 ? 2 : 0) + (p.b_type == Dtype::u8 ? 1 : 0);
         return true;
     }
     if (p.a_type != Dtype::f32 || p.b_type != Dtype::f32) return false;
-    form.image = Image::Sm90Wide, form.types = p.allows_tf32 ? 4 : 0, form.step = p.allows_tf32 ? 32 : 64, form.planes = p.allows_tf32 ? 1 : 3;
+    form.group = p.allows_tf32 ? Group::Round : Group::Wide, form.variant = 0, form.step = p.allows_tf32 ? 32 : 64, form.planes = p.allows_tf32 ? 1 : 3;
     return true;
 }
 
@@ -77,7 +77,7 @@ Source source_of(const void* data, int64_t rows, int64_t row_stride, int64_t dep
     const Problem& p = form.problem;
     Source         s = {};
     // Where elements have 16 bits it does not matter which of the two lies side by side.
-    const bool can_turn = form.image == Image::Sm90Half || form.planes == 3;
+    const bool can_turn = form.group == Group::Half || form.group == Group::Wide;
     const bool is_depth_beside = depth_stride == 1 || p.k == 1, are_rows_beside = row_stride == 1 || rows == 1;
     s.is_turned = can_turn && are_rows_beside && (!is_depth_beside || (p.k == 1 && rows > 1));
     s.data = data, s.batches = p.batches, s.batch_stride = p.batches > 1 ? batch_stride : 0;
@@ -99,14 +99,14 @@ bool make_form(const Problem& problem, bool has_addresses, Form& form)
     if (p.n == 1) p.c_column = 1;
     if (p.c_column != 1) return false;
     if (!find_kernels(form)) return false;
-    const bool is_whole = form.image == Image::Sm90Byte && form.types >= 4 && !p.epilogue.is_cast;
+    form.image = image_of(form.group);
+    const bool is_whole = form.group == Group::Whole && !p.epilogue.is_cast;
     if (is_whole ? p.c_type != Dtype::i32 : !is_float(p.c_type) || p.c_type == Dtype::f64) return false;
     form.a = source_of(p.a, p.m, p.a_row, p.a_depth, p.a_batch, form);
     form.b = source_of(p.b, p.n, p.b_column, p.b_depth, p.b_batch, form);
     settle(form.a, form, p.a_type, has_addresses);
     settle(form.b, form, p.b_type, has_addresses);
-    form.variant = form.types;
-    if (form.image == Image::Sm90Half || form.planes == 3) form.variant += (form.a.is_turned ? 2u : 0u) + (form.b.is_turned ? 0u : 1u);
+    if (form.group == Group::Half || form.group == Group::Wide) form.variant += (form.a.is_turned ? 2u : 0u) + (form.b.is_turned ? 0u : 1u);
     return true;
 }
 

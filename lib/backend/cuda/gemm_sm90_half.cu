@@ -10,7 +10,13 @@
 #define TILES_OF_Byte(...)
 #define SPLIT_OF_Byte(...)
 #define ASIDE_OF_Byte(...)
+#define TILES_OF_Whole(...)
+#define SPLIT_OF_Whole(...)
+#define ASIDE_OF_Whole(...)
 #define TILES_OF_Wide(...)
 #define SPLIT_OF_Wide(...)
 #define ASIDE_OF_Wide(...)
+#define TILES_OF_Round(...)
+#define SPLIT_OF_Round(...)
+#define ASIDE_OF_Round(...)
 #include "kernels/gemm_sm90_instances.cuh"

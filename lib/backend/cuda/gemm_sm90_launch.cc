@@ -74,7 +74,7 @@ struct Runner {
     Lines lines_of(const Source& s, Dtype type)
     {
         Lines l = {s.data, map_type(type), bytes_of(type), s.length, s.lines, s.batches, s.line_stride, s.batch_stride};
-        if (form.image == Image::Sm90Wide && form.planes == 1) l.type = MAP_TF32;
+        if (form.group == Group::Round) l.type = MAP_TF32;
         if (s.copying == Copying::None) return l;
         char* const copy = next;
         next += (s.copy_bytes + 255) / 256 * 256;
@@ -115,7 +115,8 @@ struct Runner {
         const bool is_half = p.c_type == Dtype::f16 || p.c_type == Dtype::bf16, is_word = p.c_type == Dtype::f32 || p.c_type == Dtype::i32;
         const bool is_plain = p.epilogue.count == 0 && !p.epilogue.is_cast && (p.m == 1 || p.c_row > 0) && (p.batches == 1 || p.c_batch > 0);
         o.store = lies_on(4 * bytes) ? kernels::STORE_FOURS : kernels::STORE_SINGLES;
-        if (may_use_engine && is_plain && lies_on(16) && (is_half || is_word)) o.store = is_half ? kernels::STORE_HALVES : kernels::STORE_WORDS;
+        // The copy engine writes whole units of 16 bytes.
+        if (may_use_engine && is_plain && lies_on(16) && p.n * bytes % 16 == 0 && (is_half || is_word)) o.store = is_half ? kernels::STORE_HALVES : kernels::STORE_WORDS;
         return o;
     }
 };
@@ -123,7 +124,12 @@ struct Runner {
 // ---- instances ------------------------------------------------------------------------------------------------------------
 
 // Steps between moves of the sums: fp8's products have few bits, sums of planes more.
-constexpr int32_t PROMOTE_BYTES = 1, PROMOTE_PLANES = 4;
+constexpr int32_t PROMOTE_BYTES = 4, PROMOTE_PLANES = 4;
+
+kernels::PlainOperands plain_of(const Problem& p)
+{
+    return {static_cast<const float*>(p.a), static_cast<const float*>(p.b), p.a_row, p.a_depth, p.a_batch, p.b_depth, p.b_column, p.b_batch, p.k};
+}
 
 void run_tiles(Runner& r, const Instance& i, const Choice& c)
 {
@@ -139,8 +145,7 @@ void run_tiles(Runner& r, const Instance& i, const Choice& c)
     n.row_clusters = int32_t(divided_up(p.m, i.m * i.cluster)), n.column_tiles = int32_t(divided_up(p.n, i.n));
     n.a_moves = r.form.a.batches > 1, n.b_moves = r.form.b.batches > 1;
     n.planes = r.form.planes, n.promote = n.planes == 3 ? PROMOTE_PLANES : PROMOTE_BYTES;
-    n.a_plain = static_cast<const float*>(p.a), n.b_plain = static_cast<const float*>(p.b);
-    n.a_row = p.a_row, n.a_depth = p.a_depth, n.a_batch = p.a_batch, n.b_depth = p.b_depth, n.b_column = p.b_column, n.b_batch = p.b_batch, n.k = p.k;
+    n.plain = plain_of(p);
     Launch l = {};
     l.image = i.image, l.kernel = i.first_kernel + r.form.variant, l.block = kernels::TILES_THREADS, l.cluster = uint32_t(i.cluster);
     const int64_t tiles = int64_t(n.row_clusters) * n.column_tiles * n.batches;
@@ -157,6 +162,7 @@ void run_split(Runner& r, const Instance& i, const Choice& c)
     r.encode_operand(n.a, a, r.form.a, i.m, 1, false);
     r.encode_operand(n.b, b, r.form.b, i.n, 1, true);
     n.output = r.output(false);
+    n.planes = r.form.planes, n.plain = plain_of(p);
     n.partial = c.splits > 1 ? reinterpret_cast<float*>(r.next) : nullptr;
     n.k_steps = int32_t(steps_of(r.form)), n.row_tiles = int32_t(divided_up(p.m, i.m)), n.column_tiles = int32_t(divided_up(p.n, i.n));
     n.splits = c.splits, n.batches = int32_t(p.batches), n.a_moves = r.form.a.batches > 1, n.b_moves = r.form.b.batches > 1;
