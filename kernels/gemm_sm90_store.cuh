@@ -155,6 +155,22 @@ DEVICE i32 plane_of_a(i32 product) { return 0x001120 >> 4 * product & 15; }
 DEVICE i32 plane_of_b(i32 product) { return 0x010102 >> 4 * product & 15; }
 DEVICE i32 products_of(i32 planes) { return planes == 3 ? 6 : 1; }
 
+// What an epilogue will read beside a tile, into the second cache while the tile is multiplied; by a warpgroup.
+DEVICE void fetch_operands(const GemmOutput& o, const TileSpot& first, i32 rows, i32 columns)
+{
+    ROLLED for (i32 i = 0; i < o.epilogue.count; i++) {
+        const EpilogueStep& s = o.epilogue.step[i];
+        if (s.source != FROM_TENSOR || s.column != 1 || s.row == 0) continue;
+        const i32 bytes = bytes_of(s.type), lines = (columns * bytes + 127) / 128;
+        ROLLED for (i32 j = i32(threadIdx.x & 127); j < rows * lines; j += 128) {
+            const i32 row = first.row + j / lines, column = first.column + j % lines * (128 / bytes);
+            if (row >= o.m || column >= o.n) continue;
+            const char* const at = static_cast<const char*>(s.tensor) + (first.batch * s.batch + row * s.row + column) * bytes;
+            asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
+        }
+    }
+}
+
 // ---- from registers to staging --------------------------------------------------------------------------------------------
 
 // 64 columns of 16 rows a warp, 8 sums a thread for each 16 columns.

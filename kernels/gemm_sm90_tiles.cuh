@@ -246,6 +246,7 @@ DEVICE void multiply_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memo
         const TileSpot t = tile_at(g, tile);
         const TileSpot first = {t.batch, (t.row * S::CLUSTER + i32(rank)) * S::TILE_M + (S::IS_PINGPONG ? 0 : group * S::BLOCKS * 64), t.column * S::TILE_N};
         bool is_loose = false;
+        fetch_operands(g.output, first, S::BLOCKS * 64, S::TILE_N);
         if constexpr (S::IS_PINGPONG) named_barrier(4 + group, 256);
         if constexpr (S::PROMOTE) is_loose = run_promoted<S>(g, multiplier, d);
         else multiplier.run(g.k_steps, false, d);
