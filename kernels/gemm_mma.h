@@ -23,6 +23,14 @@ struct MmaNumbers {
     u32        row_tiles, column_tiles;
     Epilogue   epilogue;
 };
+// An operand of any strides, and of fp8, to [batches, rows, pitch]: rows are its lines where is_deep, else its steps of depth.
+struct MmaLayNumbers {
+    MmaOperand from;
+    void*      to;
+    i64        rows, length, batches, pitch;     // pitch: elements of a row, a multiple of 16 bytes
+    i32        is_deep;
+};
+
 // Which axis of an operand's tile is near in shared memory; how tiles come there: by the hardware's copies of 16 bytes (single
 // elements of 4 and 8), or through registers, from any strides and formats.
 enum Near { NEAR_DEPTH, NEAR_LINE };

@@ -11,19 +11,23 @@ namespace {
 
 constexpr int CHUNK_BYTES = 16;
 
+struct alignas(8) TwoWords { u32 word[2]; };
+struct alignas(16) FourWords { u32 word[4]; };
+
 template <int BYTES_, int LINES_, Near NEAR_, int THREADS_>
 struct OperandTile {
     static constexpr int  BYTES = BYTES_, LINES = LINES_, THREADS = THREADS_, DEPTH = MMA_DEPTH_BYTES / BYTES, IN_CHUNK = CHUNK_BYTES / BYTES;
     static constexpr Near NEAR = NEAR_;
     static constexpr int  ROWS = NEAR == NEAR_DEPTH ? LINES : DEPTH, ROW_BYTES = NEAR == NEAR_DEPTH ? MMA_DEPTH_BYTES : LINES * BYTES;
-    static constexpr int  CHUNKS = ROW_BYTES / CHUNK_BYTES, SIZE = LINES * MMA_DEPTH_BYTES, EACH = ROWS * CHUNKS / THREADS;
-    static_assert(ROWS * CHUNKS % THREADS == 0 && THREADS % CHUNKS == 0, "threads copy as many chunks each, all in one column");
-    static_assert(NEAR == NEAR_DEPTH || CHUNKS >= 8, "rows are long enough to be turned around");
+    static constexpr int  CHUNKS = ROW_BYTES / CHUNK_BYTES, SIZE = LINES * MMA_DEPTH_BYTES, EACH = (ROWS * CHUNKS + THREADS - 1) / THREADS;
+    static_assert((ROWS * CHUNKS % THREADS == 0 || EACH == 1) && THREADS % CHUNKS == 0, "threads copy as many chunks each, all in one column, or some copy one");
 
     DEVICE static u32 flip(u32 row)
     {
+        // Eight chunks are all banks: of shorter rows several are turned alike.
         if constexpr (NEAR == NEAR_DEPTH) return BYTES == 8 ? (row >> 1 & 1) << 1 : row >> 1 & 3;
-        return BYTES == 2 ? row & 7 : (row & 3) << 1;
+        if constexpr (BYTES == 2) return CHUNKS >= 8 ? row & 7 : CHUNKS == 4 ? row >> 1 & 3 : row >> 2 & 1;
+        return CHUNKS >= 8 ? (row & 3) << 1 : (row >> 1 & 1) << 1;
     }
     DEVICE static u32 place(u32 row, u32 chunk) { return row * ROW_BYTES + (chunk ^ flip(row)) * CHUNK_BYTES; }
 };
@@ -72,6 +76,7 @@ struct AsyncReader {
     {
         const i32   left = clamped(depth_left, TILE::DEPTH);
         const char* chunk_from = from;
+        if (TILE::ROWS < APART && row >= TILE::ROWS) return;
         UNROLLED for (int c = 0; c < TILE::EACH; c++, chunk_from += apart) {
             const u32 place = to + TILE::place(u32(row + c * APART), u32(chunk));
             const i32 count = there(c, left);
@@ -190,8 +195,7 @@ struct HeldReader {
                                                        : (r < left ? clamped(lines - k * TILE::IN_CHUNK, TILE::IN_CHUNK) : 0);
             const char* const at = from + c * (rows_apart * row_stride + chunks_apart * chunk_stride);
             if (is_wide && count == TILE::IN_CHUNK) {
-                struct alignas(16) Wide { u32 word[4]; };
-                const Wide wide = *reinterpret_cast<const Wide*>(at);
+                const FourWords wide = *reinterpret_cast<const FourWords*>(at);
                 UNROLLED for (int i = 0; i < 4; i++) held[c][i] = wide.word[i];
             } else if constexpr (TILE::BYTES == 2) {
                 read_chunk_of_halves(type, at, near, count, held[c]);
@@ -206,6 +210,30 @@ struct HeldReader {
         UNROLLED for (int c = 0; c < TILE::EACH; c++) store_four(to + TILE::place(u32(row + c * rows_apart), u32(chunk + c * chunks_apart)), held[c]);
     }
 };
+
+// ---- before the product ------------------------------------------------------------------------------------------------
+
+// An operand laid down as tiles are read at once: rows of chunks of 16 bytes, of the elements that are multiplied.
+template <int BYTES>
+DEVICE void mma_lay(const MmaLayNumbers& n)
+{
+    constexpr int IN_CHUNK = CHUNK_BYTES / BYTES;
+    const u64     chunks = u64(n.pitch / IN_CHUNK), rows = u64(n.rows), all = chunks * rows * u64(n.batches);
+    const i64     bytes = bytes_of(n.from.type), near = (n.is_deep ? n.from.depth : n.from.line) * bytes, far = (n.is_deep ? n.from.line : n.from.depth) * bytes;
+    ROLLED for (u64 i = first_thread(); i < all; i += all_threads()) {
+        // Neighbouring threads read neighbours.
+        u64 rest, row, chunk, batch;
+        if (n.from.is_turned == n.is_deep) divide(i, rows, rest, row), divide(rest, chunks, batch, chunk);
+        else divide(i, chunks, rest, chunk), divide(rest, rows, batch, row);
+        const i64         first = i64(chunk) * IN_CHUNK;
+        const char* const from = static_cast<const char*>(n.from.data) + i64(batch) * n.from.batch * bytes + i64(row) * far + first * near;
+        const i32         count = clamped(n.length - first, IN_CHUNK);
+        FourWords         x;
+        if constexpr (BYTES == 2) read_chunk_of_halves(n.from.type, from, near, count, x.word);
+        else read_chunk_of_bytes(from, near, count, x.word);
+        static_cast<FourWords*>(n.to)[(batch * rows + row) * chunks + chunk] = x;
+    }
+}
 
 }  // namespace
 }  // namespace ng::kernels

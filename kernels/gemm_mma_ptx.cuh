@@ -39,14 +39,18 @@ PRODUCT_OF_BYTES(product_u8_s8, "u8", "s8")
 PRODUCT_OF_BYTES(product_u8_u8, "u8", "u8")
 #undef PRODUCT_OF_BYTES
 
-// Of doubles, whose depth is 4: a has row g and row g + 8, each element two words; b one.
+// Of doubles, whose depth is 4: a has row g and row g + 8, each element two words; b one. sm_90 does both rows at once, twice
+// as fast.
 DEVICE void product_f64(double (&c)[4], const u32 (&a)[4], const u32 (&b)[2])
 {
-    const double column = __hiloint2double(i32(b[1]), i32(b[0]));
-    UNROLLED for (int half = 0; half < 2; half++) {
-        const double row = __hiloint2double(i32(a[2 * half + 1]), i32(a[2 * half]));
-        asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};" : "+d"(c[2 * half]), "+d"(c[2 * half + 1]) : "d"(row), "d"(column));
-    }
+    const double column = __hiloint2double(i32(b[1]), i32(b[0])), row = __hiloint2double(i32(a[1]), i32(a[0])), other = __hiloint2double(i32(a[3]), i32(a[2]));
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+                 : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3]) : "d"(row), "d"(other), "d"(column));
+#else
+    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};" : "+d"(c[0]), "+d"(c[1]) : "d"(row), "d"(column));
+    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};" : "+d"(c[2]), "+d"(c[3]) : "d"(other), "d"(column));
+#endif
 }
 
 // ---- shared memory -----------------------------------------------------------------------------------------------------
@@ -110,6 +114,12 @@ DEVICE u32 pair_bf16(float low, float high)
     u32 r;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
     return r;
+}
+// Half a unit of tf32's last place more, for products that do not look at the rest: rounded to nearest. Infinities and NaN stay.
+DEVICE u32 near_tf32(u32 x)
+{
+    asm("{.reg .pred finite; .reg .f32 size; abs.f32 size, %1; setp.lt.f32 finite, size, 0f7f800000; @finite add.u32 %0, %0, 0x1000;}" : "+r"(x) : "f"(__uint_as_float(x)));
+    return x;
 }
 // Each half times 256, which is exact up to 448.
 DEVICE u32 pair_times_256(u32 x)

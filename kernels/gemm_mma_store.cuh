@@ -2,7 +2,7 @@
 //
 // Its includer has declared run_epilogue before (lib/backend/cuda/gemm_epilogue.cuh).
 #pragma once
-#include "kernels/gemm_mma.h"
+#include "kernels/gemm_mma_load.cuh"
 
 namespace ng::kernels {
 namespace {
@@ -70,9 +70,6 @@ DEVICE void staged_four(u32 base, u32 row, u32 column, SUM (&v)[MMA_FOUR])
         }
     }
 }
-
-struct alignas(8) TwoWords { u32 word[2]; };
-struct alignas(16) FourWords { u32 word[4]; };
 
 // f32 as elements of c, side by side where there are four of them in one piece.
 DEVICE void store_floats(const MmaNumbers& n, i64 at, i32 valid, const float (&v)[MMA_FOUR])

@@ -28,9 +28,6 @@ KIND(BytesUU, i32, 1, product_u8_u8)
 KIND(Doubles, double, 8, product_f64)
 #undef KIND
 
-// Half a unit of tf32's last place is added, and the rest then not looked at. Infinities and NaN stay.
-DEVICE u32 near_tf32(u32 x) { return fabsf(__uint_as_float(x)) < __uint_as_float(0x7f800000) ? x + 0x1000 : x; }
-
 // A lane's place in a block of 16 lines, of the tile's first 32 bytes of depth.
 template <class TILE>
 DEVICE u32 block_place(u32 first_line)

@@ -1,8 +1,9 @@
 """Compiles shipped kernels with nvcc into one image and writes it as C++: refused where a kernel spills registers.
 
-image.py NAME SOURCE OUTPUT_CC TABLE DEPFILE [--stack BYTES] [--tables] [--only ARCH] [--compress] [--nvcc NVCC ROOT ARCH..]
+image.py NAME SOURCE OUTPUT_CC TABLE DEPFILE [--stack BYTES] [--tables] [--only ARCH] [--own] [--compress] [--nvcc NVCC ROOT ARCH..]
 --stack is what a kernel may have of a stack without spills; --tables makes switches jumps through tables; --only sm_90a: for that
-architecture and no other, if sm_90 is among those wanted; such kernels are refused, too, where ptxas serialises their products.
+architecture and no other, if sm_90 is among those wanted; such kernels are refused, too, where ptxas serialises their products;
+--own: the text may ask which architecture it is compiled for.
 Without nvcc the image is empty. TABLE tells registers, spilled bytes and shared memory of each kernel on each architecture.
 """
 import re
@@ -35,17 +36,22 @@ def numbers_of(archs):
     return numbers
 
 
-def target_of(numbers, only):
+def targets_of(numbers, only, is_own):
     if only:
-        return f"arch=compute_{only},code=sm_{only}"
+        return [f"arch=compute_{only},code=sm_{only}"]
+    if is_own:
+        return [f"arch=compute_{number},code=sm_{number}" for number in numbers] + [f"arch=compute_{PORTABLE},code=compute_{PORTABLE}"]
     codes = ",".join([f"sm_{number}" for number in numbers] + [f"compute_{PORTABLE}"])
-    return f"arch=compute_{PORTABLE},code=[{codes}]"
+    return [f"arch=compute_{PORTABLE},code=[{codes}]"]
 
 
-def compiled(command, target, files):
+def compiled(command, targets, files):
     """nvcc's image, and what ptxas says of each kernel."""
     source, image, depfile = files
-    command += ["-std=c++20", "--fmad=false", "-Xptxas", "-v", "--threads", "2", "-gencode", target, "-MD", "-MF", depfile, "-fatbin", "-o", image, source]
+    command += ["-std=c++20", "--fmad=false", "-Xptxas", "-v", "--threads", "2"]
+    for target in targets:
+        command += ["-gencode", target]
+    command += ["-MD", "-MF", depfile, "-fatbin", "-o", image, source]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
@@ -80,7 +86,7 @@ def main():
         command = [nvcc, f"-I{root}"] + (["--compress-mode=size"] if "--compress" in arguments else [])
         command += ["--jump-table-density", "10"] if "--tables" in arguments else []
         if numbers:
-            image, kernels = compiled(command, target_of(numbers, only), (source, output + ".fatbin", depfile + ".nvcc"))
+            image, kernels = compiled(command, targets_of(numbers, only, "--own" in arguments), (source, output + ".fatbin", depfile + ".nvcc"))
             needed = Path(depfile + ".nvcc").read_text().split(":", 1)[1]
     stack_most = int(arguments[arguments.index("--stack") + 1]) if "--stack" in arguments else 0
     Path(table).write_text(table_of(kernels, stack_most))

@@ -2,6 +2,7 @@
 #include "tests/backend/emulated_kernels.h"
 
 #include "tests/backend/interpreter_emulation.h"
+#include "tests/backend/mma_emulation.h"
 #include "tests/jit/cuda_emulation.h"
 
 #undef __launch_bounds__
@@ -32,16 +33,38 @@ void interpret_launch(const KernelLaunch& l)
     void launch_##name(const KernelLaunch& l) { emulated::launch(basic_##name, l.grid[0], l.block[0], 1, nullptr, l.arguments[0]); }
 #include "kernels/basic.def"
 
+// The portable products, by number.
+enum MmaKernel : uint32_t {
+#define PRODUCT_TILES(name, ...) MMA_##name,
+#define SIMT PRODUCT_TILES
+#define LAY PRODUCT_TILES
+#define PARTS PRODUCT_TILES
+#include "kernels/gemm_mma.def"
+};
+template <uint32_t KERNEL>
+void launch_mma(const KernelLaunch& l)
+{
+    test::emulate_mma(KERNEL, l.grid[0], l.block[0], l.shared_bytes, l.arguments[0]);
+}
+
 }  // namespace
 
 void set_emulated_kernels(const Control& driver)
 {
+    driver.set_compute(80);                          // what is of one architecture alone has no emulation
     static constexpr size_t interpreter_size = sizeof(interpreter::Numbers);
     driver.set_kernel("interpret", interpret_launch, &interpreter_size, 1);
 #define ROW(name, function, Numbers)                                                            \
     static constexpr size_t size_of_##name = sizeof(kernels::Numbers);                          \
     driver.set_kernel("basic_" #name, launch_##name, &size_of_##name, 1);
 #include "kernels/basic.def"
+#define PRODUCT_TILES(name, ...)                                                                \
+    static const size_t size_of_##name = test::mma_numbers_bytes(MMA_##name);                   \
+    driver.set_kernel("mma_" #name, launch_mma<MMA_##name>, &size_of_##name, 1);
+#define SIMT PRODUCT_TILES
+#define LAY PRODUCT_TILES
+#define PARTS PRODUCT_TILES
+#include "kernels/gemm_mma.def"
 }
 
 }  // namespace ng::fake

@@ -11,18 +11,29 @@
 #include "tests/backend/mma_emulation.h"
 
 namespace ng::test {
+namespace {
 
-void emulate_mma(uint32_t kernel, uint32_t blocks, uint32_t threads, uint32_t shared_bytes, const kernels::MmaNumbers& numbers)
-{
-    using Kernel = void (*)(kernels::MmaNumbers);
-    static constexpr Kernel all[] = {
-#define PRODUCT_TILES(name, ...) mma_##name,
-#define SIMT(name, ...) mma_##name,
-#define PARTS(name, ...) mma_##name,
+struct Kernel {
+    size_t numbers_bytes;
+    void (*run)(uint32_t blocks, uint32_t threads, const void* numbers);
+};
+#define OF(name, Numbers) {sizeof(kernels::Numbers), [](uint32_t blocks, uint32_t threads, const void* numbers) { emulated::launch(mma_##name, blocks, threads, 1, nullptr, numbers); }},
+constexpr Kernel KERNELS[] = {
+#define PRODUCT_TILES(name, ...) OF(name, MmaNumbers)
+#define SIMT(name, ...) OF(name, MmaNumbers)
+#define LAY(name, ...) OF(name, MmaLayNumbers)
+#define PARTS(name, ...) OF(name, MmaNumbers)
 #include "kernels/gemm_mma.def"
-    };
+};
+#undef OF
+
+}  // namespace
+
+size_t mma_numbers_bytes(uint32_t kernel) { return KERNELS[kernel].numbers_bytes; }
+void   emulate_mma(uint32_t kernel, uint32_t blocks, uint32_t threads, uint32_t shared_bytes, const void* numbers)
+{
     kernels::mma_room_bytes = shared_bytes;
-    emulated::launch(all[kernel], blocks, threads, 1, nullptr, &numbers);
+    KERNELS[kernel].run(blocks, threads, numbers);
 }
 
 }  // namespace ng::test

@@ -6,6 +6,8 @@
 
 namespace ng::test {
 
-void emulate_mma(uint32_t kernel, uint32_t blocks, uint32_t threads, uint32_t shared_bytes, const kernels::MmaNumbers& numbers);
+// numbers: the kernel's one parameter, whose size this is.
+size_t mma_numbers_bytes(uint32_t kernel);
+void   emulate_mma(uint32_t kernel, uint32_t blocks, uint32_t threads, uint32_t shared_bytes, const void* numbers);
 
 }  // namespace ng::test

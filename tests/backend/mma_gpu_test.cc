@@ -137,7 +137,7 @@ void time_product(const Speed& s, const Index& mnk, const char* transposes, int6
     p.a_type = s.a, p.b_type = s.b, p.c_type = s.c, p.allows_tf32 = s.allows_tf32;
     p.m = m, p.n = n, p.k = k, p.batches = 1, p.c_row = n, p.c_column = 1;
     p.a_row = a_turned ? 1 : a_pitch, p.a_depth = a_turned ? a_pitch : 1, p.b_depth = b_turned ? 1 : b_pitch, p.b_column = b_turned ? b_pitch : 1;
-    const uint64_t bytes = mma::workspace(p);
+    const uint64_t bytes = mma::workspace(p, true);
     void* const    workspace = gpu->take(bytes + 256);
     std::string    ran;
     auto           send = [&](const gemm::Launch& l) {

@@ -25,9 +25,9 @@ Machine& machine()
 
 void launch_product(const gemm::Launch& l)
 {
-    REQUIRE(l.numbers_bytes == sizeof(ng::kernels::MmaNumbers));
+    REQUIRE(l.numbers_bytes == ng::test::mma_numbers_bytes(l.kernel));
     REQUIRE(l.shared_bytes <= mma::kernels()[l.kernel].shared_bytes);
-    ng::test::emulate_mma(l.kernel, l.grid[0], l.block, l.shared_bytes, *static_cast<const ng::kernels::MmaNumbers*>(l.numbers));
+    ng::test::emulate_mma(l.kernel, l.grid[0], l.block, l.shared_bytes, l.numbers);
 }
 
 }  // namespace basic_check

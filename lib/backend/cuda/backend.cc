@@ -97,7 +97,8 @@ void Shipped::need_products(Dtype a, Dtype b)
     for (size_t i = 0; i < std::size(products_); i++) {
         const auto image = gemm::Image(i);
         if (!gemm::needs(image, a, b) || products_[i].is_loaded.load(std::memory_order_acquire)) continue;
-        if (!has_gemm_code(image, compute_of(home_.driver(), home_.device()))) continue;
+        const bool is_portable = image == gemm::Image::Mma && may_compile_ && !gemm_image(image).empty();
+        if (!is_portable && !has_gemm_code(image, compute_of(home_.driver(), home_.device()))) continue;
         const std::lock_guard hold(lock_);
         if (products_[i].is_loaded.load(std::memory_order_relaxed)) continue;
         load_products(image);

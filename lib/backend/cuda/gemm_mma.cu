@@ -22,6 +22,12 @@
         using namespace ng::kernels;                                                                                                 \
         simt_tile<SimtShape<m, n, warps_m, warps_n, depth, stages>>(numbers);                                                        \
     }
+#define LAY(name, bytes)                                                                                                             \
+    extern "C" __global__ void __launch_bounds__(ng::kernels::THREADS) mma_##name(const __grid_constant__ ng::kernels::MmaLayNumbers numbers) \
+    {                                                                                                                                \
+        using namespace ng::kernels;                                                                                                 \
+        mma_lay<bytes>(numbers);                                                                                                     \
+    }
 #define PARTS(name, sum)                                                                                                             \
     extern "C" __global__ void __launch_bounds__(ng::kernels::THREADS) mma_##name(const __grid_constant__ ng::kernels::MmaNumbers numbers) \
     {                                                                                                                                \

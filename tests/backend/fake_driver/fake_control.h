@@ -51,6 +51,7 @@ struct Control {
     // On: work waits in its stream until somebody waits for it, as late as the driver may do it. Off: done in the call.
     void (*defer)(bool is_on);
     void (*set_devices)(int count);
+    void (*set_compute)(int compute);               // of the first: 90 after loading
     void (*set_memory)(uint64_t bytes);             // of each device
     void (*set_pools)(bool has_pools);
     // Kernels of this name call it: sizes of its arguments in bytes. Kernels without one are counted, no more.

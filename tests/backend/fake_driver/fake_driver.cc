@@ -188,6 +188,7 @@ constexpr Control CONTROL = {
     .hide = [](const char* name) { locked([&] { faults().hidden_from = name ? row_of(name) : int(ROWS); }); },
     .defer = [](bool is_on) { locked([&] { state().is_deferred = is_on; }); },
     .set_devices = [](int count) { locked([&] { state().devices = count; }); },
+    .set_compute = [](int compute) { locked([&] { state().compute = compute; }); },
     .set_memory = [](uint64_t bytes) { locked([&] { state().memory_bytes = bytes; }); },
     .set_pools = [](bool has_pools) { locked([&] { state().has_pools = has_pools; }); },
     .set_kernel = [](const char* name, Kernel kernel, const size_t* sizes, size_t count) {
@@ -307,13 +308,13 @@ CUresult cuDeviceGetPCIBusId(char* bus, int room, CUdevice device)
     return std::snprintf(bus, size_t(room), "0000:%02x:00.0", device + 1), CUDA_SUCCESS;
 }
 
-// The first is an sm_90, the others are sm_86.
+// The first is an sm_90, or what a test made of it, the others are sm_86.
 CUresult cuDeviceGetAttribute(int* value, int attribute, CUdevice device)
 {
     if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
     switch (attribute) {
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = device == 0 ? 9 : 8; break;
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = device == 0 ? 0 : 6; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = device == 0 ? state().compute / 10 : 8; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = device == 0 ? state().compute % 10 : 6; break;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 4; break;
     case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: *value = 1 << 20; break;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = device == 0 ? 227 * 1024 : 99 * 1024; break;
