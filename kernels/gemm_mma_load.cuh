@@ -229,7 +229,14 @@ DEVICE void mma_lay(const MmaLayNumbers& n)
         const char* const from = static_cast<const char*>(n.from.data) + i64(batch) * n.from.batch * bytes + i64(row) * far + first * near;
         const i32         count = clamped(n.length - first, IN_CHUNK);
         FourWords         x;
-        if constexpr (BYTES == 2) read_chunk_of_halves(n.from.type, from, near, count, x.word);
+        if constexpr (BYTES == 4) {
+            UNROLLED for (int e = 0; e < 4; e++) x.word[e] = __float_as_uint(e < count ? load<float>(n.from.type, from + e * near, 0) : 0.0f);
+        } else if constexpr (BYTES == 8) {
+            UNROLLED for (int e = 0; e < 2; e++) {
+                const u64 bits = u64(__double_as_longlong(e < count ? load<double>(n.from.type, from + e * near, 0) : 0.0));
+                x.word[2 * e] = u32(bits), x.word[2 * e + 1] = u32(bits >> 32);
+            }
+        } else if constexpr (BYTES == 2) read_chunk_of_halves(n.from.type, from, near, count, x.word);
         else read_chunk_of_bytes(from, near, count, x.word);
         static_cast<FourWords*>(n.to)[(batch * rows + row) * chunks + chunk] = x;
     }

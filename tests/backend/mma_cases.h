@@ -48,8 +48,8 @@ inline void run(Product& t)
 {
     There               a(t.a), b(t.b), c(t.c);
     const gemm::Problem p = problem_of(t, a, b, c);
-    REQUIRE(mma::can_run(p, device_of(t.units)));
     const uint64_t bytes = std::min(mma::workspace(p, t.is_fixed), t.workspace_most);
+    REQUIRE(mma::can_run(p, device_of(t.units), bytes));
     Memory         workspace(bytes);
     auto           send = [](const gemm::Launch& l) {
         REQUIRE(l.grid[0] > 0);
@@ -206,6 +206,21 @@ TEST_CASE("portable products: fp8 with each other and with f16, every value")
     }
 }
 
+TEST_CASE("portable products: every mix of floats")
+{
+    const Dtype all[] = {Dtype::f16, Dtype::bf16, Dtype::f32, Dtype::f64, Dtype::e4m3, Dtype::e5m2};
+    for (const Dtype a : all)
+        for (const Dtype b : all)
+            for (const Layout3& lie : TRANSPOSES)
+                for (const Index& s : {Index{33, 40, 24}, {5, 70, 19}}) {
+                    INFO(ng::name_of(a), " ", ng::name_of(b));
+                    Product t = product_of(a, b, s, lie, 2);
+                    t.c = Tensor(a == Dtype::f64 || b == Dtype::f64 ? Dtype::f64 : Dtype::f32, {2, s[0], s[1]});
+                    t.is_fixed = s[0] == 5;
+                    check(std::move(t));
+                }
+}
+
 TEST_CASE("portable products: infinities and NaN go through, f32 by tf32 too")
 {
     for (const bool allows_tf32 : {false, true}) {
@@ -306,18 +321,18 @@ TEST_CASE("portable products: the workspace grows with each extent; what is not 
             last[i] = mma::workspace(p, false);
         }
     }
-    CHECK(mma::can_run(p, device_of(1)));
+    CHECK(mma::can_run(p, device_of(1), 0));
     const auto refuses = [&](Dtype a, Dtype b, Dtype c) {
         gemm::Problem other = p;
         other.a_type = a, other.b_type = b, other.c_type = c;
-        return !mma::can_run(other, device_of(1));
+        return !mma::can_run(other, device_of(1), 0);
     };
     CHECK(refuses(Dtype::i32, Dtype::i32, Dtype::i32));
     CHECK(refuses(Dtype::f32, Dtype::f16, Dtype::f32));
     CHECK(refuses(Dtype::i8, Dtype::i8, Dtype::f32));
     CHECK(refuses(Dtype::f32, Dtype::f32, Dtype::i32));
-    CHECK(!mma::can_run(p, {75, 40, {true, true, true, true}}));
-    CHECK(!mma::can_run(p, {80, 40, {true, true, true, false}}));
+    CHECK(!mma::can_run(p, {75, 40, {true, true, true, true}}, 0));
+    CHECK(!mma::can_run(p, {80, 40, {true, true, true, false}}, 0));
 }
 
 TEST_CASE("portable products: the cases above have run every instance")

@@ -38,7 +38,7 @@ uint64_t workspace(const Problem& largest, const Device& device, bool is_fixed)
 
 bool can_run(const Problem& problem, const Device& device, uint64_t workspace_bytes)
 {
-    return sm90::can_run(problem, device, workspace_bytes) || mma::can_run(problem, device);
+    return sm90::can_run(problem, device, workspace_bytes) || mma::can_run(problem, device, workspace_bytes);
 }
 
 void run(const Problem& problem, const Device& device, const Place& place)

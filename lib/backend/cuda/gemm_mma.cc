@@ -18,6 +18,7 @@ using namespace kernels;
 enum Kind { HalvesF16, HalvesBf16, WordsTf32, PlainF32, Doubles, BytesSS, BytesSU, BytesUS, BytesUU, None };
 constexpr bool is_of_bytes(Kind k) { return k >= BytesSS && k <= BytesUU; }
 constexpr bool is_of_halves(Kind k) { return k <= HalvesBf16; }
+constexpr bool copies_elements(Kind k) { return k >= WordsTf32 && k <= Doubles; }     // of any strides, by the hardware
 constexpr int  element_bytes(Kind k) { return is_of_bytes(k) ? 1 : is_of_halves(k) ? 2 : k == Doubles ? 8 : 4; }
 constexpr int  sum_bytes(Kind k) { return k == Doubles ? 8 : 4; }
 
@@ -63,10 +64,16 @@ Kind kind_of(Dtype a, Dtype b, bool allows_tf32)
 {
     if (is_byte(a) && is_byte(b)) return a == Dtype::i8 ? (b == Dtype::i8 ? BytesSS : BytesSU) : b == Dtype::i8 ? BytesUS : BytesUU;
     if (is_half_or_less(a) && is_half_or_less(b)) return HalvesF16;
-    if (a != b) return None;
-    if (a == Dtype::bf16) return HalvesBf16;
-    if (a == Dtype::f32) return allows_tf32 ? WordsTf32 : PlainF32;
-    return a == Dtype::f64 ? Doubles : None;
+    if (!is_float(a) || !is_float(b)) return None;
+    if (a == Dtype::f64 || b == Dtype::f64) return Doubles;
+    if (a == Dtype::f32 || b == Dtype::f32) return allows_tf32 ? WordsTf32 : PlainF32;
+    // tf32 has the bits of f16 and the powers of bf16: their mixes are exact in it.
+    return a == b ? HalvesBf16 : WordsTf32;
+}
+Dtype type_of(Kind kind, Dtype own)
+{
+    if (is_of_bytes(kind)) return own;
+    return kind == HalvesF16 ? Dtype::f16 : kind == HalvesBf16 ? Dtype::bf16 : kind == Doubles ? Dtype::f64 : Dtype::f32;
 }
 
 // c^T = b^T a^T: the same sums, rows for columns.
@@ -110,13 +117,14 @@ struct Lying {
     int64_t    lines, steps, batches;    // batches: 1 where all read the same
     Near       near;
     bool       is_steady;                // 16 bytes are read at once, of the very bits that are multiplied
+    bool       is_copied;                // first, where that can be; of another type, it has to be
 };
 
 Lying lying_of(const MmaOperand& o, int64_t lines, int64_t steps, int64_t batches, Kind kind)
 {
     // What is repeated, or has nothing beside it, is not near.
     const auto distance = [](int64_t extent, int64_t stride) { return extent > 1 && stride != 0 ? std::abs(stride) : INT64_MAX; };
-    Lying      r{o, lines, steps, o.batch == 0 ? 1 : batches, distance(lines, o.line) < distance(steps, o.depth) ? NEAR_LINE : NEAR_DEPTH, false};
+    Lying      r{o, lines, steps, o.batch == 0 ? 1 : batches, distance(lines, o.line) < distance(steps, o.depth) ? NEAR_LINE : NEAR_DEPTH, false, false};
     const bool    is_deep = r.near == NEAR_DEPTH;
     const int64_t bytes = bytes_of(Dtype(o.type));
     // Nor does it matter where the next would be; but addresses of what is not read are aligned as well.
@@ -130,6 +138,7 @@ Lying lying_of(const MmaOperand& o, int64_t lines, int64_t steps, int64_t batche
     // Plain products want lines near; bytes are multiplied along depth.
     if (kind == PlainF32) r.operand.is_wide = r.is_steady && !is_deep;
     if (is_of_bytes(kind)) r.is_steady &= is_deep, r.operand.is_wide = r.is_steady, r.near = NEAR_DEPTH;
+    r.is_copied = copies_elements(kind) ? Dtype(o.type) != type_of(kind, Dtype(o.type)) : !r.is_steady;
     return r;
 }
 
@@ -138,7 +147,7 @@ struct Form {
     Problem p;
     Kind    kind;
     Lying   a, b;
-    bool    copies_elements() const { return kind >= WordsTf32 && kind <= Doubles; }     // of any strides, by the hardware
+    bool    needs_copies() const { return copies_elements(kind) && (a.is_copied || b.is_copied); }
 };
 Form form_of(const Problem& problem)
 {
@@ -163,9 +172,9 @@ MmaLayNumbers copy_of(const Lying& x, Kind kind)
 uint64_t copy_bytes(const Lying& x, Kind kind)
 {
     const MmaLayNumbers n = copy_of(x, kind);
-    return x.is_steady ? 0 : aligned(uint64_t(n.rows * n.pitch * n.batches) * uint64_t(element_bytes(kind)));
+    return !x.is_copied ? 0 : aligned(uint64_t(n.rows * n.pitch * n.batches) * uint64_t(element_bytes(kind)));
 }
-uint64_t copies_bytes(const Form& f) { return f.copies_elements() ? 0 : copy_bytes(f.a, f.kind) + copy_bytes(f.b, f.kind); }
+uint64_t copies_bytes(const Form& f) { return copy_bytes(f.a, f.kind) + copy_bytes(f.b, f.kind); }
 
 // ---- what is chosen ----------------------------------------------------------------------------------------------------
 
@@ -200,7 +209,7 @@ double cost(const Form& f, const Instance& i, int64_t splits, const Device& devi
     const double   rounds = std::max(1.0, std::ceil(tiles / device.units)), depth = double(divided_up(p.k, splits));
     double         slower = i.tile_m == 16 ? 2.5 : i.tile_m == 64 && i.kind != Doubles ? 1.25 : 1.0;
     if (i.loads == IN_REGISTERS) slower = 6;
-    if (f.kind == WordsTf32 && !(f.a.is_steady && f.b.is_steady)) slower *= 1.6;
+    if (f.kind == WordsTf32 && !((f.a.is_steady || f.a.is_copied) && (f.b.is_steady || f.b.is_copied))) slower *= 1.6;
     // One block alone waits more than it works.
     const double together = std::min<double>(rounds, i.blocks), alone = together < 2 ? 1.5 : 1.0;
     const double adds = double(i.tile_m) * i.tile_n * depth / adds_a_nanosecond(i.kind) * slower;
@@ -214,7 +223,7 @@ double cost(const Form& f, const Instance& i, int64_t splits, const Device& devi
 Choice best_of(const Form& f, const Device& device, bool copies, uint64_t workspace_bytes)
 {
     const Problem& p = f.p;
-    const bool     is_steady = f.copies_elements() || copies || (f.a.is_steady && f.b.is_steady);
+    const bool     is_steady = copies_elements(f.kind) || copies || !(f.a.is_copied || f.b.is_copied);
     Choice         best{COUNT, 1, copies, 0};
     for (uint32_t n = 0; n < COUNT; n++) {
         const Instance& i = INSTANCES[n];
@@ -234,10 +243,10 @@ Choice choose(const Form& f, const Device& device, uint64_t workspace_bytes)
 {
     const uint64_t bytes = copies_bytes(f);
     if (bytes == 0) return best_of(f, device, false, workspace_bytes);
-    const Choice as_is = best_of(f, device, false, workspace_bytes);
+    const Choice as_is = f.needs_copies() ? Choice{COUNT, 1, false, HUGE_VAL} : best_of(f, device, false, workspace_bytes);
     if (bytes > workspace_bytes) return as_is;
     Choice copied = best_of(f, device, true, workspace_bytes - bytes);
-    copied.nanoseconds += LAUNCH * (!f.a.is_steady + !f.b.is_steady) + double(bytes) / 1000;
+    copied.nanoseconds += LAUNCH * (f.a.is_copied + f.b.is_copied) + double(bytes) / 1000;
     return copied.nanoseconds < as_is.nanoseconds ? copied : as_is;
 }
 
@@ -253,15 +262,16 @@ constexpr int64_t MOST_BLOCKS = int64_t(1) << 20;    // where threads stride ove
 // Copies what does not lie well to `to`, which goes on; the operand is then what was copied.
 MmaOperand laid_down(const Lying& x, Kind kind, const Place& place, char*& to)
 {
-    if (x.is_steady) return x.operand;
+    if (!x.is_copied) return x.operand;
     MmaLayNumbers n = copy_of(x, kind);
     n.to = to, to += copy_bytes(x, kind);
     const int64_t chunks = n.rows * n.batches * (n.pitch / (16 / element_bytes(kind)));
-    if (chunks > 0) send(place, is_of_bytes(kind) ? NUMBER_lay_8 : NUMBER_lay_16, std::min(divided_up(chunks, THREADS), MOST_BLOCKS), n);
+    const Number  kernel = is_of_bytes(kind) ? NUMBER_lay_8 : is_of_halves(kind) ? NUMBER_lay_16 : kind == Doubles ? NUMBER_lay_64 : NUMBER_lay_32;
+    if (chunks > 0) send(place, kernel, std::min(divided_up(chunks, THREADS), MOST_BLOCKS), n);
     MmaOperand o = x.operand;
     o.data = n.to, o.line = n.is_deep ? n.pitch : 1, o.depth = n.is_deep ? 1 : n.pitch, o.batch = x.operand.batch == 0 ? 0 : n.rows * n.pitch;
-    if (kind == HalvesF16) o.type = F16;
-    o.is_wide = 1, o.is_turned = !n.is_deep;
+    o.type = i32(type_of(kind, Dtype(o.type)));
+    o.is_wide = kind != PlainF32 || !n.is_deep, o.is_turned = !n.is_deep;
     return o;
 }
 
@@ -271,13 +281,15 @@ std::span<const KernelFacts> kernels() { return FACTS; }
 
 bool takes(Dtype a, Dtype b) { return kind_of(a, b, false) != None; }
 
-bool can_run(const Problem& problem, const Device& device)
+bool can_run(const Problem& problem, const Device& device, uint64_t workspace_bytes)
 {
     const Kind kind = kind_of(problem.a_type, problem.b_type, problem.allows_tf32);
     if (kind == None || device.compute < 80 || !device.has[size_t(Image::Mma)]) return false;
     const bool is_whole = is_of_bytes(kind) && !problem.epilogue.is_cast;
     if (is_whole != (problem.c_type == Dtype::i32) || (!is_whole && !is_float(problem.c_type))) return false;
     if ((is_whole || kind == Doubles) && problem.epilogue.count > 0) return false;
+    const Form f = form_of(problem);
+    if (f.needs_copies() && copies_bytes(f) > workspace_bytes) return false;
     // A grid's blocks are numbered by 31 bits.
     const double tiles = double(divided_up(problem.m, THIN)) * double(divided_up(problem.n, THIN));
     return tiles * double(std::max<int64_t>(problem.batches, 1)) < 0x1p31;
@@ -290,7 +302,7 @@ uint64_t workspace(const Problem& p, bool is_fixed)
     // Every problem's parts are at most this, whatever the tile.
     const double sums = double(rounded_up(p.m, MMA_FOUR)) * double(rounded_up(p.n, MMA_FOUR)) * double(p.batches) * double(p.k / LEAST_PART);
     const uint64_t parts = p.k < 2 * LEAST_PART ? 0 : aligned(uint64_t(std::min(sums, double(MOST_PARTIALS))) * uint64_t(sum_bytes(kind)));
-    if (!is_of_bytes(kind) && !is_of_halves(kind)) return parts;
+    if (copies_elements(kind) && p.a_type == type_of(kind, p.a_type) && p.b_type == type_of(kind, p.b_type)) return parts;
     if (is_fixed) {
         Problem aligned_one = p;
         aligned_one.a = aligned_one.b = nullptr;
