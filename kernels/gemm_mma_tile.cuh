@@ -28,19 +28,24 @@ KIND(BytesUU, i32, 1, product_u8_u8)
 KIND(Doubles, double, 8, product_f64)
 #undef KIND
 
-// A lane's place in a block of 16 lines, of the tile's first 32 bytes of depth.
-template <class TILE>
+// Words of a block of 16 lines by 32 bytes of depth: a's two halves of lines one after the other, then the next 16 bytes of
+// depth; b's the other way round, so that what is multiplied at once lies in neighbouring registers.
+enum Side { SIDE_A, SIDE_B };
+
+// A lane's place in a block, of the tile's first 32 bytes of depth.
+template <class TILE, Side SIDE>
 DEVICE u32 block_place(u32 first_line)
 {
     const u32 lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    const u32 half = SIDE == SIDE_A ? lane / 8 % 2 : lane / 16, part = SIDE == SIDE_A ? lane / 16 : lane / 8 % 2;
     if constexpr (TILE::NEAR == NEAR_DEPTH && TILE::BYTES == 8) return TILE::place(first_line + g, t / 2) + t % 2 * 8;
-    else if constexpr (TILE::NEAR == NEAR_DEPTH) return TILE::place(first_line + lane % 16, lane / 16);
-    else if constexpr (TILE::BYTES == 2) return TILE::place(lane % 8 + lane / 16 * 8, first_line / 8 + lane / 8 % 2);
+    else if constexpr (TILE::NEAR == NEAR_DEPTH) return TILE::place(first_line + lane % 8 + half * 8, part);
+    else if constexpr (TILE::BYTES == 2) return TILE::place(lane % 8 + part * 8, first_line / 8 + half);
     else if constexpr (TILE::BYTES == 4) return TILE::place(t, (first_line + g) / 4) + g % 4 * 4;
     else return TILE::place(t, (first_line + g) / 2) + g % 2 * 8;
 }
-// The block's words for that step of depth, in a's order (kernels/gemm_mma_ptx.cuh).
-template <class TILE>
+// The block's words for that step of depth.
+template <class TILE, Side SIDE>
 DEVICE void read_block(u32 (&x)[4], u32 at, int step)
 {
     // Chunks are turned around by exclusive or: the next two of a row, or a neighbouring chunk's, are found in the same way.
@@ -54,8 +59,10 @@ DEVICE void read_block(u32 (&x)[4], u32 at, int step)
     } else if constexpr (TILE::BYTES == 2) {
         load_turned_blocks(x, here);
     } else {
-        x[0] = load_word(here), x[1] = load_word(here ^ 32);
-        x[2] = load_word(here + 4 * TILE::ROW_BYTES), x[3] = load_word((here + 4 * TILE::ROW_BYTES) ^ 32);
+        constexpr u32 NEXT = 4 * TILE::ROW_BYTES;
+        constexpr int OTHER_HALF = SIDE == SIDE_A ? 1 : 2;
+        x[0] = load_word(here), x[OTHER_HALF] = load_word(here ^ 32);
+        x[3 - OTHER_HALF] = load_word(here + NEXT), x[3] = load_word((here + NEXT) ^ 32);
     }
     if constexpr (TILE::BYTES == 4) {
         UNROLLED for (int i = 0; i < 4; i++) x[i] = near_tf32(x[i]);
@@ -86,23 +93,22 @@ struct MmaSums {
     {
         const u32 warp = threadIdx.x / 32, down = SHAPE::TILE_M / SHAPE::WARP_M;
         warp_row = warp % down * SHAPE::WARP_M, warp_column = warp / down * SHAPE::WARP_N;
-        UNROLLED for (int i = 0; i < SHAPE::ROW_BLOCKS; i++) a_place[i] = block_place<typename SHAPE::A>(warp_row + 16 * u32(i));
-        UNROLLED for (int j = 0; j < SHAPE::COLUMN_BLOCKS / 2; j++) b_place[j] = block_place<typename SHAPE::B>(warp_column + 16 * u32(j)) + SHAPE::A::SIZE;
+        UNROLLED for (int i = 0; i < SHAPE::ROW_BLOCKS; i++) a_place[i] = block_place<typename SHAPE::A, SIDE_A>(warp_row + 16 * u32(i));
+        UNROLLED for (int j = 0; j < SHAPE::COLUMN_BLOCKS / 2; j++) b_place[j] = block_place<typename SHAPE::B, SIDE_B>(warp_column + 16 * u32(j)) + SHAPE::A::SIZE;
         UNROLLED for (int i = 0; i < SHAPE::ROW_BLOCKS; i++)
             UNROLLED for (int j = 0; j < SHAPE::COLUMN_BLOCKS; j++)
                 UNROLLED for (int e = 0; e < 4; e++) sum[i][j][e] = 0;
     }
     DEVICE void add_stage(u32 base)
     {
-        constexpr bool IS_WIDE = Kind::BYTES == 8;
         UNROLLED for (int step = 0; step < SHAPE::STEPS; step++) {
             u32 a[SHAPE::ROW_BLOCKS][4], b[SHAPE::COLUMN_BLOCKS][2];
             UNROLLED for (int j = 0; j < SHAPE::COLUMN_BLOCKS / 2; j++) {
                 u32 x[4];
-                read_block<typename SHAPE::B>(x, base + b_place[j], step);
-                b[2 * j][0] = x[0], b[2 * j][1] = x[IS_WIDE ? 1 : 2], b[2 * j + 1][0] = x[IS_WIDE ? 2 : 1], b[2 * j + 1][1] = x[3];
+                read_block<typename SHAPE::B, SIDE_B>(x, base + b_place[j], step);
+                b[2 * j][0] = x[0], b[2 * j][1] = x[1], b[2 * j + 1][0] = x[2], b[2 * j + 1][1] = x[3];
             }
-            UNROLLED for (int i = 0; i < SHAPE::ROW_BLOCKS; i++) read_block<typename SHAPE::A>(a[i], base + a_place[i], step);
+            UNROLLED for (int i = 0; i < SHAPE::ROW_BLOCKS; i++) read_block<typename SHAPE::A, SIDE_A>(a[i], base + a_place[i], step);
             UNROLLED for (int i = 0; i < SHAPE::ROW_BLOCKS; i++)
                 UNROLLED for (int j = 0; j < SHAPE::COLUMN_BLOCKS; j++) Kind::add(sum[i][j], a[i], b[j]);
         }
