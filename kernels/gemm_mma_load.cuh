@@ -213,32 +213,50 @@ struct HeldReader {
 
 // ---- before the product ------------------------------------------------------------------------------------------------
 
-// An operand laid down as tiles are read at once: rows of chunks of 16 bytes, of the elements that are multiplied.
+// One chunk of an operand as it is laid down: elements of any type and stride as those that are multiplied.
+template <int BYTES>
+DEVICE FourWords chunk_laid(i32 type, const char* from, i64 near, i32 count)
+{
+    FourWords x;
+    if constexpr (BYTES == 4) {
+        UNROLLED for (int e = 0; e < 4; e++) x.word[e] = __float_as_uint(e < count ? load<float>(type, from + e * near, 0) : 0.0f);
+    } else if constexpr (BYTES == 8) {
+        UNROLLED for (int e = 0; e < 2; e++) {
+            const u64 bits = u64(__double_as_longlong(e < count ? load<double>(type, from + e * near, 0) : 0.0));
+            x.word[2 * e] = u32(bits), x.word[2 * e + 1] = u32(bits >> 32);
+        }
+    } else if constexpr (BYTES == 2) {
+        read_chunk_of_halves(type, from, near, count, x.word);
+    } else {
+        read_chunk_of_bytes(from, near, count, x.word);
+    }
+    return x;
+}
+
+// An operand laid down as tiles are read at once, [batches, rows, pitch]. A thread has AT_ONCE chunks on their way.
 template <int BYTES>
 DEVICE void mma_lay(const MmaLayNumbers& n)
 {
-    constexpr int IN_CHUNK = CHUNK_BYTES / BYTES;
+    constexpr int IN_CHUNK = CHUNK_BYTES / BYTES, AT_ONCE = 4;
     const u64     chunks = u64(n.pitch / IN_CHUNK), rows = u64(n.rows), all = chunks * rows * u64(n.batches);
     const i64     bytes = bytes_of(n.from.type), near = (n.is_deep ? n.from.depth : n.from.line) * bytes, far = (n.is_deep ? n.from.line : n.from.depth) * bytes;
-    ROLLED for (u64 i = first_thread(); i < all; i += all_threads()) {
-        // Neighbouring threads read neighbours.
-        u64 rest, row, chunk, batch;
-        if (n.from.is_turned == n.is_deep) divide(i, rows, rest, row), divide(rest, chunks, batch, chunk);
-        else divide(i, chunks, rest, chunk), divide(rest, rows, batch, row);
-        const i64         first = i64(chunk) * IN_CHUNK;
-        const char* const from = static_cast<const char*>(n.from.data) + i64(batch) * n.from.batch * bytes + i64(row) * far + first * near;
-        const i32         count = clamped(n.length - first, IN_CHUNK);
-        FourWords         x;
-        if constexpr (BYTES == 4) {
-            UNROLLED for (int e = 0; e < 4; e++) x.word[e] = __float_as_uint(e < count ? load<float>(n.from.type, from + e * near, 0) : 0.0f);
-        } else if constexpr (BYTES == 8) {
-            UNROLLED for (int e = 0; e < 2; e++) {
-                const u64 bits = u64(__double_as_longlong(e < count ? load<double>(n.from.type, from + e * near, 0) : 0.0));
-                x.word[2 * e] = u32(bits), x.word[2 * e + 1] = u32(bits >> 32);
-            }
-        } else if constexpr (BYTES == 2) read_chunk_of_halves(n.from.type, from, near, count, x.word);
-        else read_chunk_of_bytes(from, near, count, x.word);
-        static_cast<FourWords*>(n.to)[(batch * rows + row) * chunks + chunk] = x;
+    ROLLED for (u64 begin = first_thread(); begin < all; begin += AT_ONCE * all_threads()) {
+        FourWords x[AT_ONCE];
+        u64       place[AT_ONCE];
+        UNROLLED for (int j = 0; j < AT_ONCE; j++) {
+            const u64 i = begin + u64(j) * all_threads();
+            if (i >= all) continue;
+            // Neighbouring threads read neighbours.
+            u64 rest, row, chunk, batch;
+            if (n.from.is_turned == n.is_deep) divide(i, rows, rest, row), divide(rest, chunks, batch, chunk);
+            else divide(i, chunks, rest, chunk), divide(rest, rows, batch, row);
+            const i64         first = i64(chunk) * IN_CHUNK;
+            const char* const from = static_cast<const char*>(n.from.data) + i64(batch) * n.from.batch * bytes + i64(row) * far + first * near;
+            place[j] = (batch * rows + row) * chunks + chunk;
+            x[j] = chunk_laid<BYTES>(n.from.type, from, near, clamped(n.length - first, IN_CHUNK));
+        }
+        UNROLLED for (int j = 0; j < AT_ONCE; j++)
+            if (begin + u64(j) * all_threads() < all) static_cast<FourWords*>(n.to)[place[j]] = x[j];
     }
 }
 

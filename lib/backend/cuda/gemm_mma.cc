@@ -202,39 +202,45 @@ double adds_a_nanosecond(Kind kind)
 constexpr double LAUNCH = 2500;          // nanoseconds, with the work's begin and end
 
 // Nanoseconds of one instance with the depth in so many parts.
-double cost(const Form& f, const Instance& i, int64_t splits, const Device& device)
+double cost(const Form& f, const Instance& i, int64_t tiles, int64_t splits, const Device& device)
 {
     const Problem& p = f.p;
-    const double   tiles = double(divided_up(p.m, i.tile_m)) * double(divided_up(p.n, i.tile_n)) * double(p.batches) * double(splits);
-    const double   rounds = std::max(1.0, std::ceil(tiles / device.units)), depth = double(divided_up(p.k, splits));
+    const double   rounds = double(std::max<int64_t>(divided_up(tiles * splits, device.units), 1)), depth = double(divided_up(p.k, splits));
     double         slower = i.tile_m == 16 ? 2.5 : i.tile_m == 64 && i.kind != Doubles ? 1.25 : 1.0;
-    if (i.loads == IN_REGISTERS) slower = 6;
     if (f.kind == WordsTf32 && !((f.a.is_steady || f.a.is_copied) && (f.b.is_steady || f.b.is_copied))) slower *= 1.6;
     // One block alone waits more than it works.
-    const double together = std::min<double>(rounds, i.blocks), alone = together < 2 ? 1.5 : 1.0;
+    const double alone = rounds < 2 ? 1.5 : 1.0;
     const double adds = double(i.tile_m) * i.tile_n * depth / adds_a_nanosecond(i.kind) * slower;
-    // Some tens of bytes a nanosecond come to a multiprocessor.
-    const double reads = double(i.tile_m + i.tile_n) * depth * element_bytes(i.kind) / 35;
-    const double tile = std::max(adds, reads) * alone + 700;
+    // Some tens of bytes a nanosecond come to a multiprocessor, or some elements one by one.
+    const double elements = double(i.tile_m + i.tile_n) * depth, reads = i.loads == IN_REGISTERS ? elements / 3.2 : elements * element_bytes(i.kind) / 35;
     const double parts = splits > 1 ? LAUNCH + double(p.m) * double(p.n) * double(p.batches) * double(splits) * 2 * sum_bytes(i.kind) / 2500 : 0;
-    return rounds * tile + parts + LAUNCH;
+    return rounds * (std::max(adds * alone, reads) + 700) + parts + LAUNCH;
+}
+
+// The best number of parts for an instance: more of them while that pays.
+void cut(const Form& f, const Device& device, uint64_t workspace_bytes, uint32_t instance, Choice& best)
+{
+    const Problem&  p = f.p;
+    const Instance& i = INSTANCES[instance];
+    const int64_t   tiles = divided_up(p.m, i.tile_m) * divided_up(p.n, i.tile_n) * p.batches, part_bytes = rounded_up(p.n, MMA_FOUR) * sum_bytes(f.kind) * p.m * p.batches;
+    double          last = HUGE_VAL;
+    for (const int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128}) {
+        const bool is_too_much = splits > p.k / LEAST_PART || tiles * splits > MOST_PARTIALS / (i.tile_m * i.tile_n) || uint64_t(part_bytes * splits) > workspace_bytes;
+        if (splits > 1 && (is_too_much || tiles * (splits - 1) > 2 * int64_t(device.units))) return;
+        const double now = cost(f, i, tiles, splits, device);
+        if (now < best.nanoseconds) best.instance = instance, best.splits = splits, best.nanoseconds = now;
+        if (now > last * 1.2) return;
+        last = now;
+    }
 }
 
 Choice best_of(const Form& f, const Device& device, bool copies, uint64_t workspace_bytes)
 {
-    const Problem& p = f.p;
-    const bool     is_steady = copies_elements(f.kind) || copies || !(f.a.is_copied || f.b.is_copied);
-    Choice         best{COUNT, 1, copies, 0};
+    const Loads loads = copies_elements(f.kind) || copies || !(f.a.is_copied || f.b.is_copied) ? IN_FLIGHT : IN_REGISTERS;
+    Choice      best{COUNT, 1, copies, HUGE_VAL};
     for (uint32_t n = 0; n < COUNT; n++) {
         const Instance& i = INSTANCES[n];
-        if (i.kind != f.kind || (i.loads == IN_FLIGHT) != is_steady || (f.kind != PlainF32 && (i.a != f.a.near || i.b != f.b.near))) continue;
-        const int64_t tiles = divided_up(p.m, i.tile_m) * divided_up(p.n, i.tile_n) * p.batches;
-        const int64_t part_bytes = rounded_up(p.n, MMA_FOUR) * sum_bytes(f.kind) * p.m * p.batches;
-        for (const int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128}) {
-            if (splits > 1 && (splits > p.k / LEAST_PART || tiles * splits > MOST_PARTIALS / (i.tile_m * i.tile_n) || uint64_t(part_bytes * splits) > workspace_bytes)) break;
-            const Choice choice{n, splits, copies, cost(f, i, splits, device)};
-            if (best.instance == COUNT || choice.nanoseconds < best.nanoseconds) best = choice;
-        }
+        if (i.kind == f.kind && i.loads == loads && (f.kind == PlainF32 || (i.a == f.a.near && i.b == f.b.near))) cut(f, device, workspace_bytes, n, best);
     }
     return best;
 }
@@ -246,7 +252,7 @@ Choice choose(const Form& f, const Device& device, uint64_t workspace_bytes)
     const Choice as_is = f.needs_copies() ? Choice{COUNT, 1, false, HUGE_VAL} : best_of(f, device, false, workspace_bytes);
     if (bytes > workspace_bytes) return as_is;
     Choice copied = best_of(f, device, true, workspace_bytes - bytes);
-    copied.nanoseconds += LAUNCH * (f.a.is_copied + f.b.is_copied) + double(bytes) / 1000;
+    copied.nanoseconds += LAUNCH * (f.a.is_copied + f.b.is_copied) + double(bytes) / 700;
     return copied.nanoseconds < as_is.nanoseconds ? copied : as_is;
 }
 
@@ -267,7 +273,7 @@ MmaOperand laid_down(const Lying& x, Kind kind, const Place& place, char*& to)
     n.to = to, to += copy_bytes(x, kind);
     const int64_t chunks = n.rows * n.batches * (n.pitch / (16 / element_bytes(kind)));
     const Number  kernel = is_of_bytes(kind) ? NUMBER_lay_8 : is_of_halves(kind) ? NUMBER_lay_16 : kind == Doubles ? NUMBER_lay_64 : NUMBER_lay_32;
-    if (chunks > 0) send(place, kernel, std::min(divided_up(chunks, THREADS), MOST_BLOCKS), n);
+    if (chunks > 0) send(place, kernel, std::min(divided_up(chunks, THREADS * 4), MOST_BLOCKS), n);
     MmaOperand o = x.operand;
     o.data = n.to, o.line = n.is_deep ? n.pitch : 1, o.depth = n.is_deep ? 1 : n.pitch, o.batch = x.operand.batch == 0 ? 0 : n.rows * n.pitch;
     o.type = i32(type_of(kind, Dtype(o.type)));
