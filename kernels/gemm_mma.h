@@ -35,7 +35,9 @@ struct MmaLayNumbers {
 // elements of 4 and 8), or through registers, from any strides and formats.
 enum Near { NEAR_DEPTH, NEAR_LINE };
 enum Loads { IN_FLIGHT, IN_REGISTERS };
-constexpr int MMA_DEPTH_BYTES = 64;      // of a tile of tensor cores' products
+// Depth of a tile of tensor cores' products, for elements of so many bytes.
+constexpr int mma_depth_bytes(int bytes) { return bytes == 8 ? 128 : 64; }
+constexpr int MMA_DEPTH = 64;            // steps of depth, of which every tile has a part
 constexpr int MMA_FOUR = 4;              // neighbours of a row that a thread stores at once
 
 }  // namespace ng::kernels

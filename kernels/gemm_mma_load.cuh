@@ -1,7 +1,7 @@
 // Parts of an operand on their way into shared memory: by copies that the hardware waits for, or through registers.
 //
-// A tile has 64 bytes of depth. In shared memory it is rows of chunks of 16 bytes: where depth is near (NEAR_DEPTH) a row is a
-// line's 64 bytes, where lines are (NEAR_LINE) it is a step of depth. Chunks are turned around in a row by `flip`, so that
+// A tile has 64 bytes of depth, of doubles 128. In shared memory it is rows of chunks of 16 bytes: where depth is near
+// (NEAR_DEPTH) a row is a line's depth, where lines are (NEAR_LINE) it is a step of depth. Chunks are turned around in a row by `flip`, so that
 // neither writing rows nor reading a warp's part of a product meets one bank twice.
 #pragma once
 #include "kernels/gemm_mma.h"
@@ -16,16 +16,16 @@ struct alignas(16) FourWords { u32 word[4]; };
 
 template <int BYTES_, int LINES_, Near NEAR_, int THREADS_>
 struct OperandTile {
-    static constexpr int  BYTES = BYTES_, LINES = LINES_, THREADS = THREADS_, DEPTH = MMA_DEPTH_BYTES / BYTES, IN_CHUNK = CHUNK_BYTES / BYTES;
+    static constexpr int  BYTES = BYTES_, LINES = LINES_, THREADS = THREADS_, DEPTH_BYTES = mma_depth_bytes(BYTES), DEPTH = DEPTH_BYTES / BYTES, IN_CHUNK = CHUNK_BYTES / BYTES;
     static constexpr Near NEAR = NEAR_;
-    static constexpr int  ROWS = NEAR == NEAR_DEPTH ? LINES : DEPTH, ROW_BYTES = NEAR == NEAR_DEPTH ? MMA_DEPTH_BYTES : LINES * BYTES;
-    static constexpr int  CHUNKS = ROW_BYTES / CHUNK_BYTES, SIZE = LINES * MMA_DEPTH_BYTES, EACH = (ROWS * CHUNKS + THREADS - 1) / THREADS;
+    static constexpr int  ROWS = NEAR == NEAR_DEPTH ? LINES : DEPTH, ROW_BYTES = NEAR == NEAR_DEPTH ? DEPTH_BYTES : LINES * BYTES;
+    static constexpr int  CHUNKS = ROW_BYTES / CHUNK_BYTES, SIZE = LINES * DEPTH_BYTES, EACH = (ROWS * CHUNKS + THREADS - 1) / THREADS;
     static_assert((ROWS * CHUNKS % THREADS == 0 || EACH == 1) && THREADS % CHUNKS == 0, "threads copy as many chunks each, all in one column, or some copy one");
 
     DEVICE static u32 flip(u32 row)
     {
         // Eight chunks are all banks: of shorter rows several are turned alike.
-        if constexpr (NEAR == NEAR_DEPTH) return BYTES == 8 ? (row >> 1 & 1) << 1 : row >> 1 & 3;
+        if constexpr (NEAR == NEAR_DEPTH) return BYTES == 8 ? (row & 3) << 1 : row >> 1 & 3;
         if constexpr (BYTES == 2) return CHUNKS >= 8 ? row & 7 : CHUNKS == 4 ? row >> 1 & 3 : row >> 2 & 1;
         return CHUNKS >= 8 ? (row & 3) << 1 : (row >> 1 & 1) << 1;
     }

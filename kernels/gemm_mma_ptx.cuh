@@ -39,17 +39,16 @@ PRODUCT_OF_BYTES(product_u8_s8, "u8", "s8")
 PRODUCT_OF_BYTES(product_u8_u8, "u8", "u8")
 #undef PRODUCT_OF_BYTES
 
-// Of doubles, whose depth is 4: a has row g and row g + 8, each element two words; b one. sm_90 does both rows at once, twice
-// as fast.
-DEVICE void product_f64(double (&c)[4], const u32 (&a)[4], const u32 (&b)[2])
+// Of doubles, two steps of a depth of 4: a has rows g and g + 8 of the first, then of the second, b one of each. sm_90 does all
+// at once, twice as fast.
+DEVICE void product_f64(double (&c)[4], const double (&a)[4], const double (&b)[2])
 {
-    const double column = __hiloint2double(i32(b[1]), i32(b[0])), row = __hiloint2double(i32(a[1]), i32(a[0])), other = __hiloint2double(i32(a[3]), i32(a[2]));
 #if __CUDA_ARCH__ >= 900
-    asm volatile("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
-                 : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3]) : "d"(row), "d"(other), "d"(column));
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3]) : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
 #else
-    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};" : "+d"(c[0]), "+d"(c[1]) : "d"(row), "d"(column));
-    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};" : "+d"(c[2]), "+d"(c[3]) : "d"(other), "d"(column));
+    UNROLLED for (int i = 0; i < 4; i++)
+        asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};" : "+d"(c[i % 2 * 2]), "+d"(c[i % 2 * 2 + 1]) : "d"(a[i]), "d"(b[i / 2]));
 #endif
 }
 
@@ -75,7 +74,12 @@ DEVICE u32 load_word(u32 at)
     asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(at));
     return x;
 }
-DEVICE void load_two(u32 at, u32& x, u32& y) { asm volatile("ld.shared.v2.u32 {%0,%1}, [%2];" : "=r"(x), "=r"(y) : "r"(at)); }
+DEVICE double load_double(u32 at)
+{
+    double x;
+    asm volatile("ld.shared.f64 %0, [%1];" : "=d"(x) : "r"(at));
+    return x;
+}
 DEVICE void load_four(u32 at, u32 (&x)[4])
 {
     asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(at));

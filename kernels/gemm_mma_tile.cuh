@@ -1,7 +1,7 @@
 // Matrix products on the tensor cores of sm_80 and later: c[m, n] = a[m, k] b[k, n] and an epilogue, one tile of c a block.
 //
 //   warp      WARP_M x WARP_N of the tile, as blocks of 16 x 8
-//   shared    STAGES of a's and b's tiles, 64 bytes of depth each; then, in the same place, the sums
+//   shared    STAGES of a's and b's tiles, 64 bytes of depth each, of doubles 128; then, in the same place, the sums
 //   loads     IN_FLIGHT: STAGES - 1 tiles ahead by the hardware; IN_REGISTERS: one tile ahead, of any strides and formats
 // Sums are f32 of floats (the hardware's order within 32 bytes of depth), i32 of bytes, f64 of f64; the same bits each time.
 #pragma once
@@ -12,20 +12,22 @@ namespace ng::kernels {
 namespace {
 
 // What elements are in shared memory, and one step of 32 bytes of depth.
-#define KIND(Name, SUM, BYTES_, product)                                                                                \
+// A block of 16 lines is BLOCK words, of which b's halves are two blocks of 8 columns.
+#define KIND(Name, SUM, WORD, BYTES_, product)                                                                          \
     struct Name {                                                                                                       \
         using Sum = SUM;                                                                                                \
-        static constexpr int BYTES = BYTES_;                                                                            \
-        DEVICE static void add(Sum (&c)[4], const u32 (&a)[4], const u32 (&b)[2]) { product(c, a, b); }                 \
+        using Word = WORD;                                                                                              \
+        static constexpr int BYTES = BYTES_, BLOCK = 16 / int(sizeof(WORD));                                            \
+        DEVICE static void add(Sum (&c)[4], const Word (&a)[4], const Word (&b)[2]) { product(c, a, b); }               \
     };
-KIND(HalvesF16, float, 2, product_f16)
-KIND(HalvesBf16, float, 2, product_bf16)
-KIND(WordsTf32, float, 4, product_tf32)
-KIND(BytesSS, i32, 1, product_s8_s8)
-KIND(BytesSU, i32, 1, product_s8_u8)
-KIND(BytesUS, i32, 1, product_u8_s8)
-KIND(BytesUU, i32, 1, product_u8_u8)
-KIND(Doubles, double, 8, product_f64)
+KIND(HalvesF16, float, u32, 2, product_f16)
+KIND(HalvesBf16, float, u32, 2, product_bf16)
+KIND(WordsTf32, float, u32, 4, product_tf32)
+KIND(BytesSS, i32, u32, 1, product_s8_s8)
+KIND(BytesSU, i32, u32, 1, product_s8_u8)
+KIND(BytesUS, i32, u32, 1, product_u8_s8)
+KIND(BytesUU, i32, u32, 1, product_u8_u8)
+KIND(Doubles, double, double, 8, product_f64)
 #undef KIND
 
 // Words of a block of 16 lines by 32 bytes of depth: a's two halves of lines one after the other, then the next 16 bytes of
@@ -45,15 +47,14 @@ DEVICE u32 block_place(u32 first_line)
     else return TILE::place(t, (first_line + g) / 2) + g % 2 * 8;
 }
 // The block's words for that step of depth.
-template <class TILE, Side SIDE>
-DEVICE void read_block(u32 (&x)[4], u32 at, int step)
+template <class TILE, Side SIDE, class WORD, int BLOCK>
+DEVICE void read_block(WORD (&x)[BLOCK], u32 at, int step)
 {
-    // Chunks are turned around by exclusive or: the next two of a row, or a neighbouring chunk's, are found in the same way.
+    // Chunks are turned around by exclusive or: others of a row are found in the same way.
     constexpr u32 STEP_ROWS = 32 / TILE::BYTES, DEEP = TILE::NEAR == NEAR_DEPTH;
     const u32     here = DEEP ? at ^ u32(step) * 32 : at + u32(step) * STEP_ROWS * TILE::ROW_BYTES;
     if constexpr (TILE::BYTES == 8) {
-        load_two(here, x[0], x[1]);
-        load_two(DEEP ? here + 8 * TILE::ROW_BYTES : here ^ 64, x[2], x[3]);
+        x[0] = load_double(here), x[1] = load_double(DEEP ? here + 8 * TILE::ROW_BYTES : here ^ 64);
     } else if constexpr (DEEP) {
         load_blocks(x, here);
     } else if constexpr (TILE::BYTES == 2) {
@@ -77,7 +78,7 @@ struct MmaShape {
     using A = OperandTile<KIND::BYTES, TILE_M, A_NEAR, THREADS>;
     using B = OperandTile<KIND::BYTES, TILE_N, B_NEAR, THREADS>;
     static constexpr int WARP_M = TILE_M / WARPS_M, WARP_N = TILE_N / WARPS_N, ROW_BLOCKS = WARP_M / 16, COLUMN_BLOCKS = WARP_N / 8;
-    static constexpr int STAGE_BYTES = A::SIZE + B::SIZE, STEPS = 2;
+    static constexpr int STAGE_BYTES = A::SIZE + B::SIZE, STEPS = A::DEPTH_BYTES / 32;
     static_assert(WARP_M % 16 == 0 && WARP_N % 16 == 0, "warps read 16 lines at once");
 };
 
@@ -99,16 +100,23 @@ struct MmaSums {
             UNROLLED for (int j = 0; j < SHAPE::COLUMN_BLOCKS; j++)
                 UNROLLED for (int e = 0; e < 4; e++) sum[i][j][e] = 0;
     }
+    // Steps of 32 bytes of depth; doubles' two by two.
     DEVICE void add_stage(u32 base)
     {
-        UNROLLED for (int step = 0; step < SHAPE::STEPS; step++) {
-            u32 a[SHAPE::ROW_BLOCKS][4], b[SHAPE::COLUMN_BLOCKS][2];
-            UNROLLED for (int j = 0; j < SHAPE::COLUMN_BLOCKS / 2; j++) {
-                u32 x[4];
-                read_block<typename SHAPE::B, SIDE_B>(x, base + b_place[j], step);
-                b[2 * j][0] = x[0], b[2 * j][1] = x[1], b[2 * j + 1][0] = x[2], b[2 * j + 1][1] = x[3];
+        constexpr int BLOCK = Kind::BLOCK, AT_ONCE = Kind::BYTES == 8 ? 2 : 1;
+        UNROLLED for (int step = 0; step < SHAPE::STEPS; step += AT_ONCE) {
+            typename Kind::Word a[SHAPE::ROW_BLOCKS][AT_ONCE * BLOCK], b[SHAPE::COLUMN_BLOCKS][AT_ONCE * BLOCK / 2];
+            UNROLLED for (int s = 0; s < AT_ONCE; s++) {
+                typename Kind::Word x[BLOCK];
+                UNROLLED for (int j = 0; j < SHAPE::COLUMN_BLOCKS / 2; j++) {
+                    read_block<typename SHAPE::B, SIDE_B>(x, base + b_place[j], step + s);
+                    UNROLLED for (int e = 0; e < BLOCK; e++) b[2 * j + e / (BLOCK / 2)][s * (BLOCK / 2) + e % (BLOCK / 2)] = x[e];
+                }
+                UNROLLED for (int i = 0; i < SHAPE::ROW_BLOCKS; i++) {
+                    read_block<typename SHAPE::A, SIDE_A>(x, base + a_place[i], step + s);
+                    UNROLLED for (int e = 0; e < BLOCK; e++) a[i][s * BLOCK + e] = x[e];
+                }
             }
-            UNROLLED for (int i = 0; i < SHAPE::ROW_BLOCKS; i++) read_block<typename SHAPE::A, SIDE_A>(a[i], base + a_place[i], step);
             UNROLLED for (int i = 0; i < SHAPE::ROW_BLOCKS; i++)
                 UNROLLED for (int j = 0; j < SHAPE::COLUMN_BLOCKS; j++) Kind::add(sum[i][j], a[i], b[j]);
         }

@@ -173,16 +173,16 @@ TEST_CASE("portable products: a long depth is cut, in no more workspace than the
 {
     for (const Pair& pair : PAIRS)
         for (const Index& s : {Index{3, 2, 5000}, {65, 70, 1111}, {128, 16, 2048}})
-            for (const uint64_t most : {UINT64_MAX, uint64_t(20000), uint64_t(0)}) {
+            for (const uint64_t most : {UINT64_MAX, uint64_t(20000)}) {
                 Product t = product_of(pair.a, pair.b, s, TRANSPOSES[size_t(s[0]) % 4]);
                 t.allows_tf32 = pair.allows_tf32, t.workspace_most = most;
                 if (ng::is_float(pair.a)) {
                     // Any numbers: rounded after each of at most k additions, of tf32 once before as well.
                     if (pair.a == Dtype::f32 || pair.a == Dtype::f64) t.a.fill_normal(5), t.b.fill_normal(6);
-                    Product again = t;
-                    run(again);
                     check(Product(t), (pair.a == Dtype::f64 ? 0x1p-52 : 0x1p-23) * double(s[2]) + (pair.allows_tf32 ? 0x1p-10 : 0));
-                    run(t);
+                    if (most != UINT64_MAX) continue;
+                    Product again = t;
+                    run(again), run(t);
                     CHECK(t.c.memory == again.c.memory);
                 } else {
                     check(std::move(t));

@@ -26,7 +26,7 @@ char* room_at(u32 at, u32 bytes)
 
 // ---- lanes ---------------------------------------------------------------------------------------------------------------
 
-constexpr int MOST_OFFERED = 6;
+constexpr int MOST_OFFERED = 12;
 struct Offers {
     u32 word[2][MOST_OFFERED];           // in turns: who is ahead writes where nobody reads any more
     u32 turn;
@@ -110,21 +110,23 @@ void product_s8_u8(i32 (&c)[4], const u32 (&a)[4], const u32 (&b)[2]) { add_prod
 void product_u8_s8(i32 (&c)[4], const u32 (&a)[4], const u32 (&b)[2]) { add_products(c, a, b, 4, plain_byte, signed_byte); }
 void product_u8_u8(i32 (&c)[4], const u32 (&a)[4], const u32 (&b)[2]) { add_products(c, a, b, 4, plain_byte, plain_byte); }
 
-void product_f64(double (&c)[4], const u32 (&a)[4], const u32 (&b)[2])
+void product_f64(double (&c)[4], const double (&a)[4], const double (&b)[2])
 {
-    const u32  words[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
-    const Warp warp = meet(words, 6);
+    u32 words[12];
+    std::memcpy(words, a, 32), std::memcpy(words + 8, b, 16);
+    const Warp warp = meet(words, 12);
     const u32  g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-    const auto number = [&](u32 lane, int first) { return __longlong_as_double(i64(u64(warp(lane, first + 1)) << 32 | warp(lane, first))); };
-    for (u32 k = 0; k < 4; k++)
-        for (u32 i = 0; i < 4; i++) c[i] += number(4 * g + k, int(i / 2 * 2)) * number(4 * (2 * t + i % 2) + k, 4);
+    const auto number = [&](u32 lane, u32 i) { return __longlong_as_double(i64(u64(warp(lane, int(2 * i + 1))) << 32 | warp(lane, int(2 * i)))); };
+    for (u32 step = 0; step < 2; step++)
+        for (u32 k = 0; k < 4; k++)
+            for (u32 i = 0; i < 4; i++) c[i] += number(4 * g + k, 2 * step + i / 2) * number(4 * (2 * t + i % 2) + k, 4 + step);
 }
 
 // ---- shared memory -------------------------------------------------------------------------------------------------------
 
 u32  shared_begin() { return 0; }
 u32  load_word(u32 at) { u32 x; std::memcpy(&x, room_at(at, 4), 4); return x; }
-void load_two(u32 at, u32& x, u32& y) { std::memcpy(&x, room_at(at, 8), 4), std::memcpy(&y, room_at(at, 8) + 4, 4); }
+double load_double(u32 at) { double x; std::memcpy(&x, room_at(at, 8), 8); return x; }
 void load_four(u32 at, u32 (&x)[4]) { std::memcpy(x, room_at(at, 16), 16); }
 void store_two(u32 at, u32 x, u32 y) { std::memcpy(room_at(at, 8), &x, 4), std::memcpy(room_at(at, 8) + 4, &y, 4); }
 void store_four(u32 at, const u32 (&x)[4]) { std::memcpy(room_at(at, 16), x, 16); }

@@ -45,7 +45,7 @@ enum Number : uint32_t {
 };
 constexpr uint32_t room(int stages_bytes, int m, int n, Kind kind) { return uint32_t(std::max(stages_bytes, m * n * sum_bytes(kind))); }
 constexpr KernelFacts FACTS[] = {
-#define PRODUCT_TILES(name, kind, m, n, warps_m, warps_n, stages, a, b, loads, blocks) {"mma_" #name, room(stages * (m + n) * MMA_DEPTH_BYTES, m, n, kind)},
+#define PRODUCT_TILES(name, kind, m, n, warps_m, warps_n, stages, a, b, loads, blocks) {"mma_" #name, room(stages * (m + n) * mma_depth_bytes(element_bytes(kind)), m, n, kind)},
 #define SIMT(name, m, n, warps_m, warps_n, depth, stages, blocks) {"mma_" #name, room(stages * (m + n + 8) * depth * 4, m, n, PlainF32)},
 #define LAY(name, bytes) {"mma_" #name, 0},
 #define PARTS(name, sum) {"mma_" #name, 0},
@@ -336,8 +336,8 @@ void run(const Problem& problem, const Device& device, const Place& place)
     n.c_row = p.c_row, n.c_column = p.c_column, n.c_batch = p.c_batch, n.c_type = i32(p.c_type);
     n.row_tiles = uint32_t(divided_up(p.m, i.tile_m)), n.column_tiles = uint32_t(divided_up(p.n, i.tile_n));
     n.pitch = rounded_up(p.n, MMA_FOUR);
-    // Parts begin where a tile's depth does, of bytes the longest.
-    n.split_depth = rounded_up(divided_up(p.k, choice.splits), MMA_DEPTH_BYTES);
+    // Parts begin where a tile's depth does.
+    n.split_depth = rounded_up(divided_up(p.k, choice.splits), MMA_DEPTH);
     n.splits = int32_t(std::max<int64_t>(divided_up(p.k, std::max<int64_t>(n.split_depth, 1)), 1));
     n.epilogue = p.epilogue;
     if (n.splits > 1) n.partial = free;
