@@ -1,7 +1,9 @@
 // Matrix products of f32 by plain fused multiply-adds: c[m, n] = a[m, k] b[k, n] and an epilogue, one tile of c a block.
 //
-//   warp      4 x 8 lanes; a lane has PER_M x PER_N sums, in fours that lie 16 rows and 32 columns apart
-//   shared    STAGES of a's and b's tiles as [DEPTH][lines + 4] floats; then, in the same place, the sums
+//   warp      4 x 8 lanes; a lane has PER_M x PER_N sums: its columns in fours that lie 32 apart, its rows in fours 16 apart or,
+//             where a's depth is near, single ones 4 apart
+//   shared    STAGES of a's and b's tiles as [DEPTH][lines + 4] floats, of such an a as kernels/gemm_mma_load.cuh says; then, in
+//             the same place, the sums
 // Each sum is one chain of multiply-adds in the order of k.
 #pragma once
 #include "kernels/gemm_mma_tile.cuh"
@@ -54,51 +56,93 @@ struct WordReader {
     }
 };
 
-template <int TILE_M_, int TILE_N_, int WARPS_M, int WARPS_N, int DEPTH_, int STAGES_>
+// How a's tile comes, by what is near in it.
+template <Near NEAR, int LINES, int DEPTH, int THREADS>
+struct SideA {
+    using Tile = WordReader<LINES, DEPTH, THREADS>;
+    using Reader = Tile;
+};
+template <int LINES, int DEPTH_, int THREADS>
+struct SideA<NEAR_DEPTH, LINES, DEPTH_, THREADS> {
+    using Tile = OperandTile<4, LINES, NEAR_DEPTH, THREADS>;
+    using Reader = AsyncReader<Tile>;
+    static_assert(Tile::DEPTH == DEPTH_, "both sides have tiles of one depth");
+};
+
+template <int TILE_M_, int TILE_N_, int WARPS_M, int WARPS_N, int DEPTH_, int STAGES_, Near A_NEAR_>
 struct SimtShape {
-    static constexpr int TILE_M = TILE_M_, TILE_N = TILE_N_, DEPTH = DEPTH_, STAGES = STAGES_, THREADS = 32 * WARPS_M * WARPS_N;
-    static constexpr int WARP_M = TILE_M / WARPS_M, WARP_N = TILE_N / WARPS_N, PER_M = WARP_M / 4, PER_N = WARP_N / 8;
-    using A = WordReader<TILE_M, DEPTH, THREADS>;
+    static constexpr int  TILE_M = TILE_M_, TILE_N = TILE_N_, DEPTH = DEPTH_, STAGES = STAGES_, THREADS = 32 * WARPS_M * WARPS_N;
+    static constexpr int  WARP_M = TILE_M / WARPS_M, WARP_N = TILE_N / WARPS_N, PER_M = WARP_M / 4, PER_N = WARP_N / 8;
+    static constexpr Near A_NEAR = A_NEAR_;
+    using A = SideA<A_NEAR, TILE_M, DEPTH, THREADS>;
     using B = WordReader<TILE_N, DEPTH, THREADS>;
-    static constexpr int STAGE_BYTES = A::SIZE + B::SIZE;
+    static constexpr int A_SIZE = A::Tile::SIZE, STAGE_BYTES = A_SIZE + B::SIZE;
     static_assert(PER_M % 4 == 0 && PER_N % 4 == 0, "lanes read four neighbours at once");
 };
 
 template <class SHAPE>
 struct SimtSums {
-    static constexpr int PER_M = SHAPE::PER_M, PER_N = SHAPE::PER_N;
+    static constexpr int  PER_M = SHAPE::PER_M, PER_N = SHAPE::PER_N;
+    static constexpr bool IS_DEEP = SHAPE::A_NEAR == NEAR_DEPTH;
     float sum[PER_M][PER_N];
-    u32   row, column;                   // of the lane's first
+    u32   row, column, a_place[2];       // row, column: of the lane's first; a_place: of its first row's even and odd chunks
 
     DEVICE SimtSums()
     {
         // Neighbouring pairs of lanes share columns, every sixteen share rows: reads of a quarter warp meet few banks.
-        const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, down = SHAPE::TILE_M / SHAPE::WARP_M;
-        row = warp % down * SHAPE::WARP_M + (lane / 16 * 2 + lane % 2) * 4, column = warp / down * SHAPE::WARP_N + lane / 2 % 8 * 4;
+        const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, down = SHAPE::TILE_M / SHAPE::WARP_M, lane_row = lane / 16 * 2 + lane % 2;
+        row = warp % down * SHAPE::WARP_M + lane_row * (IS_DEEP ? 1 : 4), column = warp / down * SHAPE::WARP_N + lane / 2 % 8 * 4;
+        if constexpr (IS_DEEP) a_place[0] = SHAPE::A::Tile::place(row, 0), a_place[1] = SHAPE::A::Tile::place(row, 1);
         UNROLLED for (int i = 0; i < PER_M; i++)
             UNROLLED for (int j = 0; j < PER_N; j++) sum[i][j] = 0;
     }
-    DEVICE void read(u32 base, int depth, u32 (&a)[PER_M / 4][4], u32 (&b)[PER_N / 4][4]) const
+    // Four steps of depth of one row.
+    DEVICE void read_row(u32 base, int i, int chunk, u32 (&a)[4]) const
     {
-        UNROLLED for (int i = 0; i < PER_M / 4; i++) load_four(base + row * 4 + u32(depth * SHAPE::A::ROW_BYTES + i * 64), a[i]);
-        UNROLLED for (int j = 0; j < PER_N / 4; j++) load_four(base + column * 4 + u32(SHAPE::A::SIZE + depth * SHAPE::B::ROW_BYTES + j * 128), b[j]);
+        // Rows that lie 4 apart are turned by 2 more: tiles are read where place() puts them.
+        const int turned = chunk ^ (i % 2) * 2;
+        load_four(base + a_place[turned % 2] + u32(i * 4 * SHAPE::A::Tile::ROW_BYTES + turned / 2 * 32), a);
+    }
+    DEVICE void read_a(u32 base, int depth, u32 (&a)[PER_M / 4][4]) const
+    {
+        UNROLLED for (int i = 0; i < PER_M / 4; i++) load_four(base + row * 4 + u32(depth * WordReader<SHAPE::TILE_M, SHAPE::DEPTH, SHAPE::THREADS>::ROW_BYTES + i * 64), a[i]);
+    }
+    DEVICE void read_b(u32 base, int depth, u32 (&b)[PER_N / 4][4]) const
+    {
+        UNROLLED for (int j = 0; j < PER_N / 4; j++) load_four(base + column * 4 + u32(SHAPE::A_SIZE + depth * SHAPE::B::ROW_BYTES + j * 128), b[j]);
+    }
+    DEVICE void add_row(int i, u32 a, const u32 (&b)[PER_N / 4][4])
+    {
+        UNROLLED for (int j = 0; j < PER_N; j++) sum[i][j] = __fmaf_rn(__uint_as_float(a), __uint_as_float(b[j / 4][j % 4]), sum[i][j]);
     }
     DEVICE void add_stage(u32 base)
     {
-        u32 a[2][PER_M / 4][4], b[2][PER_N / 4][4];
-        read(base, 0, a[0], b[0]);
-        UNROLLED for (int k = 0; k < SHAPE::DEPTH; k++) {
-            if (k + 1 < SHAPE::DEPTH) read(base, k + 1, a[(k + 1) % 2], b[(k + 1) % 2]);
-            UNROLLED for (int i = 0; i < PER_M; i++)
-                UNROLLED for (int j = 0; j < PER_N; j++)
-                    sum[i][j] = __fmaf_rn(__uint_as_float(a[k % 2][i / 4][i % 4]), __uint_as_float(b[k % 2][j / 4][j % 4]), sum[i][j]);
+        u32 b[2][PER_N / 4][4];
+        read_b(base, 0, b[0]);
+        if constexpr (IS_DEEP) {
+            UNROLLED for (int chunk = 0; chunk < SHAPE::DEPTH / 4; chunk++) {
+                u32 a[PER_M][4];
+                UNROLLED for (int i = 0; i < PER_M; i++) read_row(base, i, chunk, a[i]);
+                UNROLLED for (int k = 0; k < 4; k++) {
+                    const int depth = chunk * 4 + k;
+                    if (depth + 1 < SHAPE::DEPTH) read_b(base, depth + 1, b[(depth + 1) % 2]);
+                    UNROLLED for (int i = 0; i < PER_M; i++) add_row(i, a[i][k], b[depth % 2]);
+                }
+            }
+        } else {
+            u32 a[2][PER_M / 4][4];
+            read_a(base, 0, a[0]);
+            UNROLLED for (int k = 0; k < SHAPE::DEPTH; k++) {
+                if (k + 1 < SHAPE::DEPTH) read_a(base, k + 1, a[(k + 1) % 2]), read_b(base, k + 1, b[(k + 1) % 2]);
+                UNROLLED for (int i = 0; i < PER_M; i++) add_row(i, a[k % 2][i / 4][i % 4], b[k % 2]);
+            }
         }
     }
     DEVICE void stage(u32 base) const
     {
         UNROLLED for (int i = 0; i < PER_M; i++)
             UNROLLED for (int j = 0; j < PER_N; j += 2)
-                stage_pair<SHAPE::TILE_N>(base, row + u32(i / 4 * 16 + i % 4), column + u32(j / 4 * 32 + j % 4), sum[i][j], sum[i][j + 1]);
+                stage_pair<SHAPE::TILE_N>(base, row + u32(IS_DEEP ? i * 4 : i / 4 * 16 + i % 4), column + u32(j / 4 * 32 + j % 4), sum[i][j], sum[i][j + 1]);
     }
 };
 
@@ -107,9 +151,9 @@ DEVICE void simt_tile(const MmaNumbers& n)
 {
     const MmaWork     w = mma_work<SHAPE::TILE_M, SHAPE::TILE_N>(n);
     SimtSums<SHAPE>   sums;
-    typename SHAPE::A a(n.a, {w.batch, w.row, w.first, n.m - w.row});
+    typename SHAPE::A::Reader a(n.a, {w.batch, w.row, w.first, n.m - w.row});
     typename SHAPE::B b(n.b, {w.batch, w.column, w.first, n.n - w.column});
-    sum_in_flight<SHAPE::STAGES, SHAPE::STAGE_BYTES, SHAPE::A::SIZE>(a, b, sums, w.end - w.first, SHAPE::DEPTH);
+    sum_in_flight<SHAPE::STAGES, SHAPE::STAGE_BYTES, SHAPE::A_SIZE>(a, b, sums, w.end - w.first, SHAPE::DEPTH);
     sums.stage(shared_begin());
     __syncthreads();
     store_tile<float, SHAPE::TILE_M, SHAPE::TILE_N, SHAPE::THREADS>(n, w, shared_begin());

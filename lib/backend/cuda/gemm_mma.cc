@@ -30,7 +30,7 @@ struct Instance {
 };
 constexpr Instance INSTANCES[] = {
 #define PRODUCT_TILES(name, kind, m, n, warps_m, warps_n, stages, a, b, loads, blocks) {kind, m, n, 32 * warps_m * warps_n, blocks, loads, a, b},
-#define SIMT(name, m, n, warps_m, warps_n, depth, stages, blocks) {PlainF32, m, n, 32 * warps_m * warps_n, blocks, IN_FLIGHT, NEAR_LINE, NEAR_LINE},
+#define SIMT(name, m, n, warps_m, warps_n, depth, stages, a, blocks) {PlainF32, m, n, 32 * warps_m * warps_n, blocks, IN_FLIGHT, a, NEAR_LINE},
 #define LAY(name, bytes) {None, 0, 0, THREADS, 8, IN_REGISTERS, NEAR_DEPTH, NEAR_DEPTH},
 #define PARTS(name, sum) {None, 0, 0, THREADS, 8, IN_REGISTERS, NEAR_DEPTH, NEAR_DEPTH},
 #include "kernels/gemm_mma.def"
@@ -46,7 +46,7 @@ enum Number : uint32_t {
 constexpr uint32_t room(int stages_bytes, int m, int n, Kind kind) { return uint32_t(std::max(stages_bytes, m * n * sum_bytes(kind))); }
 constexpr KernelFacts FACTS[] = {
 #define PRODUCT_TILES(name, kind, m, n, warps_m, warps_n, stages, a, b, loads, blocks) {"mma_" #name, room(stages * (m + n) * mma_depth_bytes(element_bytes(kind)), m, n, kind)},
-#define SIMT(name, m, n, warps_m, warps_n, depth, stages, blocks) {"mma_" #name, room(stages * (m + n + 8) * depth * 4, m, n, PlainF32)},
+#define SIMT(name, m, n, warps_m, warps_n, depth, stages, a, blocks) {"mma_" #name, room(stages * (m + n + 8) * depth * 4, m, n, PlainF32)},
 #define LAY(name, bytes) {"mma_" #name, 0},
 #define PARTS(name, sum) {"mma_" #name, 0},
 #include "kernels/gemm_mma.def"
@@ -135,8 +135,7 @@ Lying lying_of(const MmaOperand& o, int64_t lines, int64_t steps, int64_t batche
     const bool is_aligned = reinterpret_cast<uintptr_t>(o.data) % 16 == 0 && r.operand.batch * bytes % 16 == 0;
     r.is_steady = bytes == element_bytes(kind) && near == 1 && far * bytes % 16 == 0 && is_aligned;
     r.operand.is_wide = r.is_steady, r.operand.is_turned = !is_deep;
-    // Plain products want lines near; bytes are multiplied along depth.
-    if (kind == PlainF32) r.operand.is_wide = r.is_steady && !is_deep;
+    // Bytes are multiplied along depth.
     if (is_of_bytes(kind)) r.is_steady &= is_deep, r.operand.is_wide = r.is_steady, r.near = NEAR_DEPTH;
     r.is_copied = copies_elements(kind) ? Dtype(o.type) != type_of(kind, Dtype(o.type)) : !r.is_steady;
     return r;
@@ -240,7 +239,7 @@ Choice best_of(const Form& f, const Device& device, bool copies, uint64_t worksp
     Choice      best{COUNT, 1, copies, HUGE_VAL};
     for (uint32_t n = 0; n < COUNT; n++) {
         const Instance& i = INSTANCES[n];
-        if (i.kind == f.kind && i.loads == loads && (f.kind == PlainF32 || (i.a == f.a.near && i.b == f.b.near))) cut(f, device, workspace_bytes, n, best);
+        if (i.kind == f.kind && i.loads == loads && i.a == f.a.near && (f.kind == PlainF32 || i.b == f.b.near)) cut(f, device, workspace_bytes, n, best);
     }
     return best;
 }
@@ -277,7 +276,7 @@ MmaOperand laid_down(const Lying& x, Kind kind, const Place& place, char*& to)
     MmaOperand o = x.operand;
     o.data = n.to, o.line = n.is_deep ? n.pitch : 1, o.depth = n.is_deep ? 1 : n.pitch, o.batch = x.operand.batch == 0 ? 0 : n.rows * n.pitch;
     o.type = i32(type_of(kind, Dtype(o.type)));
-    o.is_wide = kind != PlainF32 || !n.is_deep, o.is_turned = !n.is_deep;
+    o.is_wide = 1, o.is_turned = !n.is_deep;
     return o;
 }
 
@@ -332,6 +331,8 @@ void run(const Problem& problem, const Device& device, const Place& place)
     MmaNumbers n{};
     n.a = choice.copies ? laid_down(f.a, f.kind, place, free) : f.a.operand;
     n.b = choice.copies ? laid_down(f.b, f.kind, place, free) : f.b.operand;
+    // Plain products turn such a b while it comes, word by word.
+    if (f.kind == PlainF32 && f.b.near == NEAR_DEPTH) n.b.is_wide = 0;
     n.c = p.c, n.m = p.m, n.n = p.n, n.k = p.k, n.batches = p.batches;
     n.c_row = p.c_row, n.c_column = p.c_column, n.c_batch = p.c_batch, n.c_type = i32(p.c_type);
     n.row_tiles = uint32_t(divided_up(p.m, i.tile_m)), n.column_tiles = uint32_t(divided_up(p.n, i.tile_n));

@@ -16,11 +16,11 @@
         using namespace ng::kernels;                                                                                                 \
         mma_tile<MmaShape<kind, m, n, warps_m, warps_n, stages, a_near, b_near>, loads>(numbers);                                    \
     }
-#define SIMT(name, m, n, warps_m, warps_n, depth, stages, blocks)                                                                    \
+#define SIMT(name, m, n, warps_m, warps_n, depth, stages, a_near, blocks)                                                                    \
     extern "C" __global__ void __launch_bounds__(32 * warps_m * warps_n, blocks) mma_##name(const __grid_constant__ ng::kernels::MmaNumbers numbers) \
     {                                                                                                                                \
         using namespace ng::kernels;                                                                                                 \
-        simt_tile<SimtShape<m, n, warps_m, warps_n, depth, stages>>(numbers);                                                        \
+        simt_tile<SimtShape<m, n, warps_m, warps_n, depth, stages, a_near>>(numbers);                                                \
     }
 #define LAY(name, bytes)                                                                                                             \
     extern "C" __global__ void __launch_bounds__(ng::kernels::THREADS) mma_##name(const __grid_constant__ ng::kernels::MmaLayNumbers numbers) \
