@@ -43,7 +43,7 @@ struct Place {
 
 struct alignas(64) Scratch { char bytes[SCRATCH_BYTES]; };
 
-// The full registers of each step of a unit, where a resident tape keeps them all: pointers, and whether single.
+// The full registers of each step of a unit, where a resident tape keeps them all: pointers and forms.
 class Banks {
   public:
     Banks(Frame& frame, const Program& program, const Plan& plan)
@@ -56,12 +56,12 @@ class Banks {
     {
         for (int32_t i = 0; i < count_; i++) frame_.homes[first_ + i] = homes_[i] + step * bytes_;
         std::copy_n(slots_ + step * count_, count_, frame_.slots + first_);
-        std::copy_n(single_ + step * count_, count_, frame_.single + first_);
+        std::copy_n(forms_ + step * count_, count_, frame_.form + first_);
     }
     void leave(int64_t step)
     {
         std::copy_n(frame_.slots + first_, count_, slots_ + step * count_);
-        std::copy_n(frame_.single + first_, count_, single_ + step * count_);
+        std::copy_n(frame_.form + first_, count_, forms_ + step * count_);
     }
 
   private:
@@ -70,7 +70,7 @@ class Banks {
     int64_t bytes_;                   // of a bank
     char*   homes_[MAX_LIVE];
     char*   slots_[MAX_LIVE];
-    uint8_t single_[MAX_LIVE];
+    Form    forms_[MAX_LIVE];
 };
 
 // A unit whose steps are few: each value is computed once.
@@ -174,7 +174,7 @@ void SplitPass::walk(uint32_t piece) const noexcept
     Frame   frame;
     set_up(frame, job_, scratch.bytes);
     std::copy_n(frame_.slots, MAX_SLOTS, frame.slots);
-    std::copy_n(frame_.single, MAX_SLOTS, frame.single);
+    std::copy_n(frame_.form, MAX_SLOTS, frame.form);
     for (const FoldSlot& fold : job_.program.folds) {
         if (fold.pass != pass_) continue;
         frame.homes[fold.slot] = partial(piece, fold.slot);

@@ -26,7 +26,8 @@ struct Block {
     {
         return slot >= 0 ? frame.slots[slot] : reinterpret_cast<const char*>(program.constants.data() + ~slot);
     }
-    bool is_single(int32_t slot) const { return slot < 0 || frame.single[slot]; }
+    Form form(int32_t slot) const { return slot < 0 ? Form::One : frame.form[slot]; }
+    bool is_single(int32_t slot) const { return form(slot) == Form::One; }
     char* memory(const Instruction& i, int32_t access) const { return buffers[i.buffer] + at[access] * i.memory_bytes; }
 
     // The operand as a block of n elements.
@@ -39,7 +40,7 @@ struct Block {
     }
     char* result(const Instruction& i, bool single) const
     {
-        frame.single[i.out] = single;
+        frame.form[i.out] = single ? Form::One : Form::Block;
         return frame.slots[i.out] = frame.homes[i.out];
     }
     // As result; the memory that the next instruction would store it in, where that does as well.
@@ -85,7 +86,10 @@ void load(const Block& b, const Instruction& i)
     const bool single = step == 0 || b.count == 1;
     if ((i.flags & IN_PLACE) && (single || step == 1)) {
         b.frame.slots[i.out] = in;
-        b.frame.single[i.out] = single;
+        b.frame.form[i.out] = single ? Form::One : Form::Block;
+    } else if ((i.flags & CODES) && step == 1 && !single) {
+        b.frame.slots[i.out] = in;
+        b.frame.form[i.out] = i.type == Dtype::f16 ? Form::F16 : Form::Bf16;
     } else {
         i.load(b.result(i, single), in, step, single ? 1 : b.count);
     }
@@ -211,7 +215,7 @@ void start(const Block& b, const Instruction& i)
     const FoldSlot& fold = b.program.folds[size_t(i.extra)];
     const bool single = b.count == 1;
     const auto fill = [&](int32_t slot, Dtype type, const void* value) {
-        b.frame.single[slot] = single;
+        b.frame.form[slot] = single ? Form::One : Form::Block;
         b.frame.slots[slot] = b.frame.homes[slot];
         b.isa.load[int(type)](b.frame.homes[slot], value, 0, b.count);
     };
@@ -241,12 +245,99 @@ void finish(const Block& b, const Instruction& i)
 // Lays what the first group of a block has read in each of its groups.
 void repeat(const Block& b, const Instruction& i, int64_t group)
 {
-    if (b.frame.single[i.out]) return;
+    if (b.is_single(i.out)) return;
     const char* from = b.frame.slots[i.out];
     char* to = b.result(i, false);
     const size_t bytes = size_t(group * i.bytes);
     if (from != to) std::memcpy(to, from, bytes);
     for (int64_t done = group; done < b.count; done += group) std::memcpy(to + done * i.bytes, to, bytes);
+}
+
+// A chain's links for this block: where its operands lie, and where its results go.
+class Chain {
+  public:
+    Chain(const Block& b, const Instruction* marker) : b_(b), store_(marker + 1), end_(marker + 1 + marker->extra)
+    {
+        while (store_ < end_ && store_->code != Code::Store) store_++;
+    }
+    void add(const Instruction& i);
+    void run();
+    const Instruction* end() const { return end_; }
+
+  private:
+    void push(int code, char* memory, int bytes) { links_[count_++] = {uint16_t(code), false, uint8_t(bytes), {memory}}; }
+    void push_operand(int code, const Instruction& i, int k);
+    void push_store(bool is_rounding);
+
+    const Block&       b_;
+    Link               links_[MAX_LINKS];
+    int                count_ = 0, later_count_ = 0;
+    const Instruction* later_[MAX_MET];                // stores to memory that is no row
+    const Instruction* store_;                         // the next of the chain's
+    const Instruction* end_;
+};
+
+void Chain::push_operand(int code, const Instruction& i, int k)
+{
+    if (i.near[k] >= 0) {
+        push(code + int(Form::Near), nullptr, 0);
+        links_[count_ - 1].near = uint64_t(i.near[k]);
+        return;
+    }
+    const int32_t slot = i.args[k];
+    const Form  form = b_.form(slot);
+    const char* operand = b_.operand(slot);
+    code += int(form);
+    if (form != Form::One) return push(code, const_cast<char*>(operand), form == Form::Block ? 4 : 2);
+    push(code, nullptr, 0);
+    std::memcpy(&links_[count_ - 1].number, operand, 4);
+}
+
+void Chain::push_store(bool is_rounding)
+{
+    const Instruction& i = *store_++;
+    if (!b_.buffers[i.buffer]) return;
+    if (b_.plan.step[i.extra] == 1) {
+        char* out = b_.memory(i, i.extra);
+        push(is_rounding ? i.link - LINK_PUT_F16 + LINK_ROUNDED_F16 : i.link, out, i.memory_bytes);
+        links_[count_ - 1].is_streaming = b_.plan.is_streaming && reinterpret_cast<uintptr_t>(out) % 64 == 0;
+        return;
+    }
+    b_.frame.form[i.args[0]] = Form::Block;
+    push(LINK_KEEP, b_.frame.slots[i.args[0]] = b_.frame.homes[i.args[0]], 4);
+    later_[later_count_++] = &i;
+}
+
+void Chain::add(const Instruction& i)
+{
+    if (!(i.flags & (FROM_X | FROM_Y))) push_operand(LINK_GET, i, 0);
+    const bool is_rounding = i.flags & ROUNDS && b_.buffers[store_->buffer] && b_.plan.step[store_->extra] == 1;
+    if (i.arity == 2) push_operand(i.link, i, i.flags & FROM_Y ? 0 : 1);
+    else if (!is_rounding) push(i.link, nullptr, 0);
+    if (i.near[2] >= 0) {
+        push(LINK_KEEP_NEAR, nullptr, 0);
+        links_[count_ - 1].near = uint64_t(i.near[2]);
+    } else if (i.flags & KEPT) {
+        push(LINK_KEEP, b_.result(i, false), 4);
+    }
+    for (int32_t k = 0; k < i.extra; k++) push_store(is_rounding);
+}
+
+void Chain::run()
+{
+    Frame& frame = b_.frame;
+    const bool is_streaming = b_.plan.is_streaming;
+    b_.isa.chain(links_, count_, b_.count, {frame.ahead, is_streaming ? frame.aheads : 0});
+    if (is_streaming) frame.aheads = 0;
+    for (int k = 0; k < later_count_; k++) store(b_, *later_[k]);
+}
+
+void chain(const Block& b, const Instruction*& at)
+{
+    Chain chain(b, at);
+    for (const Instruction* i = at + 1; i < chain.end() && i->code != Code::Store; i++) chain.add(*i);
+    at = chain.end() - 1;
+    chain.run();
 }
 
 void length(const Block& b, const Instruction& i)
@@ -276,7 +367,9 @@ void set_up(Frame& frame, const Job& job, char* scratch) noexcept
     int32_t slot = 0;
     for (; slot < p.uniform_slots; slot++) frame.homes[slot] = reinterpret_cast<char*>(frame.uniform + slot);
     for (const int32_t end = slot + plan.tape->row_slots; slot < end; slot++, scratch += plan.row_stride) frame.homes[slot] = scratch;
-    for (const int32_t end = slot + plan.tape->full_slots; slot < end; slot++, scratch += plan.full_stride) frame.homes[slot] = scratch;
+    const int32_t light = slot + plan.tape->full_slots - plan.tape->light_slots;
+    for (; slot < light; slot++, scratch += plan.full_stride) frame.homes[slot] = scratch;
+    for (const int32_t end = light + plan.tape->light_slots; slot < end; slot++, scratch += plan.light_stride) frame.homes[slot] = scratch;
     scratch += (plan.banks - 1) * plan.tape->full_slots * plan.full_stride;
     for (char*& temp : frame.temps) {
         temp = scratch;
@@ -304,6 +397,7 @@ void execute(Frame& frame, List list, const int64_t* at, int64_t count, int64_t 
     const Instruction* end = job.plan.tape->code.data() + list.end;
     for (const Instruction* i = job.plan.tape->code.data() + list.begin; i < end; i++) {
         switch (i->code) {
+        case Code::Chain: chain(b, i); break;
         case Code::Load: load(part, *i); break;
         case Code::Map: map(b, i); break;
         case Code::Store: store(part, *i); break;

@@ -18,20 +18,14 @@ struct Job {
 // A task's registers. A slot's pointer is its home in the scratch memory, or a tensor's own memory.
 inline constexpr int MAX_AHEAD = 4;
 
-// What the next block will read of one access.
-struct Ahead {
-    const char* from;
-    int64_t     bytes;
-};
-
 struct Frame {
     const Job* job;
     char*      slots[MAX_SLOTS];
     char*      homes[MAX_SLOTS];
-    uint8_t    single[MAX_SLOTS];     // whether the slot holds one number for the whole block
+    Form       form[MAX_SLOTS];       // One: the slot holds one number for the whole block; codes are for chains alone
     char*      temps[TEMPS];
     int64_t    uniform[MAX_UNIFORM];
-    Ahead      ahead[MAX_AHEAD];      // not yet on its way
+    Ahead      ahead[MAX_AHEAD];      // what the next block will read of one access each, not yet on its way
     int        aheads = 0;
 };
 

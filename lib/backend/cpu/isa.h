@@ -69,6 +69,57 @@ struct FoldTables {
     constexpr const FoldLoops* operator[](int op) const { return loops[op - FIRST_FOLD]; }
 };
 
+// How an operand lies in memory: a block of f32, one number, a block of codes of f16 or bf16, or one bundle that the chain
+// itself keeps.
+enum class Form : uint8_t { Block, One, F16, Bf16, Near };
+inline constexpr int FORMS = 5;
+
+// A chain is a list of links that a bundle of f32 goes through in vector registers: each takes the bundle as its first
+// operand, and its result is the bundle. Only what a bundle meets lies in memory.
+enum LinkCode : uint16_t {
+    LINK_GET = 0,                                       // + form: the bundle is the operand
+    LINK_KEEP = FORMS,                                  // the bundle is written to a block of f32 as well
+    LINK_KEEP_NEAR,
+    LINK_ROUND_F16, LINK_ROUND_BF16,
+    LINK_PUT_F32, LINK_PUT_F16, LINK_PUT_BF16,          // written as a dtype's memory, which holds it exactly
+    LINK_ROUNDED_F16, LINK_ROUNDED_BF16,                // written rounded, the bundle is lost
+    LINK_MAP,                                           // + link_of_map
+};
+inline constexpr int LINK_PUTS = LINK_MAP - LINK_PUT_F32;
+constexpr int link_of_map(Op op, Form form, bool is_swapped) { return LINK_MAP + (int(op) * 2 + is_swapped) * FORMS + int(form); }
+inline constexpr int LINK_CODES = LINK_MAP + OPS * 2 * FORMS;
+struct Link {
+    uint16_t code;
+    bool     is_streaming;                              // of LINK_PUT .. LINK_ROUNDED: past the caches; aligned to 64 bytes
+    uint8_t  bytes;                                     // of an element in memory
+    union {
+        char*    memory;
+        float    number;                                // of Form::One
+        uint64_t near;                                  // of Form::Near: which
+    };
+};
+inline constexpr int MAX_NEAR = 16;
+inline constexpr int MAX_LINKS = 96, MAX_MET = 24;       // of a chain, and how many of them meet memory
+
+// What will be read soon, and is asked for meanwhile.
+struct Ahead {
+    const char* from;
+    int64_t     bytes;
+};
+struct Aheads { const Ahead* first; int count; };
+using ChainLoop = void (*)(const Link* links, int links_count, int64_t count, Aheads aheads);
+
+// Rows that have links: those that a few instructions compute, for a longer one gains nothing by staying in registers.
+constexpr bool is_link(Op op)
+{
+    switch (op) {
+    case Op::add: case Op::sub: case Op::mul: case Op::div: case Op::maximum: case Op::minimum: case Op::fmax: case Op::fmin:
+    case Op::copysign: case Op::neg: case Op::abs: case Op::floor: case Op::ceil: case Op::trunc: case Op::rint: case Op::square:
+    case Op::reciprocal: case Op::sqrt: case Op::rsqrt: case Op::relu: case Op::relu6: return true;
+    default: return false;
+    }
+}
+
 enum RandomKind { RANDOM_BITS, RANDOM_WORD3, RANDOM_UNIFORM32, RANDOM_UNIFORM64, RANDOM_NORMAL32, RANDOM_NORMAL64, RANDOM_KINDS };
 
 struct IsaTable {
@@ -83,6 +134,7 @@ struct IsaTable {
     RandomLoop     random[RANDOM_KINDS];
     StochasticLoop stochastic[2][DTYPES];               // from f32, from f64, to a float dtype
     FoldTables     fold;                                // fold[op][type]
+    ChainLoop      chain;                               // null where an instruction set has too few registers for it
 };
 
 // Sums and products of f32 accumulate in f64 and are rounded once; all else in its own type.

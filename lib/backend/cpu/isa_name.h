@@ -13,6 +13,7 @@ namespace ng::cpu {
 
 extern const MapTable ISA_NAME(maps_bool), ISA_NAME(maps_i8), ISA_NAME(maps_i16), ISA_NAME(maps_i32), ISA_NAME(maps_i64),
     ISA_NAME(maps_u8), ISA_NAME(maps_u16), ISA_NAME(maps_u32), ISA_NAME(maps_u64), ISA_NAME(maps_f32), ISA_NAME(maps_f64);
+void ISA_NAME(chain)(const Link* links, int links_count, int64_t count, Aheads aheads);   // where AVX2 is
 extern const IsaTable ISA_NAME(isa);
 
 }  // namespace ng::cpu

@@ -69,6 +69,9 @@ constexpr IsaTable table()
 #undef FOLD
 #undef STAT
 #undef NORM
+#if defined(__AVX2__)
+    t.chain = ISA_NAME(chain);                         // sixteen registers of 16 bytes would be too few to be worth it
+#endif
     t.ramp = ramp;
     t.random[RANDOM_BITS] = random_loop<RANDOM_BITS>;
     t.random[RANDOM_WORD3] = random_loop<RANDOM_WORD3>;

@@ -82,7 +82,7 @@ void Writer::touch(int32_t access, Dtype type)
     int32_t& at = touched_[size_t(access)];
     if (at < 0) {
         at = int32_t(tape_.touches.size());
-        tape_.touches.push_back({access, bytes_of(type), 0});
+        tape_.touches.push_back({access, bytes_of(type), 0, false});
     }
     tape_.touches[size_t(at)].times++;
 }
@@ -120,6 +120,7 @@ void Writer::add_store(int32_t s)
     const Instruction i = m_.of_store(s);
     add(i, Op::poison, false);
     touch(i.extra, i.type);
+    tape_.touches[size_t(touched_[size_t(i.extra)])].is_stored = true;
 }
 
 // Writes a value, where it is a full one, and the stores of it that belong to this pass.
@@ -160,6 +161,9 @@ void Writer::add_full(int32_t pass, bool is_resident)
         if (!a_.stores[s].row && a_.stores[s].pass == pass) add_value(m_.kernel.stores[s].value, pass);
     if (pass == m_.program.passes - 1)
         for (const int32_t s : late_full_) add_store(s);
+    std::vector<bool> is_read_later(static_cast<size_t>(values_));
+    for (int32_t v = 0; is_resident && v < values_; v++) is_read_later[size_t(v)] = is_full(v) && a_.wanted[size_t(v)] >> (pass + 1) != 0;
+    form_chains(tape_.code, begin, is_read_later);
     tape_.full.push_back({begin, uint32_t(tape_.code.size())});
 }
 

@@ -20,11 +20,17 @@ inline constexpr int     MAX_STRIDES = 2048, MAX_AXES = 64;           // numbers
 static_assert((MAX_LIVE + TEMPS) * (MIN_BLOCK * 8 + SLOT_PAD) <= SCRATCH_BYTES);
 
 enum class Code : uint8_t {
-    Load, Index, Scalar, Length, Gather, Map, Convert, Bitcast, Random, Stochastic, Start, Fold, Finish, Store
+    Load, Index, Scalar, Length, Gather, Map, Convert, Bitcast, Random, Stochastic, Start, Fold, Finish, Store, Chain
 };
 enum Flag : uint8_t {
     DIRECT = 1,   // the next instruction stores this one's result and nobody else reads it: it may be computed in place
     IN_PLACE = 2, // of a load: its memory is as good as a register
+    // Of chains and what they read:
+    CODES = 4,    // of a load: chains alone read it, and take codes of f16 and bf16 as they are
+    FROM_X = 8,   // the bundle is the first operand
+    FROM_Y = 16,  // the bundle is the second operand
+    KEPT = 32,    // the result is read from its register, too, or from the chain's own (near)
+    ROUNDS = 64,  // of a conversion: the next instruction stores it and nobody else reads it
 };
 
 struct Instruction {
@@ -34,9 +40,11 @@ struct Instruction {
     uint8_t bytes = 0;                // of an element of the result's register
     uint8_t memory_bytes = 0;         // of an element in memory, of loads and stores
     uint8_t arity = 0, flags = 0;
+    uint16_t link = 0;                // in a chain: its code for operands that are blocks; 0: it has none
+    int8_t  near[3] = {-1, -1, -1};   // of two operands and the result: the chain's own register, of one bundle; -1: a slot
     int32_t out = -1;                 // slot
     int32_t args[3] = {-1, -1, -1};   // slots; ~i is constant i
-    int32_t extra = -1;               // access, fold, scalar's byte, gather, bits of mantissa: what the code needs
+    int32_t extra = -1;               // access, fold, scalar's byte, gather, bits of mantissa, a chain's length: what the code needs
     int32_t buffer = -1;
     union {
         const MapLoop* map = nullptr; // by mode
@@ -58,9 +66,10 @@ struct Tape {
     std::vector<List> starts, full;   // of each pass
     List    uniform;                  // once a task
     int32_t row_slots = 0, full_slots = 0;             // those of rows come first
+    int32_t light_slots = 0;          // the last full ones: they hold what lies in tensors' memory where that is rows
     double  element_ns = 0, row_ns = 0;                // work beyond calls, an element and a row
     double  full_calls = 0, row_calls = 0;
-    struct Touch { int32_t access, bytes, times; };    // memory that full values are, an element
+    struct Touch { int32_t access, bytes, times; bool is_stored; };   // memory that full values are, an element
     std::vector<Touch> touches;
     int live() const { return row_slots + full_slots; }
 };
@@ -107,6 +116,9 @@ struct SlotPlan {
     std::vector<uint8_t> level;
     std::vector<uint8_t> bytes;
 };
+// Brings together what a chain can do in code from `begin` on, whose operands are values' numbers. is_read_later: by value,
+// outside of this code.
+void form_chains(std::vector<Instruction>& code, size_t begin, const std::vector<bool>& is_read_later);
 // Instructions come in with values' numbers and leave with slots.
 void assign_slots(Tape& tape, const SlotPlan& plan, const Program& program, bool is_resident);
 

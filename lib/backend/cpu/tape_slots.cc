@@ -30,18 +30,19 @@ class Assigner {
     Assigner(Tape& tape, const SlotPlan& plan);
 
     // Values of one level in this part of the code. What a loop reads stays until the loop ends.
-    void assign(List part, Level level, Slots& slots, const std::vector<List>& loops);
+    void assign(List part, uint8_t level, Slots& slots, const std::vector<List>& loops);
     void rewrite();
 
   private:
     struct Place { int32_t out; std::array<int32_t, 3> args; };
+    void mark_light();
     // The loop that an instruction is in, or null; instructions are asked for in order.
     static const List* loop_of(uint32_t at, const std::vector<List>& loops, size_t& next);
-    void find_last(List part, Level level, const std::vector<List>& loops);
-    bool is(int32_t v, Level level) const { return v >= 0 && level_[size_t(v)] == level; }
+    void find_last(List part, uint8_t level, const std::vector<List>& loops);
+    bool is(int32_t v, uint8_t level) const { return v >= 0 && level_[size_t(v)] == level; }
 
     Tape& tape_;
-    const std::vector<uint8_t>& level_;
+    std::vector<uint8_t>        level_;
     const std::vector<uint8_t>& bytes_;
     std::vector<int32_t> slots_;          // by value
     std::vector<int64_t> last_;           // by value: the instruction that reads it last
@@ -53,6 +54,7 @@ Assigner::Assigner(Tape& tape, const SlotPlan& plan)
     : tape_(tape), level_(plan.level), bytes_(plan.bytes), slots_(plan.slots), last_(plan.slots.size(), -1)
 {
     places_.reserve(tape.code.size());
+    mark_light();
     for (const Instruction& i : tape.code) {
         Place place{-1, {-1, -1, -1}};
         for (size_t k = 0; k < 3; k++)
@@ -62,13 +64,24 @@ Assigner::Assigner(Tape& tape, const SlotPlan& plan)
     }
 }
 
+void Assigner::mark_light()
+{
+    for (const List& list : tape_.full)
+        for (uint32_t at = list.begin, chained = at; at < list.end; at++) {
+            const Instruction& i = tape_.code[at];
+            if (i.code == Code::Chain) chained = at + 1 + uint32_t(i.extra);
+            if (!is(i.out, FULL)) continue;
+            if (i.code == Code::Load ? i.flags & (IN_PLACE | CODES) : at < chained && !(i.flags & KEPT)) level_[size_t(i.out)] = LIGHT;
+        }
+}
+
 const List* Assigner::loop_of(uint32_t at, const std::vector<List>& loops, size_t& next)
 {
     while (next < loops.size() && loops[next].end <= at) next++;
     return next < loops.size() && at >= loops[next].begin ? &loops[next] : nullptr;
 }
 
-void Assigner::find_last(List part, Level level, const std::vector<List>& loops)
+void Assigner::find_last(List part, uint8_t level, const std::vector<List>& loops)
 {
     size_t next = 0;
     for (uint32_t at = part.begin; at < part.end; at++) {
@@ -78,7 +91,7 @@ void Assigner::find_last(List part, Level level, const std::vector<List>& loops)
     }
 }
 
-void Assigner::assign(List part, Level level, Slots& slots, const std::vector<List>& loops)
+void Assigner::assign(List part, uint8_t level, Slots& slots, const std::vector<List>& loops)
 {
     find_last(part, level, loops);
     size_t next = 0;
@@ -127,17 +140,16 @@ void assign_slots(Tape& tape, const SlotPlan& plan, const Program& program, bool
     Slots rows(program.uniform_slots + program.fold_slots);
     assigner.assign(all, ROW, rows, tape.full);
     tape.row_slots = rows.end() - program.uniform_slots;
+    const std::vector<List> parts = is_resident ? std::vector<List>{all} : tape.full;   // nothing full outlives its pass
     int32_t end = rows.end();
-    if (is_resident) {
-        Slots full(rows.end());
-        assigner.assign(all, FULL, full, {});
-        end = full.end();
-    } else {
-        for (const List& list : tape.full) {           // nothing full outlives its pass
-            Slots full(rows.end());
-            assigner.assign(list, FULL, full, {});
-            end = std::max(end, full.end());
+    for (const uint8_t level : {uint8_t(FULL), LIGHT}) {
+        const int32_t first = end;
+        for (const List& list : parts) {
+            Slots slots(first);
+            assigner.assign(list, level, slots, {});
+            end = std::max(end, slots.end());
         }
+        tape.light_slots = end - first;
     }
     tape.full_slots = end - rows.end();
     assigner.rewrite();

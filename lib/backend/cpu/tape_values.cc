@@ -60,6 +60,12 @@ int64_t constant_bits(Dtype type, int64_t bits)
     return int64_t(std::bit_cast<uint32_t>(float(std::bit_cast<double>(bits))));
 }
 
+uint16_t link_of_rounding(Dtype type) { return type == Dtype::f16 ? LINK_ROUND_F16 : type == Dtype::bf16 ? LINK_ROUND_BF16 : 0; }
+uint16_t link_of_store(Dtype type)
+{
+    return type == Dtype::f32 ? LINK_PUT_F32 : type == Dtype::f16 ? LINK_PUT_F16 : type == Dtype::bf16 ? LINK_PUT_BF16 : 0;
+}
+
 RandomKind random_kind(RandomWord word, bool wide)
 {
     switch (word) {
@@ -238,6 +244,7 @@ void Maker::fill(Instruction& i, const Value& from)
     case ValueKind::Convert:
         i.code = Code::Convert;
         i.convert = isa.convert[int(i.operand)][type];
+        if (isa.chain && i.operand == Dtype::f32) i.link = link_of_rounding(i.type);
         return;
     case ValueKind::Bitcast:
         i.code = Code::Bitcast;
@@ -257,6 +264,7 @@ void Maker::fill(Instruction& i, const Value& from)
     default:
         i.code = Code::Map;
         i.map = isa.map[int(from.op)][int(i.operand)];
+        if (isa.chain && i.operand == Dtype::f32 && is_link(from.op)) i.link = uint16_t(link_of_map(from.op, Form::Block, false));
     }
 }
 
@@ -303,6 +311,7 @@ Instruction Maker::of_store(int32_t s) const
     i.extra = access(store.access);
     i.buffer = store.buffer;
     i.store = isa.store[int(i.type)];
+    if (isa.chain) i.link = link_of_store(i.type);
     return i;
 }
 

@@ -1,0 +1,325 @@
+// Chains of f32: eight vector registers go from link to link, each a function that ends in a jump to the next.
+#include "lib/backend/cpu/convert_loops.h"
+#include "lib/backend/cpu/row_loops.h"
+
+namespace ng::cpu {
+
+#if defined(__AVX2__)
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int WIDTH = 16;
+#else
+constexpr int WIDTH = 8;
+#endif
+constexpr int VECTORS = 8, BUNDLE = VECTORS * WIDTH;   // as many vectors as the calling convention hands over in registers
+using Vector = float __attribute__((vector_size(WIDTH * 4)));
+using Codes = uint16_t __attribute__((vector_size(WIDTH * 2)));
+using Anywhere = float __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
+
+using CodesAnywhere = uint16_t __attribute__((vector_size(WIDTH * 2), aligned(2), may_alias));
+
+struct Bound;
+// at: the element of all operands that the bundle begins with.
+using LinkLoop = void (*)(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h);
+// A link and what it works on; the next one lies behind it.
+struct Bound {
+    LinkLoop run;
+    union {
+        char* memory;
+        float number;
+    };
+};
+
+// One vector by a function of floats: the compiler makes one vector's instructions of the loop.
+template <class F>
+INLINE Vector each(F f)
+{
+    float lanes[WIDTH];
+    for (int i = 0; i < WIDTH; i++) lanes[i] = f(i);
+    Vector v;
+    __builtin_memcpy(&v, lanes, sizeof v);
+    return v;
+}
+struct Lanes {
+    float lane[WIDTH];
+    explicit INLINE Lanes(Vector v) { __builtin_memcpy(lane, &v, sizeof v); }
+};
+
+template <Format F>
+INLINE Vector decoded(const uint16_t* codes)
+{
+#if defined(__AVX512F__)
+    const __m256i c = _mm256_loadu_si256((const __m256i*)codes);
+    if constexpr (F.exponent == 8) return (Vector)_mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, c), 16);
+    else return (Vector)_mm512_maskz_cvtph_ps(0xffff, c);
+#else
+    const __m128i c = _mm_loadu_si128((const __m128i*)codes);
+    if constexpr (F.exponent == 8) return (Vector)_mm256_slli_epi32(_mm256_cvtepu16_epi32(c), 16);
+    else return (Vector)_mm256_cvtph_ps(c);
+#endif
+}
+// The codes of numbers that the format has.
+template <Format F>
+INLINE Codes encoded(Vector v)
+{
+    if constexpr (F.exponent == 8) {
+        const Lanes x(v);
+        uint16_t    codes[WIDTH];
+        for (int i = 0; i < WIDTH; i++) codes[i] = uint16_t(bits_of(x.lane[i]) >> 16);
+        Codes all;
+        __builtin_memcpy(&all, codes, sizeof all);
+        return all;
+    } else {
+#if defined(__AVX512F__)
+        return (Codes)_mm512_maskz_cvtps_ph(0xffff, (__m512)v, 0);
+#else
+        return (Codes)_mm256_cvtps_ph((__m256)v, 0);
+#endif
+    }
+}
+// NaNs as rounding gives them: quiet, without payload.
+INLINE Vector with_plain_nans(Vector v)
+{
+    const Lanes x(v);
+    return each([&](int i) __attribute__((always_inline)) {
+        const uint32_t u = bits_of(x.lane[i]);
+        return from_bits((u & 0x7fffffff) > 0x7f800000 ? (u & 0x80000000) | 0x7fc00000 : u);
+    });
+}
+// To the format, still as floats; where its encoding rounds (F16C), of f16 the NaNs alone.
+template <Format F, bool IS_STORED>
+INLINE Vector rounded(Vector v)
+{
+    if constexpr (F.exponent == 8) {
+        const Lanes x(v);
+        return each([&](int i) __attribute__((always_inline)) { return round_to<F>(x.lane[i]); });
+    } else if constexpr (IS_STORED) {
+        return with_plain_nans(v);
+    } else {
+#if defined(__AVX512F__)
+        return with_plain_nans((Vector)_mm512_maskz_cvtph_ps(0xffff, _mm512_maskz_cvtps_ph(0xffff, (__m512)v, 0)));
+#else
+        return with_plain_nans((Vector)_mm256_cvtph_ps(_mm256_cvtps_ph((__m256)v, 0)));
+#endif
+    }
+}
+
+// The operand's k-th vector of a bundle.
+template <Form FORM> struct Met {
+    const char* memory;
+    INLINE Met(const Bound* link, int64_t at) : memory(link->memory + at * (FORM == Form::Block ? 4 : FORM == Form::Near ? 0 : 2)) {}
+    INLINE Vector operator[](int k) const
+    {
+        if constexpr (FORM == Form::Block || FORM == Form::Near) return ((const Anywhere*)memory)[k];
+        else if constexpr (FORM == Form::F16) return decoded<F16>((const uint16_t*)memory + k * WIDTH);
+        else return decoded<BF16>((const uint16_t*)memory + k * WIDTH);
+    }
+};
+template <> struct Met<Form::One> {
+    Vector all;
+    INLINE Met(const Bound* link, int64_t) : all(each([&](int) __attribute__((always_inline)) { return link->number; })) {}
+    INLINE Vector operator[](int) const { return all; }
+};
+
+// Each vector by f, and on to the next link.
+template <class F>
+INLINE void onwards(const Bound* link, int64_t at, F f, Vector a, Vector b, Vector c, Vector d, Vector e, Vector g, Vector h, Vector i)
+{
+    link[1].run(link + 1, at, f(0, a), f(1, b), f(2, c), f(3, d), f(4, e), f(5, g), f(6, h), f(7, i));
+}
+
+template <Form FORM>
+void get(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
+{
+    const Met<FORM> x(link, at);
+    onwards(link, at, [&](int k, Vector) __attribute__((always_inline)) { return x[k]; }, a, b, c, d, e, f, g, h);
+}
+template <class Row, Form FORM, bool IS_SWAPPED>
+void map_two(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
+{
+    const Met<FORM> y(link, at);
+    onwards(link, at, [&](int k, Vector v) __attribute__((always_inline)) {
+        const Lanes mine(v), other(y[k]);
+        return each([&](int i) __attribute__((always_inline)) {
+            return IS_SWAPPED ? Row::value(other.lane[i], mine.lane[i], 0.0f) : Row::value(mine.lane[i], other.lane[i], 0.0f);
+        });
+    }, a, b, c, d, e, f, g, h);
+}
+template <class Row>
+void map_one(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
+{
+    onwards(link, at, [&](int, Vector v) __attribute__((always_inline)) {
+        const Lanes x(v);
+        return each([&](int i) __attribute__((always_inline)) { return Row::value(x.lane[i], 0.0f, 0.0f); });
+    }, a, b, c, d, e, f, g, h);
+}
+template <Format F>
+void round_all(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
+{
+    onwards(link, at, [&](int, Vector v) __attribute__((always_inline)) { return rounded<F, false>(v); }, a, b, c, d, e, f, g, h);
+}
+
+void keep_near(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
+{
+    auto* out = (Vector*)link->memory;
+    onwards(link, at, [&](int k, Vector v) __attribute__((always_inline)) { return out[k] = v; }, a, b, c, d, e, f, g, h);
+}
+template <bool IS_STREAMING>
+void put_f32(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
+{
+    char* out = link->memory + at * 4;
+    onwards(link, at, [&](int k, Vector v) __attribute__((always_inline)) {
+        if constexpr (!IS_STREAMING) ((Anywhere*)out)[k] = v;
+#if defined(__AVX512F__)
+        else _mm512_stream_ps((float*)out + k * WIDTH, (__m512)v);
+#else
+        else _mm256_stream_ps((float*)out + k * WIDTH, (__m256)v);
+#endif
+        return v;
+    }, a, b, c, d, e, f, g, h);
+}
+template <Format F, bool IS_ROUNDING, bool IS_STREAMING>
+void put_codes(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
+{
+    char* out = link->memory + at * 2;
+    onwards(link, at, [&](int k, Vector v) __attribute__((always_inline)) {
+        const Codes codes = encoded<F>(IS_ROUNDING ? rounded<F, true>(v) : v);
+        if constexpr (!IS_STREAMING) ((CodesAnywhere*)out)[k] = codes;
+#if defined(__AVX512F__)
+        else _mm256_stream_si256((__m256i*)out + k, (__m256i)codes);
+#else
+        else _mm_stream_si128((__m128i*)out + k, (__m128i)codes);
+#endif
+        return v;
+    }, a, b, c, d, e, f, g, h);
+}
+void finish(const Bound*, int64_t, Vector, Vector, Vector, Vector, Vector, Vector, Vector, Vector) {}
+
+struct LinkTable { LinkLoop loop[2][LINK_PUTS], other[LINK_CODES]; };
+
+template <class Row, bool IS_SWAPPED>
+constexpr void put_forms(LinkLoop* loops)
+{
+    loops[int(Form::Block)] = map_two<Row, Form::Block, IS_SWAPPED>;
+    loops[int(Form::One)] = map_two<Row, Form::One, IS_SWAPPED>;
+    loops[int(Form::F16)] = map_two<Row, Form::F16, IS_SWAPPED>;
+    loops[int(Form::Bf16)] = map_two<Row, Form::Bf16, IS_SWAPPED>;
+    loops[int(Form::Near)] = map_two<Row, Form::Near, IS_SWAPPED>;
+}
+template <class Row>
+constexpr void put_links(LinkTable& t)
+{
+    if constexpr (is_link(Row::op) && Row::arity == 1) {
+        t.other[link_of_map(Row::op, Form::Block, false)] = map_one<Row>;
+    } else if constexpr (is_link(Row::op)) {
+        put_forms<Row, false>(t.other + link_of_map(Row::op, Form::Block, false));
+        put_forms<Row, Row::op != Op::add && Row::op != Op::mul>(t.other + link_of_map(Row::op, Form::Block, true));
+    }
+}
+template <bool IS_STREAMING>
+constexpr void put_puts(LinkLoop* puts)
+{
+    puts[LINK_PUT_F32 - LINK_PUT_F32] = put_f32<IS_STREAMING>;
+    puts[LINK_PUT_F16 - LINK_PUT_F32] = put_codes<F16, false, IS_STREAMING>;
+    puts[LINK_PUT_BF16 - LINK_PUT_F32] = put_codes<BF16, false, IS_STREAMING>;
+    puts[LINK_ROUNDED_F16 - LINK_PUT_F32] = put_codes<F16, true, IS_STREAMING>;
+    puts[LINK_ROUNDED_BF16 - LINK_PUT_F32] = put_codes<BF16, true, IS_STREAMING>;
+}
+constexpr LinkTable table()
+{
+    LinkTable t{};
+    put_puts<false>(t.loop[false]);
+    put_puts<true>(t.loop[true]);
+    t.other[LINK_GET + int(Form::Block)] = get<Form::Block>;
+    t.other[LINK_GET + int(Form::One)] = get<Form::One>;
+    t.other[LINK_GET + int(Form::F16)] = get<Form::F16>;
+    t.other[LINK_GET + int(Form::Bf16)] = get<Form::Bf16>;
+    t.other[LINK_GET + int(Form::Near)] = get<Form::Near>;
+    t.other[LINK_KEEP_NEAR] = keep_near;
+    t.other[LINK_KEEP] = put_f32<false>;
+    t.other[LINK_ROUND_F16] = round_all<F16>;
+    t.other[LINK_ROUND_BF16] = round_all<BF16>;
+#define NODE(...)
+#define MAP(name, ...) put_links<Row_##name>(t);
+#define FOLD(...)
+#define STAT(...)
+#define NORM(...)
+#include "jit/ops.def"
+#undef NODE
+#undef MAP
+#undef FOLD
+#undef STAT
+#undef NORM
+    return t;
+}
+constexpr LinkTable TABLE = table();
+
+struct alignas(64) Bundle { char bytes[BUNDLE * 4]; };
+
+constexpr bool is_put(const Link& link) { return link.code >= LINK_PUT_F32 && link.code < LINK_MAP; }
+constexpr bool is_near(const Link& link)
+{
+    if (link.code < LINK_KEEP) return link.code == LINK_GET + int(Form::Near);
+    return link.code == LINK_KEEP_NEAR || (link.code >= LINK_MAP && (link.code - LINK_MAP) % FORMS == int(Form::Near));
+}
+
+void bind(Bound* bound, const Link* links, int count, Bundle* near)
+{
+    for (int k = 0; k < count; k++) {
+        const Link& link = links[k];
+        bound[k].run = is_put(link) ? TABLE.loop[link.is_streaming][link.code - LINK_PUT_F32] : TABLE.other[link.code];
+        bound[k].memory = is_near(link) ? near[link.near].bytes : link.memory;
+    }
+    bound[count].run = finish;
+}
+
+// Less than a bundle, in copies of what the links read and write: links that meet in memory meet in its copy.
+void run_tail(Bound* bound, const Link* links, int links_count, int64_t at, int64_t count)
+{
+    Bundle copies[MAX_MET];
+    bool is_written[MAX_MET] = {};
+    int  owner[MAX_MET], owners = 0;                   // the first link at this memory
+    for (int k = 0; k < links_count; k++) {
+        const Link& link = links[k];
+        if (is_put(link)) bound[k].run = TABLE.loop[false][link.code - LINK_PUT_F32];
+        if (!link.bytes) continue;                     // it meets no memory
+        int o = 0;
+        while (o < owners && links[owner[o]].memory != link.memory) o++;
+        if (o == owners) {
+            owner[owners++] = k;
+            __builtin_memset(copies[o].bytes, 0, sizeof(Bundle));
+            __builtin_memcpy(copies[o].bytes, link.memory + at * link.bytes, size_t(count * link.bytes));
+        }
+        is_written[o] |= is_put(link) || link.code == LINK_KEEP;
+        bound[k].memory = copies[o].bytes;
+    }
+    bound[0].run(bound, 0, Vector{}, Vector{}, Vector{}, Vector{}, Vector{}, Vector{}, Vector{}, Vector{});
+    for (int o = 0; o < owners; o++) {
+        const Link& link = links[owner[o]];
+        if (is_written[o]) __builtin_memcpy(link.memory + at * link.bytes, copies[o].bytes, size_t(count * link.bytes));
+    }
+}
+
+}  // namespace
+
+void ISA_NAME(chain)(const Link* links, int links_count, int64_t count, Aheads aheads)
+{
+    Bound   bound[MAX_LINKS + 1];
+    Bundle  near[MAX_NEAR];
+    int64_t at = 0;
+    bind(bound, links, links_count, near);
+    for (; at + BUNDLE <= count; at += BUNDLE) {
+        for (int k = 0; k < aheads.count; k++) {       // reading ahead and writing past the caches take turns
+            const Ahead&  ahead = aheads.first[k];
+            const int64_t last = ahead.bytes * (at + BUNDLE) / count & ~int64_t(63);
+            for (int64_t i = ahead.bytes * at / count & ~int64_t(63); i < last; i += 64) __builtin_prefetch(ahead.from + i);
+        }
+        bound[0].run(bound, at, Vector{}, Vector{}, Vector{}, Vector{}, Vector{}, Vector{}, Vector{}, Vector{});
+    }
+    if (at < count) run_tail(bound, links, links_count, at, count - at);
+}
+
+#endif
+
+}  // namespace ng::cpu
