@@ -29,46 +29,85 @@ template <> struct ExpLimits<double> {
     static constexpr double tiny = 0x1p-28;
     static constexpr double quarter_low = -60, quarter_high = 710.5;
 };
-template <class T> struct Reduced { T n, r; };  // n whole
-
-// x + low = n ln 2 + r
+// x = n ln 2 + r, |r| <= ln 2 / 2. raised: n + offset, in the low bits of its mantissa.
+template <class T> struct Reduced { T raised, n, r; };
 template <class T>
-INLINE Reduced<T> reduce_exp(T x, T low)
+INLINE Reduced<T> reduce_exp(T x, T offset)
 {
     using L = ExpLimits<T>;
-    const T n = mad(x, T(1.4426950408889634074), ROUNDER<T>) - ROUNDER<T>;
-    return {n, mad(n, -L::ln2_hi, x) + (low - n * L::ln2_lo)};
+    const T magic = ROUNDER<T> + offset, raised = mad(x, T(1.4426950408889634074), magic), n = raised - magic;
+    return {raised, n, mad(n, -L::ln2_lo, mad(n, -L::ln2_hi, x))};
 }
-// p 2^n in two steps, so that only a result that is denormal is rounded, once.
-template <class T>
-INLINE T scale(T p, T n)
+// 2^n; raised: n + HALF_SCALED
+template <class T> constexpr T HALF_SCALED = sizeof(T) == 4 ? T(127) : T(1023);
+INLINE float  power_of_raised(float raised) { return from_bits(bits_of(raised) << 23); }
+INLINE double power_of_raised(double raised) { return from_bits(bits_of(raised) << 52); }
+// p 2^n in two steps, so that only a result that is denormal is rounded, once. raised: n + SCALED in its low bits.
+template <class T> constexpr T SCALED = 2 * HALF_SCALED<T>;
+INLINE float scale(float p, float raised)
 {
-    const T half = n * T(0.5) + ROUNDER<T>;
-    return p * power_of_two(half) * power_of_two(n - (half - ROUNDER<T>) + ROUNDER<T>);
+    const uint32_t u = bits_of(raised), half = u >> 1;
+    return p * from_bits(half << 23) * from_bits((u - half) << 23);
+}
+INLINE double scale(double p, double raised)
+{
+    const uint64_t u = bits_of(raised), half = u >> 1;
+    return p * from_bits(half << 52) * from_bits((u - half) << 52);
+}
+// x within low < 0 < high, NaN at one end: f32 by its bits, which are in order for numbers of one sign, and cost an instruction
+// a side where comparisons that let NaN through take seven together.
+INLINE float up_to(float x, float limit)             // x >= 0 or NaN, which becomes the limit
+{
+    const int32_t u = int32_t(bits_of(x)), most = int32_t(bits_of(limit));
+    return from_bits(uint32_t(u < most ? u : most));
+}
+INLINE double up_to(double x, double limit) { return x < limit ? x : limit; }
+INLINE float  within(float x, float low, float high)
+{
+    const uint32_t u = bits_of(x), least = bits_of(low);
+    return up_to(from_bits(u < least ? u : least), high);
+}
+INLINE double within(double x, double low, double high) { return at_least(at_most(x, high), low); }
+// e^x for x within the limits
+template <class T>
+INLINE T exp_near(T x)
+{
+    const auto [raised, n, r] = reduce_exp(x, SCALED<T>);
+    return scale(mad(r * r, exp_tail(r), r) + T(1), raised);
+}
+template <class T>
+INLINE T m_exp(T x)
+{
+    const T r = exp_near(within(x, ExpLimits<T>::low, ExpLimits<T>::high));
+    return x == x ? r : x;
 }
 // e^(x + low) 2^shift: low is what x lacks of the exact argument, shift -1 or 0.
 template <class T>
 INLINE T exp_times(T x, T low, T shift)
 {
-    x = at_least(at_most(x, ExpLimits<T>::high), ExpLimits<T>::low);
-    const auto [n, r] = reduce_exp(x, low);
-    return scale(mad(r * r, exp_tail(r), r) + T(1), n + shift);
+    x = within(x, ExpLimits<T>::low, ExpLimits<T>::high);
+    const auto [raised, n, reduced] = reduce_exp(x, SCALED<T> + shift);
+    const T r = reduced + low;
+    return scale(mad(r * r, exp_tail(r), r) + T(1), raised);
 }
-template <class T> INLINE T m_exp(T x) { return exp_times(x, T(0), T(0)); }
-
-// (e^x - 1) / 4: finite wherever sinh is.
+// (e^x - 1) / 4 for x within the limits: finite wherever sinh is.
+template <class T>
+INLINE T quarter_near(T x)
+{
+    const auto [raised, n, r] = reduce_exp(x, HALF_SCALED<T> - T(2));
+    const T power = power_of_raised(raised);
+    return mad(power, mad(r * r, exp_tail(r), r), power - T(0.25));
+}
 template <class T>
 INLINE T quarter_expm1(T x)
 {
-    x = at_least(at_most(x, ExpLimits<T>::quarter_high), ExpLimits<T>::quarter_low);
-    const auto [n, r] = reduce_exp(x, T(0));
-    const T power = power_of_two(n - T(2) + ROUNDER<T>);
-    return mad(power, mad(r * r, exp_tail(r), r), power - T(0.25));
+    return quarter_near(at_least(at_most(x, ExpLimits<T>::quarter_high), ExpLimits<T>::quarter_low));
 }
 template <class T>
 INLINE T m_expm1(T x)
 {
-    return m_abs(x) < ExpLimits<T>::tiny * ExpLimits<T>::tiny ? x : T(4) * quarter_expm1(x);
+    const T r = T(4) * quarter_near(within(x, ExpLimits<T>::quarter_low, ExpLimits<T>::quarter_high));
+    return m_abs(x) >= ExpLimits<T>::tiny * ExpLimits<T>::tiny ? r : x;
 }
 
 // (2^r - 1) / r for |r| <= 1/2, to 2^-26 and 2^-61.
@@ -86,23 +125,24 @@ INLINE double exp2_slope(double r)
 template <class T>
 INLINE T m_exp2(T x)
 {
-    x = at_least(at_most(x, T(sizeof(T) == 4 ? 130 : 1026)), T(sizeof(T) == 4 ? -152 : -1078));
-    const T n = x + ROUNDER<T> - ROUNDER<T>, r = x - n;
-    return scale(mad(r, exp2_slope(r), T(1)), n);
+    constexpr T offset = ROUNDER<T> + SCALED<T>;
+    const T near = within(x, T(sizeof(T) == 4 ? -152 : -1078), T(sizeof(T) == 4 ? 130 : 1026));
+    const T raised = near + offset, r = near - (raised - offset), power = scale(mad(r, exp2_slope(r), T(1)), raised);
+    return x == x ? power : x;
 }
 
 template <class T>
 INLINE T m_sigmoid(T x)
 {
-    const T e = m_exp(-m_abs(x));
-    return (x < T(0) ? e : T(1)) / (T(1) + e);
+    const T e = exp_near(-up_to(m_abs(x), -ExpLimits<T>::low)), r = (x < T(0) ? e : T(1)) / (T(1) + e);
+    return x == x ? r : x;
 }
 template <class T>
 INLINE T m_tanh(T x)
 {
-    const T quarter = quarter_expm1(T(2) * at_most(m_abs(x), T(22)));
+    const T quarter = quarter_near(T(2) * up_to(m_abs(x), T(22)));
     const T r = m_copysign(quarter / (quarter + T(0.5)), x);
-    return m_abs(x) < ExpLimits<T>::tiny ? x : r;
+    return m_abs(x) >= ExpLimits<T>::tiny ? r : x;
 }
 INLINE double m_sinh(double x)
 {

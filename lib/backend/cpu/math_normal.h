@@ -67,10 +67,10 @@ INLINE double m_erfc(double x)
 // After Juffa 2017: a polynomial near 0, 1 - exp(polynomial) beyond.
 INLINE float m_erf(float x)
 {
-    const float a = m_abs(x), t = at_most(a, 4.0f);
+    const float a = m_abs(x), t = up_to(a, 4.0f);
     const float far = mad(t, polynomial(t, -1.28717512e-1, -6.34846687e-1, -1.06777877e-1, 2.42546219e-2, -3.88396438e-3,
                                         3.83197126e-4, -1.72853470e-5), -t);
-    return a > 0.927734375f ? m_copysign(1 - m_exp(far), x) : erf_near(x);
+    return a > 0.927734375f ? m_copysign(1 - exp_near(far), x) : erf_near(x);
 }
 
 template <class T>

@@ -11,11 +11,12 @@ namespace {
 class Chainer {
   public:
     Chainer(std::vector<Instruction>& code, size_t begin, const std::vector<bool>& is_read_later)
-        : code_(code), begin_(begin), is_plain_(is_read_later), reads_(is_read_later.size()) {}
+        : code_(code), begin_(begin), is_plain_(is_read_later), has_codes_(is_read_later.size()), reads_(is_read_later.size()) {}
     void run();
 
   private:
     bool has_room() const;
+    bool is_worth_it() const;
     void meet(int32_t v);
     void add(Instruction i);
     void close();
@@ -27,6 +28,7 @@ class Chainer {
     const size_t              begin_;
     std::vector<Instruction>  chain_, stores_;         // of the chain at hand
     std::vector<bool>         is_plain_;               // by value: read from its register, and not by a chain
+    std::vector<bool>         has_codes_;              // by value: loads of f16 and bf16
     std::vector<int32_t>      reads_;                  // by value: from its register
     int32_t                   bundle_ = -1;            // the value that the chain at hand has come to
     std::vector<int32_t>      met_;                    // values that it meets in memory
@@ -61,10 +63,18 @@ void Chainer::add(Instruction i)
     chain_.push_back(i);
 }
 
-// A single instruction stays as it was: its loop reads and writes the same.
+// One or two instructions on f32 stay as they were: their loops are through before a chain has begun.
+bool Chainer::is_worth_it() const
+{
+    const auto is_narrow = [&](const Instruction& i) {
+        return i.code == Code::Convert || std::any_of(i.args, i.args + i.arity, [&](int32_t v) { return has_codes_[size_t(v)]; });
+    };
+    return chain_.size() + stores_.size() > 2 || std::any_of(chain_.begin(), chain_.end(), is_narrow);
+}
+
 void Chainer::close()
 {
-    if (chain_.size() + stores_.size() > 1) {
+    if (is_worth_it()) {
         Instruction marker{};
         marker.code = Code::Chain;
         marker.extra = int32_t(chain_.size() + stores_.size());
@@ -132,7 +142,7 @@ void Chainer::settle()
     for (size_t at = begin_, chained = begin_; at < code_.size(); at++) {
         Instruction& i = code_[at];
         if (i.code == Code::Chain) chained = at + 1 + size_t(i.extra);
-        if (i.code == Code::Load && (i.type == Dtype::f16 || i.type == Dtype::bf16) && !is_plain_[size_t(i.out)]) i.flags |= CODES;
+        if (i.code == Code::Load && has_codes_[size_t(i.out)] && !is_plain_[size_t(i.out)]) i.flags |= CODES;
         if (i.code == Code::Chain || i.code == Code::Store || at >= chained) continue;
         const bool is_kept = reads_[size_t(i.out)] > 0 || is_plain_[size_t(i.out)];
         const bool goes_on = at + 1 < chained && code_[at + 1].flags & (FROM_X | FROM_Y);
@@ -150,6 +160,7 @@ void Chainer::run()
     code_.resize(begin_);
     for (const Instruction& i : old) {
         if (i.code == Code::Load) {
+            has_codes_[size_t(i.out)] = i.type == Dtype::f16 || i.type == Dtype::bf16;
             code_.push_back(i);
             continue;
         }
