@@ -391,6 +391,7 @@ void join_groups(Frame& frame, int32_t pass) noexcept
 
 void execute(Frame& frame, List list, const int64_t* at, int64_t count, int64_t group) noexcept
 {
+    if (list.begin == list.end) return;
     const Job& job = *frame.job;
     const Block b{frame, job.program, job.plan, *job.program.isa, job.run.buffers, at, count};
     const Block part{frame, job.program, job.plan, *job.program.isa, job.run.buffers, at, group ? group : count};
