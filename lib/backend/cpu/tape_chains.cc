@@ -11,7 +11,10 @@ namespace {
 class Chainer {
   public:
     Chainer(std::vector<Instruction>& code, size_t begin, const std::vector<bool>& is_read_later)
-        : code_(code), begin_(begin), is_plain_(is_read_later), has_codes_(is_read_later.size()), reads_(is_read_later.size()) {}
+        : code_(code), begin_(begin), is_plain_(is_read_later), has_codes_(is_read_later.size()), uses_(is_read_later.size()),
+          reads_(is_read_later.size())
+    {
+    }
     void run();
 
   private:
@@ -29,7 +32,8 @@ class Chainer {
     std::vector<Instruction>  chain_, stores_;         // of the chain at hand
     std::vector<bool>         is_plain_;               // by value: read from its register, and not by a chain
     std::vector<bool>         has_codes_;              // by value: loads of f16 and bf16
-    std::vector<int32_t>      reads_;                  // by value: from its register
+    std::vector<int32_t>      uses_;                   // by value: how often it is read
+    std::vector<int32_t>      reads_;                  // by value: how often from its register
     int32_t                   bundle_ = -1;            // the value that the chain at hand has come to
     std::vector<int32_t>      met_;                    // values that it meets in memory
     int                       links_ = 0;
@@ -58,6 +62,7 @@ void Chainer::add(Instruction i)
     if (bundle_ >= 0 && !(i.flags & (FROM_X | FROM_Y))) meet(bundle_);
     for (int k = 0; k < i.arity; k++)
         if (!(i.flags & (k ? FROM_Y : FROM_X))) meet(i.args[k]);
+    if (uses_[size_t(i.out)] > 1 || is_plain_[size_t(i.out)]) meet(i.out);
     i.extra = 0;
     bundle_ = i.out;
     chain_.push_back(i);
@@ -158,6 +163,8 @@ void Chainer::run()
 {
     const std::vector<Instruction> old(code_.begin() + std::ptrdiff_t(begin_), code_.end());
     code_.resize(begin_);
+    for (const Instruction& i : old)
+        for (int k = 0; k < i.arity; k++) uses_[size_t(i.args[k])]++;
     for (const Instruction& i : old) {
         if (i.code == Code::Load) {
             has_codes_[size_t(i.out)] = i.type == Dtype::f16 || i.type == Dtype::bf16;
