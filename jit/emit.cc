@@ -44,7 +44,7 @@ namespace {
 class Printer {
   public:
     Printer(const Kernel& kernel, const Dialect& dialect)
-        : kernel_(kernel), dialect_(dialect), passes_(passes_of(kernel)), helpers_(dialect), words_(kernel, dialect, helpers_, numbers_)
+        : kernel_(kernel), dialect_(dialect), passes_(passes_of(kernel, false)), helpers_(dialect), words_(kernel, dialect, helpers_, numbers_)
     {
         for (size_t a = 0; a < kernel.axes.size(); a++) (kernel.axes[a].reduced ? reduced_ : kept_).push_back(int32_t(a));
     }

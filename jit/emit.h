@@ -89,7 +89,7 @@ struct DeviceTraits {
     int32_t units = 1;           // multiprocessors
 };
 
-inline constexpr int MAX_LAUNCHES = 6, MAX_CUTS = 6;
+inline constexpr int MAX_LAUNCHES = 9, MAX_CUTS = 7;
 
 // How one run of a kernel is launched. Function k of the text is called `fused` for k = 0, then `fused_1`, `fused_2` ..;
 // they are launched one after another, each with all of the kernel's parameters.
@@ -125,7 +125,7 @@ class KernelFamily {
     void list(std::span<const int64_t> most);
     int32_t find(const LaunchClass& c) const;
 
-    std::unique_ptr<const emitting::Arranged> kernel_;
+    std::unique_ptr<const emitting::Arranged> kernel_, running_;     // running_: for rows that are not held by one block
     const Dialect* dialect_;
     DeviceTraits   device_;
     std::vector<LaunchClass> classes_;

@@ -225,11 +225,11 @@ Pace pace_of(const Arranged& a, int32_t access, bool is_vector)
     return stride.is(1) || (is_vector && a.unit[size_t(access)] == a.axis) ? Pace::Unit : Pace::Strided;
 }
 
-Arranged arrange(const Kernel& kernel)
+Arranged arrange(const Kernel& kernel, bool may_run)
 {
     std::vector<int32_t> kept, reduced;
     for (size_t i = 0; i < kernel.axes.size(); i++) (kernel.axes[i].reduced ? reduced : kept).push_back(int32_t(i));
-    const Passes first = passes_of(kernel);
+    const Passes first = passes_of(kernel, false);
     // The number of a point is what argmin and argmax give, so there reduced axes stay as they are.
     const bool is_numbered = std::ranges::any_of(kernel.values, [](const Value& v) { return v.kind == ValueKind::Fold && (v.op == Op::argmin || v.op == Op::argmax); });
     if (const Access* by = leading(kernel, first)) {
@@ -243,7 +243,7 @@ Arranged arrange(const Kernel& kernel)
     axes.insert(axes.end(), reduced.begin(), reduced.end());
     a.kernel = over(a.kernel, axes);
     for (size_t i = 0; i < axes.size(); i++) (i < kept.size() ? a.kept : a.reduced).push_back(int32_t(i));
-    a.passes = passes_of(a.kernel);
+    a.passes = passes_of(a.kernel, false);
     for (const int32_t i : a.kept) a.rows = a.rows * a.kernel.axes[size_t(i)].extent;
     for (const int32_t i : a.reduced) a.points = a.points * a.kernel.axes[size_t(i)].extent;
     if (!a.has_rows()) std::swap(a.rows, a.points);
@@ -256,6 +256,9 @@ Arranged arrange(const Kernel& kernel)
     choose_width(a);
     choose_flat(a);
     choose_tile(a);
+    if (!may_run) return a;
+    a.passes = passes_of(a.kernel, true);
+    hold(a);
     return a;
 }
 

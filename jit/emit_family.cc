@@ -120,10 +120,9 @@ int32_t held_row(const Arranged& a, int32_t width)
     return elements * a.held_bytes > 128 ? 0 : std::max(1, elements / width);
 }
 
-bool may_split(const Arranged& a) { return a.passes.count + 1 <= MAX_LAUNCHES && a.axis >= 0; }
+bool may_split(const Arranged& a) { return 2 * a.passes.count < MAX_LAUNCHES && a.axis >= 0 && a.passes.last_fold() >= 0; }
 
 // Rows of several passes that are longer than a block holds: a cluster of blocks, at most as many as every GPU that has them.
-constexpr int32_t LOG_CLUSTER = 3;
 bool may_cluster(const Arranged& a, const DeviceTraits& device) { return device.compute >= 90 && a.passes.count > 1; }
 
 // Blocks of columns: as many vectors side by side as a warp takes, fewer where there are not as many.
@@ -131,8 +130,8 @@ int32_t log_columns(int64_t vectors) { return std::min(log_of(vectors), 5); }
 
 class Chooser {
   public:
-    Chooser(const Arranged& a, std::span<const int64_t> variables, const DeviceTraits& device)
-        : a_(a), variables_(variables), device_(device), rows_(a.has_rows() ? a.rows.value(variables) : 1), points_(a.points.value(variables)), is_narrow_(emitting::is_narrow(a, variables, rows_, points_)) {}
+    Chooser(const Arranged& a, const Arranged& running, std::span<const int64_t> variables, const DeviceTraits& device)
+        : a_(a), running_(running), variables_(variables), device_(device), rows_(a.has_rows() ? a.rows.value(variables) : 1), points_(a.points.value(variables)), is_narrow_(emitting::is_narrow(a, variables, rows_, points_)) {}
 
     Geometry choose(bool is_vector, LaunchClass& c)
     {
@@ -171,7 +170,7 @@ class Chooser {
     {
         const int32_t held = held_row(a_, width);
         if (!is_narrow_) return false;
-        if (points_ > team_most(width, held) * held * width) return choose_cluster(width, held, c);
+        if (points_ > team_most(width, held) * held * width) return choose_cluster(width, held_row(running_, width), c);
         // As few threads a row as hold it, but neighbours that read 32 bytes side by side, as memory moves them.
         const int64_t least = std::min<int64_t>(ceil_div(points_, width), ceil_div(32, std::max(1, loaded_bytes(a_)) * width));
         const int64_t lanes = int64_t(1) << log_of(std::max(least, ceil_div(points_, int64_t(held) * width)));
@@ -198,10 +197,9 @@ class Chooser {
     {
         const int64_t team = team_most(width, held);
         const int32_t log = log_of(ceil_div(points_, std::max<int64_t>(1, team * held * width)));
-        if (held == 0 || !may_cluster(a_, device_) || log > LOG_CLUSTER) return false;
+        if (held == 0 || !may_cluster(running_, device_) || log > LOG_CLUSTER) return false;
         c = {Form::Held, uint8_t(width), uint8_t(held), false, true};
         cut(Cut::Parts) = int64_t(1) << log;
-        take_scratch();
         launch(rows_ << log, team);
         g_.launch[0].cluster = uint32_t(1) << log;
         return true;
@@ -209,28 +207,37 @@ class Chooser {
 
     void choose_walked(int32_t width, LaunchClass& c)
     {
-        c = {Form::Walked, uint8_t(width), uint8_t(held_walk(a_, width)), width == 1, false};
+        c = {Form::Walked, uint8_t(width), uint8_t(held_walk(running_, width)), width == 1, false};
         const int64_t threads = threads_of(c), wanted = int64_t(device_.units) * 2;
-        const int64_t parts = rows_ >= device_.units || !may_split(a_) ? 1 : std::min(ceil_div(wanted, rows_), points_ / PART_LEAST);
+        const int64_t parts = rows_ >= device_.units || !may_split(running_) ? 1 : std::min(ceil_div(wanted, rows_), points_ / PART_LEAST);
         if (parts <= 1) return launch(rows_, threads);
         split(c, parts, ceil_div(points_, parts), width);
-        for (int32_t s = 0; s < a_.passes.count; s++) launch(rows_ * cut(Cut::Parts), threads);
-        if (has_row_stores()) launch(rows_, std::clamp<int64_t>(int64_t(1) << log_of(cut(Cut::Parts)), 32, threads));
+        launch_stages(rows_ * cut(Cut::Parts), threads, rows_, std::clamp<int64_t>(int64_t(1) << log_of(cut(Cut::Parts)), 32, threads));
     }
 
     void choose_columns(int32_t width, LaunchClass& c)
     {
-        c = {Form::Columns, uint8_t(width), uint8_t(held_walk(a_, width)), width == 1, false};
+        c = {Form::Columns, uint8_t(width), uint8_t(held_walk(running_, width)), width == 1, false};
         const int64_t vectors = ceil_div(rows_, width), threads = threads_of(c);
         const int32_t log = log_columns(vectors);
         const int64_t blocks = ceil_div(vectors, int64_t(1) << log), lanes = threads >> log;
         cut(Cut::LogLanes) = log;
         const int64_t wanted = int64_t(device_.units) * 4, most = points_ / (lanes * c.held * 4);
-        const int64_t parts = blocks >= device_.units * 2 || !may_split(a_) ? 1 : std::min(ceil_div(wanted, blocks), most);
+        const int64_t parts = blocks >= device_.units * 2 || !may_split(running_) ? 1 : std::min(ceil_div(wanted, blocks), most);
         if (parts <= 1) return launch(blocks, threads);
         split(c, parts, ceil_div(points_, parts), 1);
-        for (int32_t s = 0; s < a_.passes.count; s++) launch(blocks * cut(Cut::Parts), threads);
-        if (has_row_stores()) launch(blocks, threads);
+        // As many blocks for the parts' meeting as it takes to read what they found.
+        cut(Cut::LogJoin) = std::max(0, log - 3);
+        launch_stages(blocks * cut(Cut::Parts), threads, ceil_div(vectors, int64_t(1) << cut(Cut::LogJoin)), threads);
+    }
+
+    void launch_stages(int64_t blocks, int64_t threads, int64_t blocks_that_join, int64_t threads_that_join)
+    {
+        for (int32_t s = 0; s < running_.passes.count; s++) {
+            launch(blocks, threads);
+            if (std::ranges::find(running_.passes.folded, s) != running_.passes.folded.end()) launch(blocks_that_join, threads_that_join);
+        }
+        if (stores_rows_late(running_)) launch(blocks_that_join, threads_that_join);
     }
 
     void split(LaunchClass& c, int64_t parts, int64_t chunk, int64_t multiple)
@@ -242,17 +249,13 @@ class Chooser {
     }
     void take_scratch()
     {
-        cut(Cut::Region) = rows_ * cut(Cut::Parts) * 16;
+        cut(Cut::Region) = rows_ * (cut(Cut::Parts) + 1) * 32;
         int64_t folds = 0;
         for (const Value& v : a_.kernel.values) folds += v.kind == ValueKind::Fold;
         g_.scratch_bytes = uint64_t(folds * cut(Cut::Region));
     }
-    bool has_row_stores() const
-    {
-        return std::ranges::any_of(a_.passes.stores, [](const Passes::Placed& p) { return p.row; });
-    }
 
-    const Arranged&     a_;
+    const Arranged      &a_, &running_;
     std::span<const int64_t> variables_;
     const DeviceTraits& device_;
     int64_t  rows_, points_;
@@ -284,7 +287,7 @@ std::string text_of(const LaunchClass& c)
 }
 
 KernelFamily::KernelFamily(const Kernel& kernel, const Dialect& dialect, DeviceTraits device, std::span<const int64_t> most)
-    : kernel_(std::make_unique<const Arranged>(arrange(kernel))), dialect_(&dialect), device_(device)
+    : kernel_(std::make_unique<const Arranged>(arrange(kernel, false))), running_(std::make_unique<const Arranged>(arrange(kernel, true))), dialect_(&dialect), device_(device)
 {
     list(most);
 }
@@ -309,7 +312,7 @@ void KernelFamily::list(std::span<const int64_t> most)
     if (is_constant(a)) {
         for (const bool is_vector : {true, false}) {
             LaunchClass c;
-            if ((!is_vector || fits(a, {}, {})) && Chooser(a, {}, device_).choose(is_vector, c).launches) add(c);
+            if ((!is_vector || fits(a, {}, {})) && Chooser(a, *running_, {}, device_).choose(is_vector, c).launches) add(c);
         }
         return;
     }
@@ -320,21 +323,27 @@ void KernelFamily::list(std::span<const int64_t> most)
             continue;
         }
         if (!a.is_across) {
-            for (const bool is_split : {false, true})
-                if (held_row(a, w) && (!is_split || may_cluster(a, device_))) add({Form::Held, width, uint8_t(held_row(a, w)), false, is_split});
-            if (held_row(a, w)) add({Form::Held, width, uint8_t(held_row(a, w)), false, false, true});
+            const auto held = uint8_t(held_row(a, w));
+            for (const bool is_full : {false, true})
+                if (held) add({Form::Held, width, held, false, false, is_full});
+            if (held && held_row(*running_, w) && may_cluster(*running_, device_)) add({Form::Held, width, uint8_t(held_row(*running_, w)), false, true});
         }
         for (const bool is_split : {false, true})
-            if (!is_split || may_split(a)) add({a.is_across ? Form::Columns : Form::Walked, width, uint8_t(held_walk(a, w)), w == 1, is_split});
+            if (!is_split || may_split(*running_)) add({a.is_across ? Form::Columns : Form::Walked, width, uint8_t(held_walk(*running_, w)), w == 1, is_split});
     }
 }
 
-KernelSource KernelFamily::source(size_t which) const { return print_form(*kernel_, *dialect_, classes_.at(which)); }
+KernelSource KernelFamily::source(size_t which) const
+{
+    const LaunchClass& c = classes_.at(which);
+    const bool is_by_one_block = c.form == Form::Points || (c.form == Form::Held && !c.is_split);
+    return print_form(is_by_one_block ? *kernel_ : *running_, *dialect_, c);
+}
 
 Geometry KernelFamily::choose(std::span<const int64_t> variables, std::span<const uint64_t> addresses) const
 {
     LaunchClass c;
-    Geometry g = Chooser(*kernel_, variables, device_).choose(fits(*kernel_, variables, addresses), c);
+    Geometry g = Chooser(*kernel_, *running_, variables, device_).choose(fits(*kernel_, variables, addresses), c);
     if (g.launches) g.which = find(c);
     return g;
 }
@@ -344,7 +353,7 @@ uint64_t KernelFamily::scratch_bytes(std::span<const int64_t> variables) const
     uint64_t most = 0;
     for (const bool is_vector : {true, false}) {
         LaunchClass c;
-        if (!is_vector || fits(*kernel_, variables, {})) most = std::max(most, Chooser(*kernel_, variables, device_).choose(is_vector, c).scratch_bytes);
+        if (!is_vector || fits(*kernel_, variables, {})) most = std::max(most, Chooser(*kernel_, *running_, variables, device_).choose(is_vector, c).scratch_bytes);
     }
     return most;
 }

@@ -23,7 +23,9 @@ void FormPrinter::shared()
         if (kernel_.values[v].kind != ValueKind::Fold || !a_.passes.wanted[v]) continue;
         const FoldWords w = fold_words_of(v);
         folds = slot(v) + 1;
-        if (w.kind == FoldWords::Kind::Best || bytes_of(w.type) == 8) words = 2;
+        if (w.kind == FoldWords::Kind::Best || w.kind == FoldWords::Kind::Running || bytes_of(w.type) == 8) words = std::max(words, 2);
+        if (w.kind == FoldWords::Kind::Running && bytes_of(w.type) == 8) words = 4;
+        if (is_cluster()) line(text(dialect_.shared, w.accumulator, " given", v, "[", 1 << LOG_CLUSTER, "];"));
     }
     if (folds) line(a_.is_across ? text(dialect_.shared, "u64 shared[WIDTH * THREADS * ", words, "];") : text(dialect_.shared, "u64 shared[", folds, "][64];"));
 }
@@ -49,34 +51,38 @@ void FormPrinter::lanes_of_cluster()
     line(text("const ", at_, " row = ", dialect_.block, " / ", parts, ", here = row, end = n.points;"));
     line(text("const ", at_, " start = (part * lanes + lane) * WIDTH, step = ", parts, " * lanes * WIDTH;"));
     line("const bool is_row = part == 0;");
+    line("enter_cluster();");
 }
 
-void FormPrinter::lanes_of_walked(bool has_parts)
+// The last walk goes backwards: what the one before read last is still in the cache.
+void FormPrinter::lanes_of_walked(bool has_parts, bool is_reversed)
 {
     line(text("const i32 lanes = ", dialect_.threads, ", lane = ", dialect_.thread, ";"));
+    const std::string block = is_reversed ? text("(", dialect_.blocks, " - 1 - ", dialect_.block, ")") : dialect_.block;
     if (has_parts) {
         const std::string parts = cut("parts", Cut::Parts), chunk = cut("chunk", Cut::Chunk);
-        line(text("const ", at_, " row = ", dialect_.block, " / ", parts, ";"));
-        line(text("const i32 part = ", dialect_.block, " % ", parts, ";"));
+        line(text("const ", at_, " row = ", block, " / ", parts, ";"));
+        line(text("const i32 part = ", block, " % ", parts, ";"));
         line(text("const ", at_, " begin = (", at_, ")part * ", chunk, ", end = n.points - begin < ", chunk, " ? n.points : begin + ", chunk, ";"));
     } else {
-        line(text("const ", at_, " row = ", dialect_.block, ", begin = 0, end = n.points;"));
+        line(text("const ", at_, " row = ", block, ", begin = 0, end = n.points;"));
     }
     line(text("const ", at_, " here = row, first = begin + lane * WIDTH, step = lanes * WIDTH;"));
     line("const bool is_row = true;");
 }
 
 // Threads of a block: `rows` vectors of rows side by side, times lanes over points.
-void FormPrinter::lanes_of_columns(bool has_parts)
+void FormPrinter::lanes_of_columns(bool has_parts, bool is_reversed)
 {
-    const std::string log = cut("log_lanes", Cut::LogLanes);
+    const bool is_join = c_.is_split && !has_parts;
+    const std::string log = is_join ? cut("log_join", Cut::LogJoin) : cut("log_lanes", Cut::LogLanes);
     line(text("const i32 rows = 1 << ", log, ", lane = ", dialect_.thread, " >> ", log, ", lanes = ", dialect_.threads, " >> ", log, ";"));
-    std::string block = dialect_.block;
+    std::string block = is_reversed ? text("(", dialect_.blocks, " - 1 - ", dialect_.block, ")") : dialect_.block;
     if (has_parts) {
         const std::string parts = cut("parts", Cut::Parts), chunk = cut("chunk", Cut::Chunk);
-        block = text("(", block, " / ", parts, ")");
-        line(text("const i32 part = ", dialect_.block, " % ", parts, ";"));
+        line(text("const i32 part = ", block, " % ", parts, ";"));
         line(text("const ", at_, " begin = (", at_, ")part * ", chunk, ", stop = n.points - begin < ", chunk, " ? n.points : begin + ", chunk, ";"));
+        block = text("(", block, " / ", parts, ")");
     } else {
         line(text("const ", at_, " begin = 0, stop = n.points;"));
     }
@@ -85,43 +91,69 @@ void FormPrinter::lanes_of_columns(bool has_parts)
     line(text("const ", at_, " here = is_row ? row : n.rows - WIDTH, end = is_row ? stop : 0, first = begin + lane, step = lanes;"));
 }
 
-// Where one part's result of a fold is in the launch's memory.
+// Where one part's result of a fold is in the launch's memory; behind the parts', that of all.
 std::string FormPrinter::partial(size_t fold, const std::string& part)
 {
     const std::string memory = numbers_.add("scratch", {NumberKind::Scratch, Dtype::u64, 0, 0, 0}), region = cut("region", Cut::Region), parts = cut("parts", Cut::Parts);
-    const std::string at = a_.is_across ? text("(i64)", part, " * n.rows + row + j") : text("(i64)row * ", parts, " + ", part);
+    const std::string at = a_.is_across ? text("(i64)", part, " * n.rows + row + j") : text("(i64)row * (", parts, " + 1) + ", part);
     return text("((", fold_words_of(fold).accumulator, "*)(", memory, " + ", slot(fold), " * ", region, "))[", at, "]");
+}
+
+void FormPrinter::write_partial(size_t f, const std::string& part, const std::string& all)
+{
+    open(a_.is_across ? "if (is_row && lane == 0)" : "if (lane == 0)");
+    if (a_.is_across) open_lanes();
+    line(text(partial(f, part), " = ", all, a_.is_across ? "[j];" : ";"));
+    if (a_.is_across) close_lanes();
+    close();
 }
 
 void FormPrinter::scatter(int32_t pass)
 {
     for (const size_t f : folds_of(pass)) {
         const FoldWords w = fold_words_of(f);
-        if (a_.is_across) {
-            line(text(w.block, "((", w.accumulator, "*)shared, a", f, ", rows);"));
-            open("if (is_row && lane == 0)");
-            open_lanes(), line(text(partial(f, "part"), " = a", f, "[j];")), close_lanes();
-        } else {
-            line(text("a", f, " = ", w.block, "((", w.accumulator, "*)shared[", slot(f), "], a", f, ", lanes);"));
-            open("if (lane == 0)"), line(text(partial(f, "part"), " = a", f, ";"));
-        }
-        close();
+        meet_threads(f);
+        if (a_.is_across) line(text(w.block, "((", w.accumulator, "*)shared, ", accumulated(f, true), ", rows);"));
+        else line(text("const ", w.accumulator, " g", f, " = ", w.block, "((", w.accumulator, "*)shared[", slot(f), "], ", accumulated(f, true), ", lanes);"));
+        write_partial(f, "part", a_.is_across ? accumulated(f, true) : text("g", f));
     }
 }
 
 // The folds of a pass from those of its parts, in one order.
 void FormPrinter::gather(int32_t pass)
 {
-    start_folds(pass);
+    start_folds(pass, false);
     for (const size_t f : folds_of(pass)) {
+        const FoldWords w = fold_words_of(f);
         const std::string a = text("a", f, a_.is_across ? "[j]" : "");
         open(text("for (i32 p = lane; p < ", a_.is_across ? "(is_row ? " : "", cut("parts", Cut::Parts), a_.is_across ? " : 0)" : "", "; p += lanes)"));
         if (a_.is_across) open_lanes();
-        line(text(a, " = ", fold_words_of(f).combine, "(", a, ", ", partial(f, "p"), ");"));
+        line(text(a, " = ", w.combine, "(", a, ", ", partial(f, "p"), ");"));
         if (a_.is_across) close_lanes();
         close();
+        if (a_.is_across) line(text(w.block, "((", w.accumulator, "*)shared, a", f, ", rows);"));
+        else line(text("const ", w.accumulator, " g", f, " = ", w.block, "((", w.accumulator, "*)shared[", slot(f), "], a", f, ", lanes);"));
+        const std::string all = a_.is_across ? text("a", f) : text("g", f);
+        write_partial(f, cut("parts", Cut::Parts), all);
+        finish(f, all);
     }
-    meet(pass);
+}
+
+// What a launch before has found.
+void FormPrinter::recall(int32_t pass)
+{
+    for (const size_t f : folds_of(pass)) {
+        const std::string type = fold_words_of(f).accumulator, parts = cut("parts", Cut::Parts);
+        line(text(type, " r", f, a_.is_across ? "[WIDTH];" : text(" = ", partial(f, parts), ";")));
+        if (a_.is_across) {
+            // Threads beyond the last row take what it has.
+            open_lanes();
+            line(text("const ", at_, " row = here;"));
+            line(text("r", f, "[j] = ", partial(f, parts), ";"));
+            close_lanes();
+        }
+        finish(f, text("r", f));
+    }
 }
 
 void FormPrinter::row_stores()
@@ -150,8 +182,8 @@ void FormPrinter::rows()
     define_uniform();
     if (is_cluster()) lanes_of_cluster();
     else if (c_.form == Form::Held) lanes_of_held();
-    else if (c_.form == Form::Walked) lanes_of_walked(false);
-    else lanes_of_columns(false);
+    else if (c_.form == Form::Walked) lanes_of_walked(false, false);
+    else lanes_of_columns(false, false);
     indices(a_.kept, "here");
     pointers();
     if (c_.form == Form::Held) {
@@ -162,7 +194,7 @@ void FormPrinter::rows()
             if (is_kept(v)) line(text(held_name(kernel_.values[v].type), " v", v, "[HELD][WIDTH];"));
         fetch(held_batch(0), held);
     }
-    for (int32_t pass = 0; pass < a_.passes.count; pass++) define_row(pass), walk(pass), is_cluster() ? meet_cluster(pass) : meet(pass);
+    for (int32_t pass = 0; pass < a_.passes.count; pass++) define_row(pass), walk(pass), is_cluster() ? meet_cluster(pass) : meet(pass, true);
     define_row(a_.passes.count);
     // Who writes what others of its row read waits for them.
     const bool is_late = std::ranges::any_of(kernel_.stores, [](const StoreTo& s) { return s.late; });
@@ -170,20 +202,52 @@ void FormPrinter::rows()
     row_stores();
 }
 
-// Each stage of parts is a launch of its own: what parts found before, then one pass over a part's points; at last what
-// is stored once a row.
-void FormPrinter::stage(int32_t stage, bool is_last)
+// Each walk of parts is a launch of its own, with what those before found.
+void FormPrinter::stage(int32_t stage)
 {
     shared();
     define_uniform();
-    if (c_.form == Form::Walked) lanes_of_walked(!is_last);
-    else lanes_of_columns(!is_last);
+    const bool is_reversed = stage > 0;
+    if (c_.form == Form::Walked) lanes_of_walked(true, is_reversed);
+    else lanes_of_columns(true, is_reversed);
     indices(a_.kept, "here");
-    for (int32_t pass = 0; pass < stage; pass++) define_row(pass), gather(pass);
+    for (int32_t pass = 0; pass < stage; pass++) define_row(pass), recall(pass);
     define_row(stage);
-    if (is_last) return row_stores();
     pointers();
     walk(stage), scatter(stage);
+}
+
+// And so is the meeting of its folds; the last one stores what a row has once.
+void FormPrinter::join(int32_t stage, bool is_last)
+{
+    shared();
+    define_uniform();
+    if (c_.form == Form::Walked) lanes_of_walked(false, false);
+    else lanes_of_columns(false, false);
+    indices(a_.kept, "here");
+    for (int32_t pass = 0; pass < stage; pass++) define_row(pass), recall(pass);
+    define_row(stage), gather(stage);
+    if (!is_last) return;
+    for (int32_t pass = stage + 1; pass <= a_.passes.count; pass++) define_row(pass);
+    row_stores();
+}
+
+// What a row has once and writes over what its points are read from comes after all of them.
+bool stores_rows_late(const Arranged& a)
+{
+    bool is_late = false;
+    for (size_t s = 0; s < a.kernel.stores.size(); s++) is_late |= a.passes.stores[s].row && a.kernel.stores[s].late;
+    return is_late && a.passes.last_fold() + 1 < a.passes.count;
+}
+void FormPrinter::late_rows()
+{
+    define_uniform();
+    if (c_.form == Form::Walked) lanes_of_walked(false, false);
+    else lanes_of_columns(false, false);
+    indices(a_.kept, "here");
+    for (int32_t pass = 0; pass < a_.passes.count; pass++) define_row(pass), recall(pass);
+    define_row(a_.passes.count);
+    row_stores();
 }
 
 std::string FormPrinter::head() const
@@ -197,7 +261,7 @@ std::string FormPrinter::head() const
 void FormPrinter::function(KernelSource& source, const std::string& name)
 {
     const bool may_restrict = std::ranges::none_of(kernel_.stores, [](const StoreTo& s) { return s.late; });
-    functions_ += text(functions_.empty() ? "" : "\n", "extern \"C\" __global__ void __launch_bounds__(THREADS) ", name, "(", words_.parameters(may_restrict), "const Numbers n)\n{\n", body_, "}\n");
+    functions_ += text(functions_.empty() ? "" : "\n", "extern \"C\" __global__ void __launch_bounds__(THREADS) ", name, "(", words_.parameters(may_restrict), "const Numbers n)\n{\n    follow();\n", body_, "}\n");
     body_.clear();
     source.functions += name != "fused";
 }
@@ -208,11 +272,12 @@ KernelSource FormPrinter::print()
     source.has_rows = a_.has_rows(), source.rows = a_.rows, source.points = a_.points;
     if (a_.has_rows()) words_.count("rows", a_.rows);
     words_.count("points", a_.points);
-    const bool has_row_stores = std::ranges::any_of(a_.passes.stores, [](const Passes::Placed& p) { return p.row; });
     if (c_.is_split && !is_cluster()) {
-        for (int32_t s = 0; s < a_.passes.count + has_row_stores; s++) {
-            stage(s, s == a_.passes.count);
-            function(source, s ? text("fused_", s) : "fused");
+        for (int32_t s = 0, done = 0; s < a_.passes.count; s++) {
+            const auto end = [&] { function(source, done ? text("fused_", done) : "fused"), done++; };
+            stage(s), end();
+            if (!folds_of(s).empty()) join(s, s == a_.passes.last_fold() && !stores_rows_late(a_)), end();
+            if (s + 1 == a_.passes.count && stores_rows_late(a_)) late_rows(), end();
         }
     } else {
         a_.has_rows() ? rows() : points();

@@ -13,6 +13,7 @@ enum class Cut : int64_t {
     Region,      // bytes of one fold's partial results
     TilesAlong,  // tiles side by side along the vectors' axis
     TilesAcross, // and along the tiles' other axis
+    LogJoin,     // LogLanes where the parts of columns meet
 };
 
 struct Arranged {
@@ -38,8 +39,10 @@ struct Arranged {
     bool is_held(int32_t v) const;       // a load that several passes read
     bool is_tiled(int32_t v) const;      // a load along tile_axis
 };
-Arranged arrange(const Kernel& kernel);
+// may_run: folds may run beside those whose results they are of.
+Arranged arrange(const Kernel& kernel, bool may_run);
 inline constexpr int32_t TILE = 64;      // points of a tile's side: 128 bytes of f16, a line of the cache
+inline constexpr int32_t LOG_CLUSTER = 3;   // of the most blocks that share a held row: as many as every GPU that has clusters lets meet
 inline constexpr int32_t TILE_THREADS = 256;
 bool is_tiled(const Arranged& a, const LaunchClass& c);
 void hold(Arranged& a);
@@ -53,6 +56,9 @@ int32_t weight_of(const Kernel& kernel, size_t value);
 
 // The most threads of a block.
 int32_t threads_of(const LaunchClass& c);
+
+// Row values that are stored after the last pass, not after the last fold.
+bool stores_rows_late(const Arranged& a);
 
 KernelSource print_form(const Arranged& a, const Dialect& dialect, const LaunchClass& c);
 

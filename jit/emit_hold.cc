@@ -26,8 +26,8 @@ void find_demand(Arranged& a)
     for (size_t v = a.kernel.values.size(); v-- > 0;) {
         if (!wanted[v]) continue;
         if (is_dear(a, v) && std::popcount(wanted[v]) > 1) a.kept_from[v] = std::countr_zero(wanted[v]);
-        const uint32_t passes = a.kernel.values[v].kind == ValueKind::Fold ? 1u << (p.need[v] - 1) : a.kept_from[v] >= 0 ? 1u << a.kept_from[v] : wanted[v];
-        for (const int32_t arg : a.kernel.values[v].args)
+        const uint32_t passes = p.folded[v] >= 0 ? 1u << p.folded[v] : a.kept_from[v] >= 0 ? 1u << a.kept_from[v] : wanted[v];
+        for (const int32_t arg : operands_of(a.kernel, p, v))
             if (arg >= 0) want(arg, passes);
     }
 }
@@ -37,6 +37,7 @@ void find_demand(Arranged& a)
 // Bytes of a point are counted between passes: what a later one reads, loads as they lie in memory.
 void hold(Arranged& a)
 {
+    a.held_bytes = 0;
     a.kept_from.assign(a.kernel.values.size(), -1);
     find_demand(a);
     for (int32_t pass = 0; pass < a.passes.count; pass++) {

@@ -1,7 +1,9 @@
 // What emitting consists of: passes over the space, helper functions of rows, the text of single values.
 #pragma once
 #include "jit/emit.h"
+#include "jit/error.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string_view>
@@ -18,10 +20,20 @@ struct Passes {
     std::vector<uint32_t> wanted;    // by value: bits of the passes that read it; of row and uniform values, not 0
     struct Placed { int32_t pass; bool row; };
     std::vector<Placed>   stores;    // by store
+    // Folds of what another fold gives may run beside it: sum((x - m)^2) or sum(exp(x - m)), of a row's m that comes later.
+    enum class Kind : uint8_t { Own, Moments, Scaled };
+    struct Running { Kind kind = Kind::Own; int32_t x = -1, m = -1; };
+    std::vector<Running>  running;   // by value
+    std::vector<int32_t>  folded;    // by value: the pass that folds it, -1: no fold
     int32_t count = 0;
     bool    has_rows = false;
+    // The last pass that folds something, -1: none does.
+    int32_t last_fold() const { return folded.empty() ? -1 : *std::ranges::max_element(folded); }
+    bool is_running(size_t v) const { return running[v].kind != Kind::Own; }
 };
-Passes passes_of(const Kernel& kernel);
+Passes passes_of(const Kernel& kernel, bool may_run = false);
+// What a value is computed from.
+std::array<int32_t, 3> operands_of(const Kernel& kernel, const Passes& p, size_t v);
 
 inline std::string held_name(Dtype t) { return name_of(compute_of(t)); }             // of registers: "f32" for f16
 inline std::string memory_name(Dtype t) { return is_bool(t) ? "u8" : name_of(t); }
@@ -40,9 +52,11 @@ struct FoldWords {
     std::string block;               // the function that folds a block's accumulators
     std::string lift(const std::string& value, const std::string& position) const;
     std::string finish(const std::string& accumulated) const;
-    enum class Kind : uint8_t { Plain, Pair, Best, Tree } kind;
+    enum class Kind : uint8_t { Plain, Pair, Best, Tree, Running } kind;
     Dtype type;
     bool  is_sum = false;
+    std::string thread, thread_start;        // of a thread before it meets others: its accumulator, where that is another
+    std::string met(const std::string& accumulated) const { return thread.empty() ? accumulated : text("met_", name_of(type), "(", accumulated, ")"); }
 };
 FoldWords fold_words(Op op, Dtype operand);
 
@@ -54,7 +68,7 @@ class Helpers {
     FoldWords   fold(Op op, Dtype operand);
     // The same for threads of a team: lanes side by side, or across a block where a thread has a vector of rows. Where a
     // thread has all of its points at once, sums are trees from the first to the last.
-    FoldWords   team(Op op, Dtype operand, bool is_across, bool is_held);
+    FoldWords   team(Op op, Dtype operand, bool is_across, bool is_held, Passes::Kind running = Passes::Kind::Own);
     const std::string& printed() const { return text_; }
 
   private:

@@ -18,7 +18,23 @@ Level level_of(const Kernel& kernel, const Access& access, bool has_rows)
     return level;
 }
 
-void find_levels(const Kernel& kernel, Passes& p)
+// Whether it is the sum of squares, or of exponentials, of x - m for an m that only comes after x was read.
+Passes::Running running_of(const Kernel& kernel, const Passes& p, const Value& fold)
+{
+    const auto value = [&](int32_t v) -> const Value& { return kernel.values[size_t(v)]; };
+    if (fold.op != Op::sum || !is_float(compute_of(fold.type))) return {};
+    const Value& term = value(fold.args[0]);
+    if (term.kind != ValueKind::Map) return {};
+    const bool is_square = term.op == Op::square || (term.op == Op::mul && term.args[0] == term.args[1]);
+    if (!is_square && term.op != Op::exp) return {};
+    const Value& apart = value(term.args[0]);
+    if (apart.kind != ValueKind::Map || apart.op != Op::sub) return {};
+    const int32_t x = apart.args[0], m = apart.args[1];
+    if (p.level[size_t(x)] != Level::Full || p.level[size_t(m)] == Level::Full || p.need[size_t(m)] <= p.need[size_t(x)]) return {};
+    return {is_square ? Passes::Kind::Moments : Passes::Kind::Scaled, x, m};
+}
+
+void find_levels(const Kernel& kernel, bool may_run, Passes& p)
 {
     for (size_t v = 0; v < kernel.values.size(); v++) {
         const Value& value = kernel.values[v];
@@ -29,7 +45,11 @@ void find_levels(const Kernel& kernel, Passes& p)
             if (arg >= 0) level = std::max(level, p.level[size_t(arg)]), need = std::max(need, p.need[size_t(arg)]);
         if (value.kind == ValueKind::Fold) {
             level = Level::Row;
-            p.count = std::max(p.count, ++need);
+            if (may_run) p.running[v] = running_of(kernel, p, value);
+            const Passes::Running& r = p.running[v];
+            p.folded[v] = p.is_running(v) ? p.need[size_t(r.x)] : need;
+            need = p.is_running(v) ? std::max(p.folded[v] + 1, p.need[size_t(r.m)]) : need + 1;
+            p.count = std::max(p.count, p.folded[v] + 1);
         }
         p.level[v] = level, p.need[v] = need;
     }
@@ -55,22 +75,27 @@ void find_demand(const Kernel& kernel, Passes& p)
     }
     for (size_t v = kernel.values.size(); v-- > 0;) {
         if (!p.wanted[v]) continue;
-        const uint32_t passes = kernel.values[v].kind == ValueKind::Fold ? 1u << (p.need[v] - 1) : p.wanted[v];
-        for (const int32_t arg : kernel.values[v].args)
+        const uint32_t passes = p.folded[v] >= 0 ? 1u << p.folded[v] : p.wanted[v];
+        for (const int32_t arg : operands_of(kernel, p, v))
             if (arg >= 0) p.wanted[size_t(arg)] |= p.level[size_t(arg)] == Level::Full ? passes : 1u;
     }
 }
 
 }  // namespace
 
-Passes passes_of(const Kernel& kernel)
+std::array<int32_t, 3> operands_of(const Kernel& kernel, const Passes& p, size_t v)
+{
+    return p.is_running(v) ? std::array<int32_t, 3>{p.running[v].x, p.running[v].m, -1} : kernel.values[v].args;
+}
+
+Passes passes_of(const Kernel& kernel, bool may_run)
 {
     const size_t count = kernel.values.size();
     Passes p;
-    p.level.resize(count), p.need.resize(count), p.wanted.resize(count);
+    p.level.resize(count), p.need.resize(count), p.wanted.resize(count), p.running.resize(count), p.folded.assign(count, -1);
     for (const KernelAxis& axis : kernel.axes) p.has_rows |= axis.reduced;
     for (const Value& value : kernel.values) p.has_rows |= value.kind == ValueKind::Fold;
-    find_levels(kernel, p);
+    find_levels(kernel, may_run, p);
     place_stores(kernel, p);
     if (p.count > MAX_PASSES)
         throw Error(NG_E_LIMIT, text(kernel.name, ": a fused kernel reads its space ", p.count, " times; ", MAX_PASSES, " is the most"));

@@ -21,14 +21,14 @@ class FormPrinter {
     void open_lanes() { unroll(), open("for (i32 j = 0; j < WIDTH; j++)"), words_.enter_lanes(); }
     void close_lanes() { words_.leave_lanes(), close(); }
     std::string cut(const char* name, Cut cut) { return numbers_.add(name, {NumberKind::Cut, cut == Cut::Region ? Dtype::i64 : Dtype::i32, 0, 0, int64_t(cut)}); }
-    bool is_wanted(size_t v, Level level) const { return a_.passes.wanted[v] && a_.passes.level[v] == level && kernel_.values[v].kind != ValueKind::Fold; }
+    bool is_wanted(size_t v, Level level) const { return a_.passes.wanted[v] && a_.passes.level[v] == level && (kernel_.values[v].kind != ValueKind::Fold || a_.passes.is_running(v)); }
     bool is_full_load(size_t v) const { return is_wanted(v, Level::Full) && kernel_.values[v].kind == ValueKind::Load; }
     // Computed in this pass, which a value is not that was kept before.
     bool is_in(size_t v, int32_t pass) const { return is_kept(v) ? a_.kept_from[v] == pass : (c_.form == Form::Held ? a_.held_wanted : a_.passes.wanted)[v] >> pass & 1; }
     bool is_kept(size_t v) const { return c_.form == Form::Held && a_.kept_from[v] >= 0; }
     bool is_held(size_t v) const { return c_.form == Form::Held && a_.is_held(int32_t(v)); }
     std::vector<size_t> folds_of(int32_t pass) const;
-    FoldWords fold_words_of(size_t v) { return helpers_.team(kernel_.values[v].op, kernel_.values[size_t(kernel_.values[v].args[0])].type, a_.is_across, c_.form == Form::Held); }
+    FoldWords fold_words_of(size_t v) { return helpers_.team(kernel_.values[v].op, kernel_.values[size_t(kernel_.values[v].args[0])].type, a_.is_across, c_.form == Form::Held, a_.passes.running[v].kind); }
     // Of these a pass keeps what it adds up, and adds afterwards.
     static bool is_tree(const FoldWords& w) { return w.kind == FoldWords::Kind::Pair || w.kind == FoldWords::Kind::Tree; }
     Batch held_batch(int32_t pass) const { return {pass, "HELD", !c_.is_full}; }
@@ -50,15 +50,23 @@ class FormPrinter {
     std::string tree(const std::string& array, int64_t from, int64_t count, const FoldWords& w);
     void add_pairs(const Batch& b);
     void walk(int32_t pass);
-    void start_folds(int32_t pass);
-    void meet(int32_t pass);
+    void start_folds(int32_t pass, bool is_walk);
+    void take_running(size_t fold);
+    void meet_threads(size_t fold);
+    std::string accumulated(size_t fold, bool is_walk);
+    void finish(size_t fold, const std::string& all);
+    void meet(int32_t pass, bool is_walk);
+    void recall(int32_t pass);
+    void join(int32_t stage, bool is_last);
+    void late_rows();
     void scatter(int32_t pass);
+    void write_partial(size_t fold, const std::string& part, const std::string& all);
     void gather(int32_t pass);
     std::string partial(size_t fold, const std::string& part);
     void row_stores();
     void shared();
     void lanes_of_held();
-    void lanes_of_walked(bool has_parts);
+    void lanes_of_walked(bool has_parts, bool is_reversed);
     void lanes_of_cluster();
     void place_tile();
     std::string in_space();
@@ -67,10 +75,10 @@ class FormPrinter {
     void open_tile_item();
     void meet_cluster(int32_t pass);
     bool is_cluster() const { return c_.form == Form::Held && c_.is_split; }
-    void lanes_of_columns(bool has_parts);
+    void lanes_of_columns(bool has_parts, bool is_reversed);
     void points();
     void rows();
-    void stage(int32_t stage, bool is_last);
+    void stage(int32_t stage);
     void function(KernelSource& source, const std::string& name);
     int32_t slot(size_t fold) const;
     std::string head() const;
@@ -85,6 +93,7 @@ class FormPrinter {
     std::string     at_;
     std::string     body_, functions_;
     int32_t         depth_ = 1;
+    bool            has_met_ = false;    // blocks of a cluster did
 };
 
 }  // namespace ng::emitting

@@ -91,7 +91,7 @@ FoldWords fold_words(Op op, Dtype operand)
 {
     const Dtype t = compute_of(operand);
     const std::string name = name_of(op), type = name_of(t), start = resolved(info(op).start, t);
-    FoldWords w{type, start, function_name(op, t), "block_" + name + "_" + type, FoldWords::Kind::Plain, t, op == Op::sum};
+    FoldWords w{type, start, function_name(op, t), "block_" + name + "_" + type, FoldWords::Kind::Plain, t, op == Op::sum, {}, {}};
     if (op == Op::argmin || op == Op::argmax) {
         w.kind = FoldWords::Kind::Best, w.accumulator = "best_" + type, w.combine = name + "_of_" + type;
     } else if (is_float(t) && (op == Op::sum || op == Op::prod)) {

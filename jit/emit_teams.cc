@@ -20,9 +20,18 @@ std::string from_first(const std::string& x, Dtype t)
 
 }  // namespace
 
-FoldWords Helpers::team(Op op, Dtype operand, bool is_across, bool is_held)
+FoldWords Helpers::team(Op op, Dtype operand, bool is_across, bool is_held, Passes::Kind running)
 {
     FoldWords w = fold_words(op, operand);
+    const std::string type = name_of(w.type), what = running == Passes::Kind::Moments ? "moments" : "scaled";
+    if (running != Passes::Kind::Own) {
+        const std::string thread = running == Passes::Kind::Moments ? "shift" : "scaled";
+        w.kind = FoldWords::Kind::Running, w.accumulator = text(what, "_", type), w.start = text("no_", what, "_", type, "()"), w.combine = text("together_", type);
+        w.thread = text(thread, "_", type), w.thread_start = text("no_", thread, "_", type, "()"), w.is_sum = false;
+        w.block = text(is_across ? "across_" : "team_", what, "_", type);
+        if (names_.insert(w.block).second) is_across ? meet_across(w) : meet_along(w);
+        return w;
+    }
     if (is_held && w.kind == FoldWords::Kind::Pair)
         w.kind = FoldWords::Kind::Tree, w.accumulator = name_of(w.type), w.combine = text("op_", name_of(op), "_", name_of(w.type)), w.start = resolved(info(op).start, w.type);
     w.block = text(is_across ? "across_" : "team_", name_of(op), "_", name_of(w.type));
@@ -54,13 +63,14 @@ void Helpers::meet_along(const FoldWords& w)
 {
     const Dialect& d = dialect_;
     const bool is_plain = w.kind == FoldWords::Kind::Plain || w.kind == FoldWords::Kind::Tree;
-    const std::string other = is_plain ? shuffled("x", w.type) : text("shuffled_", w.accumulator, "(x, reach)");
+    const bool runs = w.kind == FoldWords::Kind::Running;
+    const std::string other = runs ? "all_shuffled(x, reach)" : is_plain ? shuffled("x", w.type) : text("shuffled_", w.accumulator, "(x, reach)");
     const std::string step = text("x = ", w.combine, "(x, ", other, ");\n");
     text_ += text("// A team is `lanes` threads side by side, a power of two. shared: of its block, an element a warp.\n", d.helper, " ", w.accumulator, " ", w.block, "(", w.accumulator,
                   "* shared, ", w.accumulator, " x, i32 lanes)\n{\n", "    for (i32 reach = (lanes < 32 ? lanes : 32) / 2; reach > 0; reach /= 2) ", step,
                   "    if (lanes > 32) {\n", "        const i32 thread = ", d.thread, ", warps = lanes / 32;\n", "        if (thread % 32 == 0) shared[thread / 32] = x;\n", "        ", d.barrier, ";\n",
                   "        x = shared[(thread & -lanes) / 32 + (thread & (warps - 1))];\n", "        for (i32 reach = warps / 2; reach > 0; reach /= 2) ", step, "    }\n",
-                  w.kind == FoldWords::Kind::Plain && is_float(w.type) ? text("    return ", from_first("x", w.type), ";\n}\n\n") : "    return x;\n}\n\n");
+                  runs ? "    return all_of_first(x, lanes);\n}\n\n" : w.kind == FoldWords::Kind::Plain && is_float(w.type) ? text("    return ", from_first("x", w.type), ";\n}\n\n") : "    return x;\n}\n\n");
 }
 
 // Threads t, t + rows, t + 2 rows .. have what belongs to one vector of rows.

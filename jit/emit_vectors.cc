@@ -12,6 +12,8 @@ std::string VectorWords::name(int32_t v)
 std::string VectorWords::expression(int32_t v)
 {
     const Value& a = value(v);
+    if (a.kind == ValueKind::Fold && a_.passes.is_running(size_t(v)))
+        return text("about_", name_of(compute_of(a.type)), "(m", v, a_.is_across ? "[j]" : "", ", ", name(a_.passes.running[size_t(v)].m), ")");
     if (takes_inverses_ && is_by_inverse(v)) return text("quotient_of(", name(a.args[0]), ", d", v, is_by_lane(a.args[1]) ? "[j]" : "", ", is_tame)");
     // Its bound is 24 units in the last place.
     if (a.kind == ValueKind::Map && a.op == Op::gelu && compute_of(a.type) == Dtype::f32) return text(name(a.args[0]), " * near_normcdf(", name(a.args[0]), ")");

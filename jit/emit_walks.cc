@@ -1,13 +1,15 @@
 // Prints how the threads of a form go over points: vectors fetched together, lanes computed, folds added up.
 #include "jit/emit_printer.h"
 
+#include <utility>
+
 namespace ng::emitting {
 
 std::vector<size_t> FormPrinter::folds_of(int32_t pass) const
 {
     std::vector<size_t> out;
     for (size_t v = 0; v < kernel_.values.size(); v++)
-        if (kernel_.values[v].kind == ValueKind::Fold && a_.passes.wanted[v] && a_.passes.need[v] == pass + 1) out.push_back(v);
+        if (kernel_.values[v].kind == ValueKind::Fold && a_.passes.wanted[v] && a_.passes.folded[v] == pass) out.push_back(v);
     return out;
 }
 
@@ -141,9 +143,10 @@ void FormPrinter::lanes(const Batch& b)
         if (is_wanted(v, Level::Full) && is_in(v, b.pass)) define(v);
     for (const size_t f : folds_of(b.pass)) {
         const FoldWords w = fold_words_of(f);
-        const std::string x = words_.name(kernel_.values[f].args[0]), a = text("a", f, a_.is_across ? "[j]" : "");
+        const std::string x = words_.name(operands_of(kernel_, a_.passes, f)[0]), a = text("a", f, a_.is_across ? "[j]" : "");
         const std::string at = a_.is_across || a_.axis < 0 ? "point" : "point + j";
-        if (is_tree(w)) line(text("x", f, a_.is_across ? "[j][k] = " : "[k][j] = ", x, ";"));
+        if (w.kind == FoldWords::Kind::Running) line(text("x", f, a_.is_across ? "[j][k] = " : b.is_guarded ? "[j] = " : "[k * WIDTH + j] = ", x, ";"));
+        else if (is_tree(w)) line(text("x", f, a_.is_across ? "[j][k] = " : "[k][j] = ", x, ";"));
         else line(text(a, " = ", w.combine, "(", a, ", ", w.lift(x, at), ");"));
     }
     for (size_t s = 0; s < kernel_.stores.size(); s++)
@@ -159,8 +162,8 @@ bool FormPrinter::may_repeat(int32_t pass) const
     for (size_t v = 0; v < kernel_.values.size(); v++) {
         has_inverses |= words_.is_by_inverse(int32_t(v)) && is_in(v, pass);
         const Value& a = kernel_.values[v];
-        if (a.kind == ValueKind::Fold && a_.passes.wanted[v] && a_.passes.need[v] == pass + 1)
-            may &= is_tree(fold_words(a.op, kernel_.values[size_t(a.args[0])].type));
+        if (a.kind == ValueKind::Fold && a_.passes.wanted[v] && a_.passes.folded[v] == pass)
+            may &= a_.passes.is_running(v) || is_tree(fold_words(a.op, kernel_.values[size_t(a.args[0])].type));
     }
     return has_inverses && may;
 }
@@ -173,6 +176,8 @@ bool FormPrinter::is_vector_store(size_t s, int32_t pass) const
 void FormPrinter::compute(const Batch& b)
 {
     open_item(b);
+    for (const size_t f : folds_of(b.pass))
+        if (b.is_guarded && a_.passes.is_running(f)) line(text(name_of(fold_words_of(f).type), " x", f, "[WIDTH];"));
     for (size_t s = 0; s < kernel_.stores.size(); s++) {
         if (!is_vector_store(s, b.pass)) continue;
         const Dtype t = kernel_.values[size_t(kernel_.stores[s].value)].type;
@@ -189,7 +194,8 @@ void FormPrinter::compute(const Batch& b)
     }
     for (size_t s = 0; s < kernel_.stores.size(); s++)
         if (is_vector_store(s, b.pass)) line(words_.put(s));
-    if (b.is_guarded && c_.form != Form::Held) add_pairs(b);
+    for (const size_t f : folds_of(b.pass))
+        if (b.is_guarded && a_.passes.is_running(f)) take_running(f);
     if (b.is_guarded) close();
     close();
 }
@@ -202,20 +208,27 @@ std::string FormPrinter::tree(const std::string& array, int64_t from, int64_t co
     return "(" + tree(array, from, count / 2, w) + sign + tree(array, from + count / 2, count - count / 2, w) + ")";
 }
 
+// A thread's numbers of a batch into what runs.
+void FormPrinter::take_running(size_t f)
+{
+    const std::string take = text("take_", name_of(fold_words_of(f).type));
+    if (a_.is_across) unroll();
+    line(a_.is_across ? text("for (i32 j = 0; j < WIDTH; j++) ", take, "(a", f, "[j], x", f, "[j]);") : text(take, "(a", f, ", x", f, ");"));
+}
+
 void FormPrinter::add_pairs(const Batch& b)
 {
     const int64_t vectors = b.count == "1" ? 1 : c_.held;
     for (const size_t f : folds_of(b.pass)) {
         const FoldWords w = fold_words_of(f);
+        if (w.kind == FoldWords::Kind::Running && !b.is_guarded) take_running(f);
         if (!is_tree(w)) continue;
         const auto add = [&](const std::string& to, const std::string& sum) { line(text(to, " = ", w.combine, "(", to, ", ", w.lift(sum, ""), ");")); };
         if (a_.is_across) {
             unroll();
             open("for (i32 j = 0; j < WIDTH; j++)");
-            add(text("a", f, "[j]"), tree(text("x", f, "[j]"), 0, b.is_guarded ? 1 : vectors, w));
+            add(text("a", f, "[j]"), tree(text("x", f, "[j]"), 0, vectors, w));
             close();
-        } else if (b.is_guarded && w.kind == FoldWords::Kind::Pair) {
-            add(text("a", f), tree(text("x", f, "[k]"), 0, c_.width, w));
         } else {
             unroll();
             open(text("for (i32 k = 0; k < ", b.count, "; k++)"));
@@ -241,6 +254,7 @@ void FormPrinter::batch(const Batch& b)
     fetch(b, loads);
     for (const size_t f : folds_of(b.pass)) {
         const FoldWords w = fold_words_of(f);
+        if (w.kind == FoldWords::Kind::Running && !b.is_guarded) line(text(name_of(w.type), " x", f, a_.is_across ? text("[WIDTH][", b.count, "];") : text("[", b.count, " * WIDTH];")));
         if (!is_tree(w)) continue;
         line(text(name_of(w.type), " x", f, a_.is_across ? text("[WIDTH][", b.count, "]") : text("[", b.count, "][WIDTH]"), w.kind == FoldWords::Kind::Tree && b.is_guarded ? " = {};" : ";"));
         if (w.kind != FoldWords::Kind::Tree || !b.is_guarded || w.is_sum) continue;
@@ -248,27 +262,30 @@ void FormPrinter::batch(const Batch& b)
         line(text("for (i32 k = 0; k < HELD * WIDTH; k++) (&x", f, "[0][0])[k] = ", w.start, ";"));
     }
     compute(b);
-    if (!b.is_guarded || c_.form == Form::Held) add_pairs(b);
+    add_pairs(b);
 }
 
-void FormPrinter::start_folds(int32_t pass)
+// is_walk: by what threads have by themselves; else by what several have made together.
+void FormPrinter::start_folds(int32_t pass, bool is_walk)
 {
     for (const size_t f : folds_of(pass)) {
         const FoldWords w = fold_words_of(f);
+        const bool is_thread = is_walk && !w.thread.empty();
+        const std::string type = is_thread ? w.thread : w.accumulator, start = is_thread ? w.thread_start : w.start;
         if (!a_.is_across) {
-            line(text(w.accumulator, " a", f, " = ", w.start, ";"));
+            line(text(type, " a", f, " = ", start, ";"));
             continue;
         }
-        line(text(w.accumulator, " a", f, "[WIDTH];"));
+        line(text(type, " a", f, "[WIDTH];"));
         unroll();
-        line(text("for (i32 j = 0; j < WIDTH; j++) a", f, "[j] = ", w.start, ";"));
+        line(text("for (i32 j = 0; j < WIDTH; j++) a", f, "[j] = ", start, ";"));
     }
 }
 
 // One pass of a row's threads over its points.
 void FormPrinter::walk(int32_t pass)
 {
-    start_folds(pass);
+    start_folds(pass, true);
     if (c_.form == Form::Held) return batch(held_batch(pass));
     line(text(at_, " start", pass, " = first;"));
     open(text("for (; start", pass, " + (HELD - 1) * step < end; start", pass, " += HELD * step)"));
@@ -281,35 +298,65 @@ void FormPrinter::walk(int32_t pass)
     close();
 }
 
-// Each block's folds through memory, then all in one order.
+// What threads have by themselves, said as teams say it.
+void FormPrinter::meet_threads(size_t f)
+{
+    const FoldWords w = fold_words_of(f);
+    if (w.thread.empty()) return;
+    if (a_.is_across) {
+        line(text(w.accumulator, " t", f, "[WIDTH];"));
+        unroll();
+        line(text("for (i32 j = 0; j < WIDTH; j++) t", f, "[j] = ", w.met(text("a", f, "[j]")), ";"));
+    } else {
+        line(text("const ", w.accumulator, " t", f, " = ", w.met(text("a", f)), ";"));
+    }
+}
+std::string FormPrinter::accumulated(size_t f, bool is_walk) { return text(is_walk && !fold_words_of(f).thread.empty() ? "t" : "a", f); }
+
+// A fold's value from all that belongs to it; of what runs, that itself.
+void FormPrinter::finish(size_t f, const std::string& all)
+{
+    const FoldWords w = fold_words_of(f);
+    const bool runs = a_.passes.is_running(f);
+    const std::string type = runs ? w.accumulator : held_name(kernel_.values[f].type), name = text(runs ? "m" : "v", f);
+    if (!a_.is_across) return line(text("const ", type, " ", name, " = ", w.finish(all), ";"));
+    line(text(type, " ", name, "[WIDTH];"));
+    unroll();
+    line(text("for (i32 j = 0; j < WIDTH; j++) ", name, "[j] = ", w.finish(all + "[j]"), ";"));
+}
+
+// Each block gives what it has to all of its cluster, and all go through that in one order.
 void FormPrinter::meet_cluster(int32_t pass)
 {
     const std::vector<size_t> folds = folds_of(pass);
-    for (const size_t f : folds) line(text("a", f, " = ", fold_words_of(f).block, "((", fold_words_of(f).accumulator, "*)shared[", slot(f), "], a", f, ", lanes);"));
-    for (const size_t f : folds) line(text("if (lane == 0) ", partial(f, "part"), " = a", f, ";"));
+    for (const size_t f : folds) {
+        const FoldWords w = fold_words_of(f);
+        meet_threads(f);
+        line(text("const ", w.accumulator, " g", f, " = ", w.block, "((", w.accumulator, "*)shared[", slot(f), "], ", accumulated(f, true), ", lanes);"));
+    }
+    if (!folds.empty() && !std::exchange(has_met_, true)) line("await_cluster();");
+    for (const size_t f : folds) line(text("if (lane < ", cut("parts", Cut::Parts), ") give(&given", f, "[part], g", f, ", lane);"));
     if (!folds.empty()) line("meet_cluster();");
     for (const size_t f : folds) {
         const FoldWords w = fold_words_of(f);
-        line(text("a", f, " = ", w.start, ";"));
-        line(text("for (i32 p = 0; p < ", cut("parts", Cut::Parts), "; p++) a", f, " = ", w.combine, "(a", f, ", fresh(&", partial(f, "p"), "));"));
-        line(text("const ", held_name(kernel_.values[f].type), " v", f, " = ", w.finish(text("a", f)), ";"));
+        line(text(w.accumulator, " r", f, " = ", w.start, ";"));
+        line(text("for (i32 p = 0; p < ", cut("parts", Cut::Parts), "; p++) r", f, " = ", w.combine, "(r", f, ", given", f, "[p]);"));
+        finish(f, text("r", f));
     }
 }
 
 // The threads of a row bring its folds together.
-void FormPrinter::meet(int32_t pass)
+void FormPrinter::meet(int32_t pass, bool is_walk)
 {
     for (const size_t f : folds_of(pass)) {
         const FoldWords w = fold_words_of(f);
-        const std::string type = held_name(kernel_.values[f].type);
+        if (is_walk) meet_threads(f);
         if (!a_.is_across) {
-            line(text("const ", type, " v", f, " = ", w.finish(text(w.block, "((", w.accumulator, "*)shared[", slot(f), "], a", f, ", lanes)")), ";"));
+            finish(f, text(w.block, "((", w.accumulator, "*)shared[", slot(f), "], ", accumulated(f, is_walk), ", lanes)"));
             continue;
         }
-        line(text(w.block, "((", w.accumulator, "*)shared, a", f, ", rows);"));
-        line(text(type, " v", f, "[WIDTH];"));
-        unroll();
-        line(text("for (i32 j = 0; j < WIDTH; j++) v", f, "[j] = ", w.finish(text("a", f, "[j]")), ";"));
+        line(text(w.block, "((", w.accumulator, "*)shared, ", accumulated(f, is_walk), ", rows);"));
+        finish(f, accumulated(f, is_walk));
     }
 }
 

@@ -125,7 +125,7 @@ class Bench {
     void fill(const DeviceMemory& memory, Dtype t);
     ReadyStep fast_step(const Step& s, std::span<const uint64_t> addresses);
     ReadyStep plain_step(const Step& s);
-    void start(const Compiled& c, const Geometry& g, std::vector<CUdeviceptr> buffers, std::vector<char>& numbers);
+    void start(const Compiled& c, const Geometry& g, std::vector<CUdeviceptr> buffers, std::vector<char>& numbers, bool is_early);
     std::vector<std::vector<char>> outputs(const Plan& plan, const std::vector<Target>& targets, const std::vector<CUdeviceptr>& set);
     template <class F> double timed_us(int launches, const F& each);
 
@@ -175,7 +175,7 @@ void Bench::sweep(const Sweep& s)
     KernelSource source;
     source.text = text_of(s);
     home_.driver().cuMemsetD8Async(worst.get(), 0, 8, stream_.get());
-    start(compiled(source), g, {worst.get()}, numbers);
+    start(compiled(source), g, {worst.get()}, numbers, false);
     home_.driver().cuMemcpyDtoHAsync(&found, worst.get(), 8, stream_.get());
     home_.driver().cuStreamSynchronize(stream_.get());
     std::printf("%-44s %.3f units off at code %08x\n", s.name, double(found >> 32) / 1000, unsigned(found));
@@ -215,7 +215,7 @@ std::vector<std::vector<char>> Bench::outputs(const Plan& plan, const std::vecto
     return out;
 }
 
-void Bench::start(const Compiled& c, const Geometry& g, std::vector<CUdeviceptr> buffers, std::vector<char>& numbers)
+void Bench::start(const Compiled& c, const Geometry& g, std::vector<CUdeviceptr> buffers, std::vector<char>& numbers, bool is_early)
 {
     std::vector<void*> arguments;
     for (CUdeviceptr& b : buffers) arguments.push_back(&b);
@@ -223,7 +223,7 @@ void Bench::start(const Compiled& c, const Geometry& g, std::vector<CUdeviceptr>
     for (int32_t f = 0; f < g.launches; f++) {
         const Geometry::Launch& l = g.launch[size_t(f)];
         Launch how;
-        how.grid = {l.blocks, 1, 1}, how.block = {l.threads, 1, 1}, how.cluster = {l.cluster, 1, 1}, how.shared_bytes = l.shared_bytes;
+        how.grid = {l.blocks, 1, 1}, how.block = {l.threads, 1, 1}, how.cluster = {l.cluster, 1, 1}, how.shared_bytes = l.shared_bytes, how.is_early = is_early;
         launch(home_, c.functions[size_t(f)], how, stream_.get(), arguments.data());
     }
 }
@@ -296,7 +296,7 @@ void Bench::run(const Trial& t)
         for (ReadyStep& s : p.steps) {
             std::vector<CUdeviceptr> buffers;
             for (const int32_t b : s.buffers) buffers.push_back(sets[set][size_t(b)]);
-            start(s.code, s.geometry, buffers, s.numbers);
+            start(s.code, s.geometry, buffers, s.numbers, !s.which.empty() && compute_ >= 90);
         }
     };
     play(plain, 0);

@@ -325,12 +325,13 @@ void CudaExecutor::run_variant(const Work& w, const Geometry& g, const ExecutorR
     const char* const numbers = fill(w, v.source, g, run, fresh);
     void* arguments[MOST_BUFFERS + 1];
     const size_t count = size_t(v.source.buffers);
+    const bool is_early = backend_.compute() >= 90 && backend_.order().may_overlap();
     for (size_t i = 0; i < count; i++) arguments[i] = const_cast<char**>(buffers + i);
     arguments[count] = const_cast<char*>(numbers);
     for (int32_t k = 0; k < g.launches; k++) {
         const Geometry::Launch& l = g.launch[size_t(k)];
         Launch launch;
-        launch.grid[0] = l.blocks, launch.block[0] = l.threads, launch.cluster[0] = l.cluster, launch.shared_bytes = l.shared_bytes;
+        launch.grid[0] = l.blocks, launch.block[0] = l.threads, launch.cluster[0] = l.cluster, launch.shared_bytes = l.shared_bytes, launch.is_early = is_early;
         cuda::launch(backend_.home(), v.code->functions[size_t(k)], launch, backend_.order().stream(), arguments);
     }
 }

@@ -71,30 +71,44 @@ DEVICE T shuffled(T x, i32 reach) { return __shfl_xor_sync(0xffffffffu, x, reach
 template <class T>
 DEVICE T of_first(T x, i32 lanes) { return __shfl_sync(0xffffffffu, x, 0, lanes < 32 ? lanes : 32); }
 
-// Blocks of a cluster meet, and see what each has written to memory before.
+// A kernel may be started before what was launched ahead of it ends: here it waits for that, and sees what that wrote. The
+// next one may come as soon as all blocks of this one have.
+DEVICE void follow()
+{
 #if __CUDA_ARCH__ >= 900
-DEVICE void meet_cluster()
-{
-    __threadfence();
-    asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
-}
+    asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
 #endif
-// What another block of the cluster has written: past this one's cache.
-template <class Word, class T>
-DEVICE T fresh_words(const T* from)
-{
-    union { Word words[sizeof(T) / sizeof(Word)]; T value; } r;
-#pragma unroll
-    for (i32 k = 0; k < (i32)(sizeof(T) / sizeof(Word)); k++) r.words[k] = *((const volatile Word*)from + k);
-    return r.value;
 }
+
+// Blocks of a cluster: all have begun between enter and await, so that their shared memory may be written to; they meet, and
+// see what was given to them before.
+#if __CUDA_ARCH__ >= 900
+DEVICE void enter_cluster() { asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory"); }
+DEVICE void await_cluster() { asm volatile("barrier.cluster.wait;" ::: "memory"); }
+DEVICE void meet_cluster() { asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory"); }
+// x to where `to` is in the shared memory of the cluster's block of this rank.
 template <class T>
-DEVICE T fresh(const T* from)
+DEVICE void give(T* to, T x, i32 rank)
 {
-    if constexpr (sizeof(T) % 8 == 0) return fresh_words<u64>(from);
-    else if constexpr (sizeof(T) == 4) return fresh_words<u32>(from);
-    else return fresh_words<u8>(from);
+    union { T all; u32 words[(sizeof(T) + 3) / 4]; } r;
+    r.words[sizeof(r.words) / 4 - 1] = 0;
+    r.all = x;
+    u32 at;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"((u32)__cvta_generic_to_shared(to)), "r"(rank));
+    if constexpr (sizeof(T) < 4) {
+        asm volatile("st.shared::cluster.u8 [%0], %1;" ::"r"(at), "r"(r.words[0]) : "memory");
+        if constexpr (sizeof(T) == 2) asm volatile("st.shared::cluster.u8 [%0], %1;" ::"r"(at + 1), "r"(r.words[0] >> 8) : "memory");
+        return;
+    }
+#pragma unroll
+    for (i32 k = 0; k < (i32)(sizeof(T) / 4); k++) asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(at + 4 * k), "r"(r.words[k]) : "memory");
 }
+#elif !defined(__CUDA_ARCH__)
+DEVICE void enter_cluster() {}
+DEVICE void await_cluster() {}
+template <class T>
+DEVICE void give(T* to, T x, i32) { *to = x; }
+#endif
 
 // The processor's conversions where this is compiled for one.
 #ifdef __CUDA_ARCH__
