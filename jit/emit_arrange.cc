@@ -259,6 +259,9 @@ Arranged arrange(const Kernel& kernel, bool may_run)
     if (!may_run) return a;
     a.passes = passes_of(a.kernel, true);
     hold(a);
+    // What runs is more to keep for each of a thread's columns.
+    const bool runs = std::ranges::any_of(a.passes.running, [](const Passes::Running& r) { return r.kind != Passes::Kind::Own; });
+    if (runs && a.is_across) a.width = std::min(a.width, 4);
     return a;
 }
 

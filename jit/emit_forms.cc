@@ -257,11 +257,19 @@ std::string FormPrinter::head() const
     return text("// ", space, "; ", text_of(c_), ".\n");
 }
 
+// Of a block that holds much between its folds, how many a processor shall have at once: 1024 threads, who then have 64
+// registers each, or 768. Left alone, compilers take up to 126, and memory waits.
+int32_t FormPrinter::least_blocks() const
+{
+    const bool runs = std::ranges::any_of(a_.passes.running, [](const Passes::Running& r) { return r.kind != Passes::Kind::Own; });
+    return runs && a_.weight <= 64 ? (a_.is_across ? 768 : 1024) / threads_of(c_) : 1;
+}
+
 // Takes the body as a function of the text.
 void FormPrinter::function(KernelSource& source, const std::string& name)
 {
     const bool may_restrict = std::ranges::none_of(kernel_.stores, [](const StoreTo& s) { return s.late; });
-    functions_ += text(functions_.empty() ? "" : "\n", "extern \"C\" __global__ void __launch_bounds__(THREADS) ", name, "(", words_.parameters(may_restrict), "const Numbers n)\n{\n    follow();\n", body_, "}\n");
+    functions_ += text(functions_.empty() ? "" : "\n", "extern \"C\" __global__ void __launch_bounds__(THREADS", least_blocks() > 1 ? text(", ", least_blocks()) : "", ") ", name, "(", words_.parameters(may_restrict), "const Numbers n)\n{\n    follow();\n", body_, "}\n");
     body_.clear();
     source.functions += name != "fused";
 }

@@ -55,8 +55,7 @@ struct FoldWords {
     enum class Kind : uint8_t { Plain, Pair, Best, Tree, Running } kind;
     Dtype type;
     bool  is_sum = false;
-    std::string thread, thread_start;        // of a thread before it meets others: its accumulator, where that is another
-    std::string met(const std::string& accumulated) const { return thread.empty() ? accumulated : text("met_", name_of(type), "(", accumulated, ")"); }
+    std::string thread, thread_start;        // of a thread before it meets others: its accumulator where that is another
 };
 FoldWords fold_words(Op op, Dtype operand);
 

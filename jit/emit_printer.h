@@ -28,10 +28,12 @@ class FormPrinter {
     bool is_kept(size_t v) const { return c_.form == Form::Held && a_.kept_from[v] >= 0; }
     bool is_held(size_t v) const { return c_.form == Form::Held && a_.is_held(int32_t(v)); }
     std::vector<size_t> folds_of(int32_t pass) const;
+    bool runs(int32_t pass) const;
     FoldWords fold_words_of(size_t v) { return helpers_.team(kernel_.values[v].op, kernel_.values[size_t(kernel_.values[v].args[0])].type, a_.is_across, c_.form == Form::Held, a_.passes.running[v].kind); }
     // Of these a pass keeps what it adds up, and adds afterwards.
     static bool is_tree(const FoldWords& w) { return w.kind == FoldWords::Kind::Pair || w.kind == FoldWords::Kind::Tree; }
     Batch held_batch(int32_t pass) const { return {pass, "HELD", !c_.is_full}; }
+    int32_t least_blocks() const;
 
     void indices(const std::vector<int32_t>& axes, const std::string& number);
     void define(size_t v);

@@ -13,6 +13,11 @@ std::vector<size_t> FormPrinter::folds_of(int32_t pass) const
     return out;
 }
 
+bool FormPrinter::runs(int32_t pass) const
+{
+    return std::ranges::any_of(folds_of(pass), [&](size_t f) { return a_.passes.is_running(f); });
+}
+
 // The axes' indices from a row-major number, by multiplication.
 void FormPrinter::indices(const std::vector<int32_t>& axes, const std::string& of)
 {
@@ -196,6 +201,7 @@ void FormPrinter::compute(const Batch& b)
         if (is_vector_store(s, b.pass)) line(words_.put(s));
     for (const size_t f : folds_of(b.pass))
         if (b.is_guarded && a_.passes.is_running(f)) take_running(f);
+    if (b.is_guarded && runs(b.pass)) line(text("taken", b.pass, " += WIDTH;"));
     if (b.is_guarded) close();
     close();
 }
@@ -211,9 +217,9 @@ std::string FormPrinter::tree(const std::string& array, int64_t from, int64_t co
 // A thread's numbers of a batch into what runs.
 void FormPrinter::take_running(size_t f)
 {
-    const std::string take = text("take_", name_of(fold_words_of(f).type));
+    const std::string take = text("take_", name_of(fold_words_of(f).type)), pass = number(a_.passes.folded[f]);
     if (a_.is_across) unroll();
-    line(a_.is_across ? text("for (i32 j = 0; j < WIDTH; j++) ", take, "(a", f, "[j], x", f, "[j]);") : text(take, "(a", f, ", x", f, ");"));
+    line(a_.is_across ? text("for (i32 j = 0; j < WIDTH; j++) ", take, "(a", f, "[j], x", f, "[j], taken", pass, ");") : text(take, "(a", f, ", x", f, ", taken", pass, ");"));
 }
 
 void FormPrinter::add_pairs(const Batch& b)
@@ -263,6 +269,7 @@ void FormPrinter::batch(const Batch& b)
     }
     compute(b);
     add_pairs(b);
+    if (!b.is_guarded && runs(b.pass)) line(text("taken", b.pass, " += ", b.count, a_.is_across ? ";" : " * WIDTH;"));
 }
 
 // is_walk: by what threads have by themselves; else by what several have made together.
@@ -286,6 +293,7 @@ void FormPrinter::start_folds(int32_t pass, bool is_walk)
 void FormPrinter::walk(int32_t pass)
 {
     start_folds(pass, true);
+    if (runs(pass)) line(text("i32 taken", pass, " = 0;"));
     if (c_.form == Form::Held) return batch(held_batch(pass));
     line(text(at_, " start", pass, " = first;"));
     open(text("for (; start", pass, " + (HELD - 1) * step < end; start", pass, " += HELD * step)"));
@@ -306,9 +314,9 @@ void FormPrinter::meet_threads(size_t f)
     if (a_.is_across) {
         line(text(w.accumulator, " t", f, "[WIDTH];"));
         unroll();
-        line(text("for (i32 j = 0; j < WIDTH; j++) t", f, "[j] = ", w.met(text("a", f, "[j]")), ";"));
+        line(text("for (i32 j = 0; j < WIDTH; j++) t", f, "[j] = ", text("met_", name_of(w.type), "(a", f, "[j], taken", a_.passes.folded[f], ")"), ";"));
     } else {
-        line(text("const ", w.accumulator, " t", f, " = ", w.met(text("a", f)), ";"));
+        line(text("const ", w.accumulator, " t", f, " = ", text("met_", name_of(w.type), "(a", f, ", taken", a_.passes.folded[f], ")"), ";"));
     }
 }
 std::string FormPrinter::accumulated(size_t f, bool is_walk) { return text(is_walk && !fold_words_of(f).thread.empty() ? "t" : "a", f); }

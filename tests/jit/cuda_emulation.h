@@ -18,7 +18,7 @@
 #define __global__
 #define __forceinline__ inline
 #define __shared__ static
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 
 struct Dim { unsigned x; };
 static Dim threadIdx, blockIdx, blockDim, gridDim;

@@ -34,8 +34,8 @@ DEVICE T all_of_first(T x, i32 lanes) { return by_words(x, [=](u32 w) { return o
 #define RUNNING(T, LARGEST)                                                                                           \
     /* A thread's: distances from a base among its first numbers, which is never far off all of them. */              \
     struct shift_##T {                                                                                                \
-        T base, count;                                                                                                \
-        pair_##T sum, square;                                                                                         \
+        T base, sum;                                                                                                  \
+        pair_##T square;                                                                                              \
     };                                                                                                                \
     struct moments_##T {                                                                                              \
         T count, mean, rest, square;                                                                                  \
@@ -44,27 +44,26 @@ DEVICE T all_of_first(T x, i32 lanes) { return by_words(x, [=](u32 w) { return o
         T top, unused;                                                                                                \
         pair_##T sum;                                                                                                 \
     };                                                                                                                \
-    DEVICE shift_##T no_shift_##T() { return {0, 0, {0, 0}, {0, 0}}; }                                                \
+    DEVICE shift_##T no_shift_##T() { return {0, 0, {0, 0}}; }                                                        \
     DEVICE moments_##T no_moments_##T() { return {0, 0, 0, 0}; }                                                      \
     DEVICE scaled_##T no_scaled_##T() { return {-LARGEST, 0, {0, 0}}; }                                               \
     template <i32 N>                                                                                                  \
-    DEVICE void take_##T(shift_##T& a, const T (&x)[N])                                                               \
+    DEVICE void take_##T(shift_##T& a, const T (&x)[N], i32 taken)                                                    \
     {                                                                                                                 \
-        if (a.count == 0) a.base = tree_sum<N>(x) * ((T)1 / N);                                                       \
+        if (taken == 0) a.base = tree_sum<N>(x) * ((T)1 / N);                                                         \
         T distance[N], square[N];                                                                                     \
         for (i32 i = 0; i < N; i++) distance[i] = x[i] - a.base, square[i] = distance[i] * distance[i];               \
-        a.sum = sum_##T(a.sum, pair_of_##T(tree_sum<N>(distance)));                                                   \
+        a.sum += tree_sum<N>(distance);                                                                               \
         a.square = sum_##T(a.square, pair_of_##T(tree_sum<N>(square)));                                               \
-        a.count += N;                                                                                                 \
     }                                                                                                                 \
     /* sum^2 / count is at most about count / N times what remains of square. */                                      \
-    DEVICE moments_##T met_##T(shift_##T a)                                                                           \
+    DEVICE moments_##T met_##T(shift_##T a, i32 taken)                                                                \
     {                                                                                                                 \
-        if (a.count == 0) return no_moments_##T();                                                                    \
-        const T sum = a.sum.hi + a.sum.lo, part = sum / a.count;                                                      \
+        if (taken == 0) return no_moments_##T();                                                                      \
+        const T count = (T)taken, part = a.sum / count;                                                               \
         pair_##T mean = sum_##T(pair_of_##T(a.base), pair_of_##T(part));                                              \
-        const T square = total_##T(sum_##T(a.square, pair_of_##T(-sum * part)));                                      \
-        return {a.count, mean.hi, mean.lo, square >= 0 || square != square ? square : 0};                             \
+        const T square = total_##T(sum_##T(a.square, pair_of_##T(-a.sum * part)));                                    \
+        return {count, mean.hi, mean.lo, square >= 0 || square != square ? square : 0};                             \
     }                                                                                                                 \
     DEVICE moments_##T together_##T(moments_##T a, moments_##T b)                                                     \
     {                                                                                                                 \
@@ -81,7 +80,7 @@ DEVICE T all_of_first(T x, i32 lanes) { return by_words(x, [=](u32 w) { return o
     }                                                                                                                 \
     DEVICE T within_##T(T x) { return x > LARGEST ? LARGEST : x > -LARGEST ? x : -LARGEST; }                          \
     template <i32 N>                                                                                                  \
-    DEVICE void take_##T(scaled_##T& a, const T (&x)[N])                                                              \
+    DEVICE void take_##T(scaled_##T& a, const T (&x)[N], i32)                                                         \
     {                                                                                                                 \
         const T most = within_##T(tree_max<N>(x));                                                                    \
         if (most > a.top) {                                                                                           \
@@ -92,7 +91,7 @@ DEVICE T all_of_first(T x, i32 lanes) { return by_words(x, [=](u32 w) { return o
         for (i32 i = 0; i < N; i++) e[i] = exp_##T(x[i] - a.top);                                                     \
         a.sum = sum_##T(a.sum, pair_of_##T(tree_sum<N>(e)));                                                          \
     }                                                                                                                 \
-    DEVICE scaled_##T met_##T(scaled_##T a) { return a; }                                                             \
+    DEVICE scaled_##T met_##T(scaled_##T a, i32) { return a; }                                                        \
     DEVICE scaled_##T together_##T(scaled_##T a, scaled_##T b)                                                        \
     {                                                                                                                 \
         const T top = a.top > b.top ? a.top : b.top, of_a = exp_##T(a.top - top), of_b = exp_##T(b.top - top);        \

@@ -20,6 +20,7 @@ static __device__ __forceinline__ f32 op_relu_f32(f32 x) { return x > 0.0f || x 
 
 extern "C" __global__ void __launch_bounds__(THREADS) fused(const f32* __restrict__ b0, const f32* __restrict__ b1, const f32* __restrict__ b2, f32* __restrict__ b3, const Numbers n)
 {
+    follow();
     const i32 start = ((i32)blockIdx.x * (THREADS * HELD) + (i32)threadIdx.x) * WIDTH, step = THREADS * WIDTH, end = n.points;
     const f32* p_v0 = b0 + (n.offset_v0);
     const f32* p_v1 = b1 + (n.offset_v1);

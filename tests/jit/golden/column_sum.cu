@@ -30,6 +30,7 @@ static __device__ __forceinline__ f32 op_mul_f32(f32 x, f32 y) { return x * y; }
 
 extern "C" __global__ void __launch_bounds__(THREADS) fused(const f32* __restrict__ b0, f32* __restrict__ b1, const Numbers n)
 {
+    follow();
     __shared__ u64 shared[WIDTH * THREADS * 1];
     const i32 rows = 1 << n.log_lanes, lane = (i32)threadIdx.x >> n.log_lanes, lanes = (i32)blockDim.x >> n.log_lanes;
     const i64 begin = 0, stop = n.points;

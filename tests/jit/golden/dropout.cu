@@ -26,6 +26,7 @@ static __device__ __forceinline__ f32 op_div_f32(f32 x, f32 y) { return x / y; }
 
 extern "C" __global__ void __launch_bounds__(THREADS) fused(const f32* __restrict__ b0, f32* __restrict__ b1, const Numbers n)
 {
+    follow();
     const Inverse d9 = inverse_of(n.scalar_v7);
     const i32 start = ((i32)blockIdx.x * (THREADS * HELD) + (i32)threadIdx.x) * WIDTH, step = THREADS * WIDTH, end = n.points;
     const f32* p_v8 = b0 + (n.offset_v8);

@@ -16,6 +16,7 @@ static __device__ __forceinline__ f32 op_mul_f32(f32 x, f32 y) { return x * y; }
 
 extern "C" __global__ void __launch_bounds__(THREADS) fused(const i32* __restrict__ b0, const f32* __restrict__ b1, f32* __restrict__ b2, const Numbers n)
 {
+    follow();
     const i32 start = ((i32)blockIdx.x * (THREADS * HELD) + (i32)threadIdx.x) * WIDTH, step = THREADS * WIDTH, end = n.points;
     const i32* p_v1 = b0 + (n.offset_v1);
     f32* p_s0 = b2 + (n.offset_s0);

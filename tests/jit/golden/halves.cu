@@ -20,6 +20,7 @@ static __device__ __forceinline__ f32 op_relu_f32(f32 x) { return x > 0.0f || x 
 
 extern "C" __global__ void __launch_bounds__(THREADS) fused(const bf16* __restrict__ b0, const f16* __restrict__ b1, f16* __restrict__ b2, const Numbers n)
 {
+    follow();
     const i32 start = ((i32)blockIdx.x * (THREADS * HELD) + (i32)threadIdx.x) * WIDTH, step = THREADS * WIDTH, end = n.points;
     const bf16* p_v1 = b0 + (n.offset_v1);
     const f16* p_v2 = b1 + (n.offset_v2);

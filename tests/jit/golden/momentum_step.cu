@@ -19,6 +19,7 @@ static __device__ __forceinline__ f32 op_sub_f32(f32 x, f32 y) { return x - y; }
 
 extern "C" __global__ void __launch_bounds__(THREADS) fused(const f32* b0, const f32* b1, const f32* b2, f32* b3, f32* b4, const Numbers n)
 {
+    follow();
     const i32 start = ((i32)blockIdx.x * (THREADS * HELD) + (i32)threadIdx.x) * WIDTH, step = THREADS * WIDTH, end = n.points;
     const f32* p_v0 = b0 + (n.offset_v0);
     const f32* p_v1 = b1 + (n.offset_v1);

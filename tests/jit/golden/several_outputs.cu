@@ -50,6 +50,7 @@ static __device__ __forceinline__ bool op_isfinite_f32(f32 x) { return x - x == 
 
 extern "C" __global__ void __launch_bounds__(THREADS) fused(const f32* __restrict__ b0, const f32* __restrict__ b1, f32* __restrict__ b2, f32* __restrict__ b3, i64* __restrict__ b4, const Numbers n)
 {
+    follow();
     __shared__ u64 shared[2][64];
     const i32 lanes = 1 << n.log_lanes, lane = (i32)threadIdx.x & (lanes - 1);
     const i32 row = (i32)blockIdx.x * ((i32)blockDim.x >> n.log_lanes) + ((i32)threadIdx.x >> n.log_lanes);

@@ -12,6 +12,7 @@ typedef struct {
 
 extern "C" __global__ void __launch_bounds__(THREADS) fused(const f32* __restrict__ b0, bf16* __restrict__ b1, const Numbers n)
 {
+    follow();
     const i32 start = ((i32)blockIdx.x * (THREADS * HELD) + (i32)threadIdx.x) * WIDTH, step = THREADS * WIDTH, end = n.points;
     const f32* p_v2 = b0 + (n.offset_v2);
     bf16* p_s0 = b1 + (n.offset_s0);
