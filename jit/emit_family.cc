@@ -12,6 +12,9 @@ namespace emitting {
 
 constexpr int64_t NARROW = (int64_t(1) << 31) - (int64_t(1) << 22);     // below it sums of an index and a step fit an i32
 constexpr int64_t PART_LEAST = 4096;                                     // points of a part of a row
+// Parts a processor, so that it does not matter when some of them come late. Tuned on an H200: with 2, sums of 64 Mi f16 took
+// 55 us, kernels starting early; with 16, 33.
+constexpr int64_t WAVES = 16;
 
 int32_t threads_of(const LaunchClass& c)
 {
@@ -84,7 +87,7 @@ int32_t log_of(int64_t n) { return n <= 1 ? 0 : 64 - std::countl_zero(uint64_t(n
 int32_t held_points(const Arranged& a, int32_t width)
 {
     const int32_t most = width == 1 ? 8 : a.is_flat ? 4 : 2;
-    return std::max(1, std::min(most, 512 / (width * a.weight)));
+    return std::max(1, std::min(most, 768 / (width * a.weight)));
 }
 LaunchClass points_class(const Arranged& a, int32_t width, bool is_wide)
 {
@@ -120,6 +123,19 @@ int32_t held_row(const Arranged& a, int32_t width)
     return elements * a.held_bytes > 128 ? 0 : std::max(1, elements / width);
 }
 
+// Twice as many where a row would not fit otherwise.
+int32_t held_most(const Arranged& a, int32_t width)
+{
+    const int32_t held = held_row(a, width);
+    return is_constant(a) && 2 * held * width * a.held_bytes <= 128 ? 2 * held : held;
+}
+// Of a column, vectors that one thread keeps: its share of those of few elements; 0: as above.
+int32_t held_column(const Arranged& a, int32_t width)
+{
+    const bool is_numbered = std::ranges::any_of(a.kernel.values, [](const Value& v) { return v.kind == ValueKind::Fold && (v.op == Op::argmin || v.op == Op::argmax); });
+    return is_numbered || a.passes.count < 2 ? 0 : std::min({8, 128 / std::max(1, width * a.held_bytes), 1024 / (width * a.weight)});
+}
+
 bool may_split(const Arranged& a) { return 2 * a.passes.count < MAX_LAUNCHES && a.axis >= 0 && a.passes.last_fold() >= 0; }
 
 // Rows of several passes that are longer than a block holds: a cluster of blocks, at most as many as every GPU that has them.
@@ -138,7 +154,7 @@ class Chooser {
         const int32_t width = is_vector && (is_narrow_ || !a_.has_rows()) ? a_.width : 1;
         if (a_.has_rows() ? rows_ == 0 : points_ == 0) return g_;
         if (!a_.has_rows()) choose_points(width, c);
-        else if (a_.is_across) choose_columns(std::min(width, running_.width), c);
+        else if (a_.is_across) choose_held_columns(width, c) ? void() : choose_columns(std::min(width, running_.width), c);
         else if (!choose_held(width, c)) choose_walked(width, c);
         return g_;
     }
@@ -170,15 +186,16 @@ class Chooser {
     {
         const int32_t held = held_row(a_, width);
         if (!is_narrow_) return false;
-        if (points_ > team_most(width, held) * held * width) return choose_cluster(width, held_row(running_, width), c);
+        const int32_t most = points_ > team_most(width, held) * held * width ? held_most(a_, width) : held;
+        if (points_ > team_most(width, most) * most * width) return choose_cluster(width, held_most(running_, width), c);
         // As few threads a row as hold it, but neighbours that read 64 bytes side by side, where each has two vectors. Tuned on
         // an H200: with 32 bytes, norms of 64 f16 took 79 % of a copy's rate, those of 256, by 128 bytes, 93 %.
         const int64_t least = std::min<int64_t>(ceil_div(points_, width * 2), ceil_div(64, std::max(1, loaded_bytes(a_)) * width));
-        const int64_t lanes = int64_t(1) << log_of(std::max(least, ceil_div(points_, int64_t(held) * width)));
+        const int64_t lanes = int64_t(1) << log_of(std::max(least, ceil_div(points_, int64_t(most) * width)));
         int64_t threads = std::max<int64_t>(lanes, 256);
         while (threads > 32 && threads > lanes && rows_ * lanes < threads * device_.units * 2) threads /= 2;
         cut(Cut::LogLanes) = log_of(lanes);
-        c = held_class(width, held, lanes);
+        c = held_class(width, most, lanes);
         launch(ceil_div(rows_, threads / lanes), threads);
         return true;
     }
@@ -194,11 +211,29 @@ class Chooser {
         return c;
     }
 
-    bool choose_cluster(int32_t width, int32_t held, LaunchClass& c)
+    // Few points of many rows: as many vectors side by side as there may be for threads to hold all.
+    bool choose_held_columns(int32_t width, LaunchClass& c)
     {
-        const int64_t team = team_most(width, held);
-        const int32_t log = log_of(ceil_div(points_, std::max<int64_t>(1, team * held * width)));
-        if (held == 0 || !may_cluster(running_, device_) || log > LOG_CLUSTER) return false;
+        const int32_t held = held_column(a_, width);
+        const int64_t vectors = ceil_div(rows_, width);
+        if (!is_narrow_ || held == 0) return false;
+        for (int32_t log = 5; log >= 2; log--)
+            for (const int64_t threads : {256, 512}) {
+                if (points_ > (threads >> log) * held || threads > threads_of({Form::Held, uint8_t(width), uint8_t(held)})) continue;
+                c = {Form::Held, uint8_t(width), uint8_t(held), false, false};
+                cut(Cut::LogLanes) = std::min(log, log_columns(vectors));
+                launch(ceil_div(vectors, int64_t(1) << cut(Cut::LogLanes)), threads);
+                return true;
+            }
+        return false;
+    }
+
+    bool choose_cluster(int32_t width, int32_t most, LaunchClass& c)
+    {
+        const int64_t team = team_most(width, most);
+        const int32_t log = log_of(ceil_div(points_, std::max<int64_t>(1, team * most * width)));
+        if (most == 0 || !may_cluster(running_, device_) || log > LOG_CLUSTER) return false;
+        const int64_t held = is_constant(a_) ? ceil_div(points_, (team << log) * width) : most;
         c = {Form::Held, uint8_t(width), uint8_t(held), false, true};
         c.is_full = points_ == (team << log) * held * width;
         cut(Cut::Parts) = int64_t(1) << log;
@@ -210,8 +245,8 @@ class Chooser {
     void choose_walked(int32_t width, LaunchClass& c)
     {
         c = {Form::Walked, uint8_t(width), uint8_t(held_walk(running_, width)), width == 1, false};
-        const int64_t threads = threads_of(c), wanted = int64_t(device_.units) * 2;
-        const int64_t parts = rows_ >= device_.units || !may_split(running_) ? 1 : std::min(ceil_div(wanted, rows_), points_ / PART_LEAST);
+        const int64_t threads = threads_of(c), wanted = int64_t(device_.units) * WAVES;
+        const int64_t parts = 2 * rows_ >= wanted || !may_split(running_) ? 1 : std::min(ceil_div(wanted, rows_), points_ / PART_LEAST);
         if (parts <= 1) return launch(rows_, threads);
         split(c, parts, ceil_div(points_, parts), width);
         launch_stages(rows_ * cut(Cut::Parts), threads, rows_, std::clamp<int64_t>(int64_t(1) << log_of(cut(Cut::Parts)), 32, threads));
@@ -224,12 +259,12 @@ class Chooser {
         const int32_t log = log_columns(vectors);
         const int64_t blocks = ceil_div(vectors, int64_t(1) << log), lanes = threads >> log;
         cut(Cut::LogLanes) = log;
-        const int64_t wanted = int64_t(device_.units) * 4, most = points_ / (lanes * c.held * 4);
-        const int64_t parts = blocks >= device_.units * 2 || !may_split(running_) ? 1 : std::min(ceil_div(wanted, blocks), most);
+        const int64_t wanted = int64_t(device_.units) * WAVES, most = points_ / (lanes * c.held * 2);
+        const int64_t parts = 2 * blocks >= wanted || !may_split(running_) ? 1 : std::min(ceil_div(wanted, blocks), most);
         if (parts <= 1) return launch(blocks, threads);
         split(c, parts, ceil_div(points_, parts), 1);
         // As many blocks for the parts' meeting as it takes to read what they found.
-        cut(Cut::LogJoin) = std::max(0, log - 3);
+        cut(Cut::LogJoin) = std::clamp(log_of(4 * threads / cut(Cut::Parts)), 0, log);
         launch_stages(blocks * cut(Cut::Parts), threads, ceil_div(vectors, int64_t(1) << cut(Cut::LogJoin)), threads);
     }
 
@@ -331,6 +366,7 @@ void KernelFamily::list(std::span<const int64_t> most)
             if (held && held_row(*running_, w) && may_cluster(*running_, device_)) for (const bool is_full : {false, true}) add({Form::Held, width, uint8_t(held_row(*running_, w)), false, true, is_full});
         }
         const int32_t wide = std::min(w, running_->width);
+        if (a.is_across && held_column(a, w)) add({Form::Held, width, uint8_t(held_column(a, w)), false, false});
         for (const bool is_split : {false, true})
             if (!is_split || may_split(*running_)) add({a.is_across ? Form::Columns : Form::Walked, uint8_t(wide), uint8_t(held_walk(*running_, wide)), w == 1, is_split});
     }

@@ -181,6 +181,7 @@ void FormPrinter::rows()
     shared();
     define_uniform();
     if (is_cluster()) lanes_of_cluster();
+    else if (c_.form == Form::Held && a_.is_across) lanes_of_columns(false, false), line(text("const ", at_, " start = first;"));
     else if (c_.form == Form::Held) lanes_of_held();
     else if (c_.form == Form::Walked) lanes_of_walked(false, false);
     else lanes_of_columns(false, false);
@@ -262,7 +263,7 @@ std::string FormPrinter::head() const
 int32_t FormPrinter::least_blocks() const
 {
     const bool runs = std::ranges::any_of(a_.passes.running, [](const Passes::Running& r) { return r.kind != Passes::Kind::Own; });
-    return runs && a_.weight <= 64 ? (a_.is_across ? 768 : 1024) / threads_of(c_) : 1;
+    return (runs || (c_.form == Form::Held && !a_.is_across)) && a_.weight <= 64 ? (a_.is_across ? 768 : 1024) / threads_of(c_) : 1;
 }
 
 // Takes the body as a function of the text.

@@ -54,6 +54,8 @@ class FormPrinter {
     void walk(int32_t pass);
     void start_folds(int32_t pass, bool is_walk);
     void take_running(size_t fold);
+    // What runs takes one vector after the other: there are too many registers of them, or some have no points.
+    bool is_by_vector(const Batch& b) const { return c_.form == Form::Held || b.is_guarded; }
     void meet_threads(size_t fold);
     std::string accumulated(size_t fold, bool is_walk);
     void finish(size_t fold, const std::string& all);

@@ -7,7 +7,7 @@ namespace ng::emitting {
 class VectorWords : public Words {
   public:
     VectorWords(const Arranged& a, const LaunchClass& c, const Dialect& dialect, Helpers& helpers, Numbers& numbers)
-        : Words(a.kernel, dialect, helpers, numbers), a_(a), is_vector_(c.width > 1), is_held_(c.form == Form::Held), is_full_(c.is_full), is_tiled_(emitting::is_tiled(a, c)), at_(c.is_wide ? "i64" : "i32") {}
+        : Words(a.kernel, dialect, helpers, numbers), a_(a), is_vector_(c.width > 1), is_held_(c.form == Form::Held), is_full_(c.is_full && !c.is_split), is_tiled_(emitting::is_tiled(a, c)), at_(c.is_wide ? "i64" : "i32") {}
 
     std::string name(int32_t v) override;
     std::string expression(int32_t v) override;

@@ -150,7 +150,7 @@ void FormPrinter::lanes(const Batch& b)
         const FoldWords w = fold_words_of(f);
         const std::string x = words_.name(operands_of(kernel_, a_.passes, f)[0]), a = text("a", f, a_.is_across ? "[j]" : "");
         const std::string at = a_.is_across || a_.axis < 0 ? "point" : "point + j";
-        if (w.kind == FoldWords::Kind::Running) line(text("x", f, a_.is_across ? "[j][k] = " : b.is_guarded ? "[j] = " : "[k * WIDTH + j] = ", x, ";"));
+        if (w.kind == FoldWords::Kind::Running) line(text("x", f, a_.is_across ? "[j][k] = " : is_by_vector(b) ? "[j] = " : "[k * WIDTH + j] = ", x, ";"));
         else if (is_tree(w)) line(text("x", f, a_.is_across ? "[j][k] = " : "[k][j] = ", x, ";"));
         else line(text(a, " = ", w.combine, "(", a, ", ", w.lift(x, at), ");"));
     }
@@ -182,7 +182,7 @@ void FormPrinter::compute(const Batch& b)
 {
     open_item(b);
     for (const size_t f : folds_of(b.pass))
-        if (b.is_guarded && a_.passes.is_running(f)) line(text(name_of(fold_words_of(f).type), " x", f, "[WIDTH];"));
+        if (is_by_vector(b) && a_.passes.is_running(f)) line(text(name_of(fold_words_of(f).type), " x", f, "[WIDTH];"));
     for (size_t s = 0; s < kernel_.stores.size(); s++) {
         if (!is_vector_store(s, b.pass)) continue;
         const Dtype t = kernel_.values[size_t(kernel_.stores[s].value)].type;
@@ -200,8 +200,8 @@ void FormPrinter::compute(const Batch& b)
     for (size_t s = 0; s < kernel_.stores.size(); s++)
         if (is_vector_store(s, b.pass)) line(words_.put(s));
     for (const size_t f : folds_of(b.pass))
-        if (b.is_guarded && a_.passes.is_running(f)) take_running(f);
-    if (b.is_guarded && runs(b.pass)) line(text("taken", b.pass, " += WIDTH;"));
+        if (is_by_vector(b) && a_.passes.is_running(f)) take_running(f);
+    if (is_by_vector(b) && runs(b.pass)) line(text("taken", b.pass, " += WIDTH;"));
     if (b.is_guarded) close();
     close();
 }
@@ -227,7 +227,7 @@ void FormPrinter::add_pairs(const Batch& b)
     const int64_t vectors = b.count == "1" ? 1 : c_.held;
     for (const size_t f : folds_of(b.pass)) {
         const FoldWords w = fold_words_of(f);
-        if (w.kind == FoldWords::Kind::Running && !b.is_guarded) take_running(f);
+        if (w.kind == FoldWords::Kind::Running && !is_by_vector(b)) take_running(f);
         if (!is_tree(w)) continue;
         const auto add = [&](const std::string& to, const std::string& sum) { line(text(to, " = ", w.combine, "(", to, ", ", w.lift(sum, ""), ");")); };
         if (a_.is_across) {
@@ -260,7 +260,7 @@ void FormPrinter::batch(const Batch& b)
     fetch(b, loads);
     for (const size_t f : folds_of(b.pass)) {
         const FoldWords w = fold_words_of(f);
-        if (w.kind == FoldWords::Kind::Running && !b.is_guarded) line(text(name_of(w.type), " x", f, a_.is_across ? text("[WIDTH][", b.count, "];") : text("[", b.count, " * WIDTH];")));
+        if (w.kind == FoldWords::Kind::Running && !is_by_vector(b)) line(text(name_of(w.type), " x", f, a_.is_across ? text("[WIDTH][", b.count, "];") : text("[", b.count, " * WIDTH];")));
         if (!is_tree(w)) continue;
         line(text(name_of(w.type), " x", f, a_.is_across ? text("[WIDTH][", b.count, "]") : text("[", b.count, "][WIDTH]"), w.kind == FoldWords::Kind::Tree && b.is_guarded ? " = {};" : ";"));
         if (w.kind != FoldWords::Kind::Tree || !b.is_guarded || w.is_sum) continue;
@@ -269,7 +269,7 @@ void FormPrinter::batch(const Batch& b)
     }
     compute(b);
     add_pairs(b);
-    if (!b.is_guarded && runs(b.pass)) line(text("taken", b.pass, " += ", b.count, a_.is_across ? ";" : " * WIDTH;"));
+    if (!is_by_vector(b) && runs(b.pass)) line(text("taken", b.pass, " += ", b.count, a_.is_across ? ";" : " * WIDTH;"));
 }
 
 // is_walk: by what threads have by themselves; else by what several have made together.

@@ -337,6 +337,7 @@ void add_points(std::vector<Trial>& all, int64_t bytes)
         add("x + y", {{t, dense, {}}, {t, dense, {}}}, "x + y");
         add("x * y + z", {{t, dense, {}}, {t, dense, {}}, {t, dense, {}}}, "x * y + z");
         add("gelu(x)", {{t, dense, {}}}, "gelu(x)");
+        add("gelu chain", {{t, dense, {}}}, "0.5 * x * (1 + tanh(0.79788456 * (x + 0.044715 * x * x * x))) * 1.1 + 0.3");
         add("tanh(x) * sigmoid(y)", {{t, dense, {}}, {t, dense, {}}}, "tanh(x) * sigmoid(y)");
         add("row: relu(x * y + z), 4096", {{t, dense, {}}, {t, {4096}, {}}, {t, {4096}, {}}}, "relu(x * y + z)");
         add("row: x + y, 4097", {{t, odd, {}}, {t, {4097}, {}}}, "x + y");

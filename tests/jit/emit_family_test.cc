@@ -190,6 +190,28 @@ TEST_CASE("rows: few threads a row, many, walked in blocks and in parts")
     check_all({all[0], all[1]}, {80, 4});                // without clusters
 }
 
+TEST_CASE("rows: as many threads and vectors as lengths that are known ask for, in one block and in clusters")
+{
+    std::vector<Family> all;
+    for (const int64_t length : {32, 64, 100, 1024, 16384, 32768})
+        for (const char* words : {"softmax(x, 1)", "(x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5)"}) all.push_back({words, {"max(x, 1)"}, Dtype::f32, {{3, length}}, 1e-4, false, 1, true});
+    for (const int64_t length : {32, 256, 32768, 65536}) all.push_back({"f16(x * rsqrt(var(x, 1) + 1e-5))", {}, Dtype::f16, {{5, length}}, 0x1p-9, false, 1, true});
+    check_all(all, {90, 4});
+}
+
+TEST_CASE("folds beside others: far from zero, without bounds, and of nothing but what is left out")
+{
+    const std::vector<Lengths> lengths = {{2, 16384}, {3, 20000}, {1, 66000}, {3001, 5}, {5, 9000}};
+    check_all({
+                  {"var(x + 300, 1)", {"var(x + 300, 0)"}, Dtype::f32, lengths, 1e-4, false, 1},
+                  {"softmax(where(x > 1, x, log(x * 0)), 1)", {"softmax(where(x > 1.5, x, log(x * 0)), 0)"}, Dtype::f32, lengths, 1e-5, false, 1},
+                  {"softmax(where(x > 1.9, 1 / (x * 0), x * 30), 1)", {"softmax(log(x * 0), 0)"}, Dtype::f32, lengths, 1e-5, false, 1},
+                  {"(x - mean(x, 1)) / std(x * 1e18, 1)", {"var(x * 1e-18, 0)"}, Dtype::f32, lengths, 1e-5, false, 1},
+                  {"softmax(x * 1e3, 1)", {"var(x, 1)"}, Dtype::f64, {{2, 9000}, {1, 66000}, {3001, 5}}, 1e-11, false, 1},
+              },
+              {90, 4});
+}
+
 TEST_CASE("columns: folds across the fastest axis, whole and in parts")
 {
     const std::vector<Lengths> lengths = {{8, 3}, {5, 8}, {1, 1}, {128, 40}, {129, 37}, {3000, 4}, {3001, 5}, {70, 300}, {4, 0}, {0, 4}};

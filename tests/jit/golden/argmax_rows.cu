@@ -67,7 +67,7 @@ static __device__ __forceinline__ f32 team_max_f32(f32* shared, f32 x, i32 lanes
     return of_first(x, lanes);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) fused(const f32* __restrict__ b0, i64* __restrict__ b1, f32* __restrict__ b2, const Numbers n)
+extern "C" __global__ void __launch_bounds__(THREADS, 4) fused(const f32* __restrict__ b0, i64* __restrict__ b1, f32* __restrict__ b2, const Numbers n)
 {
     follow();
     __shared__ u64 shared[2][64];

@@ -40,7 +40,7 @@ static __device__ __forceinline__ f32 op_add_f32(f32 x, f32 y) { return x + y; }
 
 static __device__ __forceinline__ f32 op_rsqrt_f32(f32 x) { return 1.0f / sqrt_f32(x); }
 
-extern "C" __global__ void __launch_bounds__(THREADS) fused(const f32* __restrict__ b0, const f32* __restrict__ b1, const f32* __restrict__ b2, f32* __restrict__ b3, const Numbers n)
+extern "C" __global__ void __launch_bounds__(THREADS, 4) fused(const f32* __restrict__ b0, const f32* __restrict__ b1, const f32* __restrict__ b2, f32* __restrict__ b3, const Numbers n)
 {
     follow();
     __shared__ u64 shared[2][64];

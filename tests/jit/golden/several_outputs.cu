@@ -48,7 +48,7 @@ static __device__ __forceinline__ f32 op_abs_f32(f32 x) { return abs_f32(x); }
 
 static __device__ __forceinline__ bool op_isfinite_f32(f32 x) { return x - x == 0.0f; }
 
-extern "C" __global__ void __launch_bounds__(THREADS) fused(const f32* __restrict__ b0, const f32* __restrict__ b1, f32* __restrict__ b2, f32* __restrict__ b3, i64* __restrict__ b4, const Numbers n)
+extern "C" __global__ void __launch_bounds__(THREADS, 2) fused(const f32* __restrict__ b0, const f32* __restrict__ b1, f32* __restrict__ b2, f32* __restrict__ b3, i64* __restrict__ b4, const Numbers n)
 {
     follow();
     __shared__ u64 shared[2][64];

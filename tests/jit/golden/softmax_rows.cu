@@ -48,7 +48,7 @@ static __device__ __forceinline__ f32 op_exp_f32(f32 x) { return exp_f32(x); }
 
 static __device__ __forceinline__ f32 op_div_f32(f32 x, f32 y) { return x / y; }
 
-extern "C" __global__ void __launch_bounds__(THREADS) fused(const f32* __restrict__ b0, f32* __restrict__ b1, const Numbers n)
+extern "C" __global__ void __launch_bounds__(THREADS, 4) fused(const f32* __restrict__ b0, f32* __restrict__ b1, const Numbers n)
 {
     follow();
     __shared__ u64 shared[2][64];
