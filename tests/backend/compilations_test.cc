@@ -2,6 +2,8 @@
 #include "tests/backend/cuda_host.h"
 #include "tests/backend/emulated_device.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <thread>
 
@@ -172,7 +174,7 @@ TEST_CASE("evaluations: a new expression compiles nothing, one that comes often 
     CHECK(ng_tensor_fill(x, nullptr, 2, nullptr) == NG_OK);
     for (int i = 0; i < 10; i++) CHECK(evaluated(c, text("x * ", i + 2, ".5 + ", i + 1), x, 64) == std::vector<float>(64, float(2 * (i + 2.5) + i + 1)));
     CHECK(stats(c).jit_compiles == 0);
-    for (int i = 0; i < 100; i++) (void)evaluated(c, text("x * ", i + 12, ".5 + ", i + 11), x, 64);
+    for (int i = 0; i < 600; i++) (void)evaluated(c, text("x * ", i + 12, ".5 + ", i + 11), x, 64);
     CHECK(stats(c).jit_compiles == 0);               // small, and new each time
     for (int i = 0; i < 500; i++) (void)evaluated(c, text("x * ", i % 5 + 2, ".25 + ", i % 7), x, 64);
     for (int i = 0; i < 500 && !stats(c).jit_compiles; i++) std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -204,7 +206,7 @@ TEST_CASE("evaluations: nothing is compiled under NG_CTX_NO_JIT, and no sum of f
         ng_ctx* c = open_ctx(flags);
         ng_tensor* x = make(c, 64);
         CHECK(ng_tensor_fill(x, nullptr, 2, nullptr) == NG_OK);
-        for (int i = 0; i < 100; i++) CHECK(evaluated(c, "x + sum(x)", x, 64)[0] == 130);
+        for (int i = 0; i < 600; i++) CHECK(evaluated(c, "x + sum(x)", x, 64)[0] == 130);
         CHECK(stats(c).jit_compiles == 0);
         ng_tensor_release(x);
         shut(c);
@@ -218,10 +220,25 @@ TEST_CASE("evaluations: under NG_CTX_NO_THREADS what comes often is compiled in 
     ng_ctx* c = open_ctx(NG_CTX_NO_THREADS);
     ng_tensor* x = make(c, 64);
     CHECK(ng_tensor_fill(x, nullptr, 2, nullptr) == NG_OK);
-    for (int i = 0; i < 100; i++) CHECK(evaluated(c, "x * 1.5 + 1", x, 64)[7] == 4);
+    for (int i = 0; i < 600; i++) CHECK(evaluated(c, "x * 1.5 + 1", x, 64)[7] == 4);
     CHECK(stats(c).jit_compiles == 0);
     CHECK(ng_ctx_poll(c, FOREVER, nullptr) == NG_OK);
     CHECK(stats(c).jit_compiles == 1);
     ng_tensor_release(x);
     shut(c);
+}
+
+TEST_CASE("a process that ends while a thread compiles waits for it, and the compiler's data stays until then")
+{
+    if (std::getenv("NG_FAKE_COMPILE_MS")) {         // as that process
+        (void)emulated_device();
+        (void)program_of(open_ctx(), "x * 3 - y * 5", 64);
+        return std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    char path[4096] = {};
+    REQUIRE(readlink("/proc/self/exe", path, sizeof path - 1) > 0);
+    const std::string child = text("NG_FAKE_COMPILE_MS=400 '", path, "' --test-case='a process that ends*' > /dev/null");
+    const auto start = std::chrono::steady_clock::now();
+    CHECK(std::system(child.c_str()) == 0);
+    CHECK(std::chrono::steady_clock::now() - start > std::chrono::milliseconds(350));
 }

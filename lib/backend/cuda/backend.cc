@@ -180,6 +180,7 @@ CudaBackend::CudaBackend(Context& context, DeviceContext home, ng_device_info in
 Stream CudaBackend::new_stream(StreamKind kind)
 {
     const CurrentContext now(home_);
+    const RelaxedCapture relaxed(home_.driver());
     return make_stream(home_, kind);
 }
 
@@ -242,6 +243,7 @@ void CudaBackend::free(void* memory, uint64_t, ng_purpose purpose) noexcept
 void CudaBackend::trim(uint64_t keep_bytes)
 {
     const CurrentContext now(home_);
+    const RelaxedCapture relaxed(home_.driver());
     pool_->trim(keep_bytes);
 }
 

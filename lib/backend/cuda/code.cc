@@ -3,6 +3,7 @@
 #include "lib/backend/cuda/code.h"
 
 #include "jit/dialect.h"
+#include "lib/backend/cuda/ending.h"
 #include "lib/context.h"
 #include "lib/deadline.h"
 
@@ -90,6 +91,7 @@ std::shared_ptr<const Code> CodeStore::need(const std::string& source, int funct
 std::shared_ptr<const Code> CodeStore::make(const Digest& key, const std::string& source, int functions, std::atomic<bool>& is_counted)
 {
     if (!compiler_) throw Error(NG_E_UNSUPPORTED, "there is no compiler: libnvrtc.so.13 and .12 are not here, or NG_CTX_NO_JIT forbids them");
+    const UntilExit working;
     const auto accepts = is_ptx_ ? Module::Accepts::Ptx : Module::Accepts::Binary;
     const auto load = [&](const std::string& image) {
         const RelaxedCapture relaxed(home_.driver());

@@ -92,8 +92,10 @@ Evaluated::Met Evaluated::meet(const Kernel& kernel)
     if (!structures_.contains(met.structure)) make_room(structures_);
     Structure& s = structures_[met.structure];
     s.last = now_;
-    if (++s.count < OFTEN) return met;
-    met.is_often = points_of(kernel) >= LARGE;
+    const bool is_large = points_of(kernel) >= LARGE;
+    s.count += is_large ? WEIGHT : 1;
+    if (s.count < OFTEN) return met;
+    met.is_often = is_large;
     make_room(kept_);
     kept_.insert({met.exact, {kernel, nullptr, now_}});
     return met;

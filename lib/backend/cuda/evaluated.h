@@ -13,11 +13,11 @@ class Fused;
 // A kernel counts by its structure: numbers in it, be they constants, extents or strides, do not matter, as they hardly
 // do for its texts. One that comes OFTEN is compiled for the numbers it came with, and kept, when it comes a second time
 // with these; printing a text takes as long as half an evaluation, so a small one with new numbers is better interpreted.
-// A LARGE one is not. Memory is bounded: what was not met for longest goes first. At most MOST_SIZES of a structure's
+// One of LARGE tensors is not, and counts for WEIGHT small ones. Memory is bounded: what was not met for longest goes first. At most MOST_SIZES of a structure's
 // kernels are compiled, for a loop in which each evaluation has another size.
 class Evaluated {
   public:
-    static constexpr uint32_t OFTEN = 16, MOST_SIZES = 3;
+    static constexpr uint32_t OFTEN = 256, WEIGHT = 16, MOST_SIZES = 3;
     static constexpr size_t   ROOM = 256;        // of structures, and of kernels
     static constexpr double   LARGE = 1 << 20;   // points
 

@@ -216,6 +216,7 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep_bytes)
 {
     Pool* p = alive<Pool>(state().pools, pool);
     if (!p) return CUDA_ERROR_INVALID_HANDLE;
+    if (const CUresult refused = refuse_in_capture()) return refused;
     p->kept = std::min<uint64_t>(p->kept, keep_bytes > p->used ? keep_bytes - p->used : 0);
     return CUDA_SUCCESS;
 }

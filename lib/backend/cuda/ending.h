@@ -1,0 +1,16 @@
+// Work that may not be under way when the process ends: exit() waits for it, and none begins after.
+#pragma once
+
+namespace ng::cuda {
+
+// NVRTC and the driver take their own data apart in exit(), whoever still works with them in another thread; then that
+// thread crashes, and the host with it. While one of these lives exit() waits, which is as long as a text compiles. Of
+// libraries that were loaded before the first of them: ours comes to its turn before theirs.
+class UntilExit {
+  public:
+    UntilExit();                     // NG_E_LOST: the process ends
+    ~UntilExit();
+    UntilExit(const UntilExit&) = delete;
+};
+
+}  // namespace ng::cuda
