@@ -11,6 +11,7 @@ namespace ng {
 namespace emitting {
 
 constexpr int64_t NARROW = (int64_t(1) << 31) - (int64_t(1) << 22);     // below it sums of an index and a step fit an i32
+constexpr int64_t PART_STEPS = 2;                                        // of a block through its part of columns, at least
 constexpr int64_t PART_LEAST = 4096;                                     // points of a part of a row
 // Parts a processor, so that it does not matter when some of them come late. Tuned on an H200: with 2, sums of 64 Mi f16 took
 // 55 us, kernels starting early; with 16, 33.
@@ -259,7 +260,7 @@ class Chooser {
         const int32_t log = log_columns(vectors);
         const int64_t blocks = ceil_div(vectors, int64_t(1) << log), lanes = threads >> log;
         cut(Cut::LogLanes) = log;
-        const int64_t wanted = int64_t(device_.units) * WAVES, most = points_ / (lanes * c.held * 2);
+        const int64_t wanted = int64_t(device_.units) * WAVES, most = points_ / (lanes * c.held * PART_STEPS);
         const int64_t parts = 2 * blocks >= wanted || !may_split(running_) ? 1 : std::min(ceil_div(wanted, blocks), most);
         if (parts <= 1) return launch(blocks, threads);
         split(c, parts, ceil_div(points_, parts), 1);
@@ -305,7 +306,7 @@ bool may_come(const Arranged& a, const LaunchClass& c, const Bounds& b)
 {
     const bool is_narrow = b.within(double(NARROW));
     if (c.form == Form::Points) return !c.is_wide || !is_narrow;
-    if (c.form == Form::Columns) return !c.is_split || b.points >= 2.0 * (threads_of(c) >> 5) * c.held * 4;
+    if (c.form == Form::Columns) return !c.is_split || b.points >= 2.0 * (threads_of(c) >> 5) * c.held * PART_STEPS;
     const int32_t held = held_row(a, c.width);
     const bool exceeds = held == 0 || b.points > double(threads_of({Form::Held, c.width, uint8_t(held), false, false})) * held * c.width;
     if (c.form == Form::Held) return !c.is_split || exceeds;
@@ -349,7 +350,7 @@ void KernelFamily::list(std::span<const int64_t> most)
     if (is_constant(a)) {
         for (const bool is_vector : {true, false}) {
             LaunchClass c;
-            if ((!is_vector || fits(a, {}, {})) && Chooser(a, *running_, {}, device_).choose(is_vector, c).launches) add(c);
+            if ((!is_vector || fits(a, {}, {})) && Chooser(a, *running_, {}, device_).choose(is_vector, c).launches && find(c) < 0) classes_.push_back(c);
         }
         return;
     }
