@@ -46,11 +46,6 @@ DEVICE void load_box(u32 to, const TensorMap& map, i32 x, i32 y, i32 z, u32 barr
                  "r"(y), "r"(z), "r"(barrier)
                  : "memory");
 }
-// Into the second cache alone; what another launch still writes is not fetched too early by that.
-DEVICE void fetch_box(const TensorMap& map, i32 x, i32 y, i32 z)
-{
-    asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global [%0, {%1, %2, %3}];" ::"l"(&map), "r"(x), "r"(y), "r"(z) : "memory");
-}
 // To the same place in each block of `mask`, whose barriers all learn of it.
 DEVICE void load_box_to_all(u32 to, const TensorMap& map, i32 x, i32 y, i32 z, u32 barrier, u16 mask)
 {

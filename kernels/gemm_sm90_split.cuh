@@ -63,15 +63,6 @@ DEVICE SplitStep split_step(const GemmSplitNumbers& g, const SplitPart& part, i3
 template <class S>
 DEVICE void load_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, const SplitPart& part)
 {
-    if (g.planes == 1)
-        // Into the second cache; that need not wait for the launch before.
-        ROLLED for (i32 step = part.begin; step < min(part.end, part.begin + S::STAGES); step++) {
-            const SplitStep at = split_step<S>(g, part, step);
-            if constexpr (!S::A_TURNED) fetch_box(g.a, at.depth, part.at.row, at.a_batch);
-            else UNROLLED for (i32 i = 0; i < S::GROUPS; i++) fetch_box(g.a, part.at.row + i * 64, at.depth, at.a_batch);
-            if constexpr (!S::B_TURNED) fetch_box(g.b, at.depth, part.at.column, at.b_batch);
-            else UNROLLED for (i32 i = 0; i < S::TILE_N / S::B_WIDTH; i++) fetch_box(g.b, part.at.column + i * S::B_WIDTH, at.depth, at.b_batch);
-        }
     wait_for_launch_before();
     u32 stage = 0, phase = 1;
     ROLLED for (i32 step = part.begin; step < part.end; step++) {
@@ -149,13 +140,14 @@ DEVICE void read_sums(u32 at, u32 block, u32 blocks, u32 (&x)[4])
                  : "memory");
 }
 
-// The sums at these places over all blocks of the cluster.
+// The sums at these places over all blocks of the cluster, where they are valid.
 template <class Word>
-DEVICE void add_blocks(const u32 (&at)[TOGETHER], u32 blocks, u32 (&v)[TOGETHER][4])
+DEVICE void add_blocks(const u32 (&at)[TOGETHER], const i32 (&valid)[TOGETHER], u32 blocks, u32 (&v)[TOGETHER][4])
 {
     ROLLED for (u32 block = 0; block < blocks; block++) {
-        u32 x[TOGETHER][4];
-        UNROLLED for (i32 q = 0; q < TOGETHER; q++) read_sums(at[q], block, blocks, x[q]);
+        u32 x[TOGETHER][4] = {};
+        UNROLLED for (i32 q = 0; q < TOGETHER; q++)
+            if (valid[q] > 0) read_sums(at[q], block, blocks, x[q]);
         UNROLLED for (i32 q = 0; q < TOGETHER; q++)
             UNROLLED for (i32 i = 0; i < 4; i++) v[q][i] = block == 0 ? x[q][i] : added<Word>(v[q][i], x[q][i]);
     }
@@ -200,7 +192,7 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, 
             valid[q] = unit + u32(q) * S::THREADS < end ? valid_of(o, at[q]) : 0;
             from[q] = memory.stages + (row * S::PITCH + column) * 4;
         }
-        add_blocks<Word>(from, blocks, v);
+        add_blocks<Word>(from, valid, blocks, v);
         if (g.splits > 1) {
             UNROLLED for (i32 q = 0; q < TOGETHER; q++)
                 if (valid[q] > 0) store_partial(g, part.split, at[q], valid[q], v[q]);

@@ -91,25 +91,9 @@ DEVICE void load_step(const GemmTilesNumbers& g, const TilesMemory<S>& memory, u
     }
 }
 
-// The first steps of the first tile, into the second cache: that need not wait for the launch before.
-template <class S>
-DEVICE void fetch_ahead(const GemmTilesNumbers& g, u32 rank)
-{
-    const TileSpot t = tile_at(g, i32(blockIdx.x) / S::CLUSTER);
-    const i32      row = (t.row * S::CLUSTER + i32(rank)) * S::TILE_M, column = t.column * S::TILE_N;
-    ROLLED for (i32 step = 0; step < min(S::STAGES, g.k_steps); step++) {
-        const i32 depth = step * S::Kind::STEP, a_batch = t.batch * g.a_moves, b_batch = t.batch * g.b_moves;
-        if constexpr (!S::A_TURNED) fetch_box(g.a, depth, row, a_batch);
-        else UNROLLED for (i32 i = 0; i < S::TILE_M / 64; i++) fetch_box(g.a, row + i * 64, depth, a_batch);
-        if constexpr (!S::B_TURNED) fetch_box(g.b, depth, column + i32(rank) * (S::TILE_N / S::CLUSTER), b_batch);
-        else UNROLLED for (i32 i = 0; i < S::TILE_N / 64; i++) fetch_box(g.b, column + i * 64, depth + i32(rank) * (S::Kind::STEP / S::CLUSTER), b_batch);
-    }
-}
-
 template <class S>
 DEVICE void load_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memory, u32 rank)
 {
-    if (g.planes == 1) fetch_ahead<S>(g, rank);
     wait_for_launch_before();
     Turn<S::STAGES> turn = {0, 1};
     const i32 tiles = g.row_clusters * g.column_tiles * g.batches, products = products_of(g.planes);
