@@ -174,6 +174,9 @@ double cost_us(const Form& form, const Device& device, const Choice& c)
     return std::max(cycles, memory_cycles(form) + LAUNCH) / CYCLES_A_US;
 }
 
+constexpr int32_t CLUSTERS[] = {2, 3, 4, 5, 6, 8};
+constexpr int64_t DEEP = 128;            // steps, from which parts may go to memory
+
 Choice choose(const Form& form, const Device& device, uint64_t most_partial_bytes)
 {
     Choice best = {};
@@ -189,11 +192,14 @@ Choice choose(const Form& form, const Device& device, uint64_t most_partial_byte
         if (instance.group != form.group) continue;
         look({i, instance.cluster, 1, 8});
         if (!instance.is_split) continue;
-        // No more parts than a device holds at once.
+        // Half a tile for nothing, where a narrower one is there: not worth a look. No more parts than a device holds at once.
+        if (instance.n > 16 && instance.n >= 2 * p.n && best.instance != i) continue;
         const int64_t room = int64_t(device.units) * instance.units / (divided_up(p.m, instance.m) * divided_up(p.n, instance.n) * p.batches);
-        for (int32_t cluster = 2; cluster <= MOST_CLUSTER && cluster <= room; cluster++) look({i, cluster, 1, 1});
+        for (const int32_t cluster : CLUSTERS)
+            if (cluster <= room) look({i, cluster, 1, 1});
+        if (steps_of(form) < DEEP) continue;
         for (int32_t splits = 2; splits <= MOST_SPLITS && splits <= room; splits *= 2)
-            for (int32_t cluster = 1; cluster <= 4 && splits * cluster <= room; cluster *= 2) look({i, cluster, splits, 1});
+            for (int32_t cluster = 1; cluster <= 4 && splits * cluster <= room; cluster *= 4) look({i, cluster, splits, 1});
     }
     return best;
 }
