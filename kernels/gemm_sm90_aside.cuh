@@ -9,6 +9,8 @@ namespace {
 
 DEVICE void run_sum(const GemmSumNumbers& g)
 {
+    bring_epilogue(g.output);
+    __syncthreads();
     wait_for_launch_before();
     let_next_launch();
     const GemmOutput& o = g.output;

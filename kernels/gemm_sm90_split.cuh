@@ -237,6 +237,7 @@ DEVICE void run_split(const GemmSplitNumbers& g)
         for (u32 s = 0; s < S::STAGES; s++) barrier_init(memory.full(s), 1), barrier_init(memory.empty(s), S::GROUPS * 4);
         barrier_init_fence();
     }
+    bring_epilogue(g.output);
     __syncthreads();
     let_next_launch();
     const SplitPart part = split_part(g, S::TILE_M, S::TILE_N, rank, blocks);

@@ -63,6 +63,21 @@ DEVICE void store_four(const GemmOutput& o, const TileSpot& at, i32 valid, const
     ROLLED for (i32 j = 0; j < valid; j++) store_one(o, {at.batch, at.row, at.column + j}, j == 0 ? v[0] : j == 1 ? v[1] : j == 2 ? v[2] : v[3], is_whole);
 }
 
+// A block's own copy of the epilogue: from the kernel's numbers each step of it would take a thousand cycles.
+DEVICE Epilogue& epilogue_here()
+{
+    __shared__ Epilogue here;
+    return here;
+}
+// By all threads of a block, before a barrier.
+DEVICE void bring_epilogue(const GemmOutput& o)
+{
+    constexpr u32 WORDS = sizeof(Epilogue) / 8;
+    static_assert(sizeof(Epilogue) % 8 == 0, "whole words");
+    if (o.epilogue.count > 0)
+        for (u32 i = threadIdx.x; i < WORDS; i += blockDim.x) reinterpret_cast<u64*>(&epilogue_here())[i] = reinterpret_cast<const u64*>(&o.epilogue)[i];
+}
+
 template <class Word>
 DEVICE bool stays_whole(const GemmOutput& o)
 {
@@ -76,7 +91,7 @@ DEVICE void finish_four(const GemmOutput& o, const TileSpot& at, i32 valid, u32 
     if (stays_whole<Word>(o)) return;
     float x[4];
     UNROLLED for (i32 j = 0; j < 4; j++) x[j] = IS_REAL<Word> ? __uint_as_float(v[j]) : float(i32(v[j]));
-    if (o.epilogue.count > 0) run_epilogue(o.epilogue, EpilogueSpot{at.batch, at.row, at.column, valid}, x);
+    if (o.epilogue.count > 0) run_epilogue(epilogue_here(), EpilogueSpot{at.batch, at.row, at.column, valid}, x);
     UNROLLED for (i32 j = 0; j < 4; j++) v[j] = __float_as_uint(x[j]);
 }
 

@@ -263,6 +263,7 @@ DEVICE void run_tiles(const GemmTilesNumbers& g)
         for (u32 s = 0; s < S::STAGES; s++) barrier_init(memory.full(s), 1), barrier_init(memory.empty(s), S::CLUSTER * 4 * (S::IS_PINGPONG ? 1 : 2));
         barrier_init_fence();
     }
+    bring_epilogue(g.output);
     if constexpr (S::CLUSTER > 1) cluster_barrier();
     else __syncthreads();
     let_next_launch();
