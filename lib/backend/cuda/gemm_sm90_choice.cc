@@ -105,7 +105,7 @@ double store_cycles(const Form& form, const Instance& i)
 {
     const Problem& p = form.problem;
     const double   sums = i.m * i.n / (i.schedule < 0 ? 1.0 : 2.0);
-    if (p.epilogue.count > 0) return sums / 512 * (150 + 80.0 * p.epilogue.count);
+    if (p.epilogue.count > 0) return sums / 512 * (300 + 230.0 * p.epilogue.count);
     if (p.n * bytes_of(p.c_type) % 16 != 0) return sums * 0.2;
     return i.m * i.n * double(bytes_of(p.c_type)) / 40 + 600;
 }
