@@ -112,22 +112,22 @@ TEST_CASE("workspaces: what the largest need is enough for whatever is smaller, 
     for (const Types& t : TYPES)
         for (int turn = 0; turn < 200; turn++) {
             const Extents most = {below(3000), below(3000), below(3000), below(4)};
-            const uint64_t bytes = sm90::workspace(problem_of(most, {}, t.a, t.b, t.sum), false);
+            const uint64_t bytes = sm90::workspace(problem_of(most, {}, t.a, t.b, t.sum), whole_device(), false);
             const Extents less = {below(most.m), below(most.n), below(most.k), below(most.batches)};
             const Lying   lying = {random() % 2 == 0, random() % 2 == 0, random() % 2 == 0, int64_t(random() % 4)};
-            CHECK(sm90::workspace(problem_of(less, {}, t.a, t.b, t.sum), false) <= bytes);
+            CHECK(sm90::workspace(problem_of(less, {}, t.a, t.b, t.sum), whole_device(), false) <= bytes);
             gemm::Problem p = problem_of(less, lying, t.a, t.b, t.sum);
             p.a = address(4096 + random() % 16 * uint64_t(bytes_of(t.a))), p.b = address(8192), p.c = address(65536);
             CHECK(sm90::can_run(p, whole_device(), bytes));
         }
 }
 
-TEST_CASE("workspaces: a product that always lies well asks for none but its parts'")
+TEST_CASE("workspaces: a product that always lies well asks for none")
 {
     const gemm::Problem p = problem_of({4096, 4096, 4096, 1}, {}, Dtype::bf16, Dtype::bf16, Dtype::bf16);
-    CHECK(sm90::workspace(p, true) <= sm90::MOST_PARTIAL_BYTES);
+    CHECK(sm90::workspace(p, whole_device(), true) == 0);
     const gemm::Problem odd = problem_of({35, 8457, 1760, 1}, {}, Dtype::f16, Dtype::f16, Dtype::f32);
-    CHECK(sm90::workspace(odd, true) >= 1760 * 8457 * 2);
+    CHECK(sm90::workspace(odd, whole_device(), true) >= 1760 * 8457 * 2);
 }
 
 TEST_CASE("products that no kernel of these takes are refused")

@@ -33,7 +33,7 @@ bool needs(Image image, Dtype a, Dtype b)
 
 uint64_t workspace(const Problem& largest, const Device& device, bool is_fixed)
 {
-    return std::max(device.compute == 90 ? sm90::workspace(largest, is_fixed) : 0, mma::workspace(largest, is_fixed));
+    return std::max(device.compute == 90 ? sm90::workspace(largest, device, is_fixed) : 0, mma::workspace(largest, is_fixed));
 }
 
 bool can_run(const Problem& problem, const Device& device, uint64_t workspace_bytes)

@@ -59,6 +59,7 @@ struct Choice {
 int64_t steps_of(const Form& form);
 uint64_t partial_bytes(const Form& form, int32_t splits);
 inline constexpr int32_t  MOST_SPLITS = 16, MOST_CLUSTER = 8;
+inline constexpr int64_t  DEEP = 128;    // steps of depth, from which parts may go to memory
 inline constexpr uint64_t MOST_PARTIAL_BYTES = uint64_t(64) << 20;
 
 bool   is_possible(const Form& form, const Choice& choice);
@@ -66,7 +67,7 @@ double cost_us(const Form& form, const Device& device, const Choice& choice);
 Choice choose(const Form& form, const Device& device, uint64_t partial_bytes);
 void   run_as(const Form& form, const Device& device, const Choice& choice, const Place& place);
 
-uint64_t workspace(const Problem& largest, bool is_fixed);
+uint64_t workspace(const Problem& largest, const Device& device, bool is_fixed);
 bool     can_run(const Problem& problem, const Device& device, uint64_t workspace_bytes);
 void     run(const Problem& problem, const Device& device, const Place& place);
 

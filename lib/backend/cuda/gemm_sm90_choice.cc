@@ -178,7 +178,6 @@ double cost_us(const Form& form, const Device& device, const Choice& c)
 }
 
 constexpr int32_t CLUSTERS[] = {2, 3, 4, 5, 6, 8};
-constexpr int64_t DEEP = 128;            // steps, from which parts may go to memory
 
 Choice choose(const Form& form, const Device& device, uint64_t most_partial_bytes)
 {

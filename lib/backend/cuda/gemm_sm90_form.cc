@@ -119,7 +119,7 @@ uint64_t partial_bytes(const Form& form, int32_t splits)
     return splits < 2 ? 0 : uint64_t(splits) * uint64_t(p.batches) * uint64_t(p.m) * uint64_t(p.n) * 4;
 }
 
-uint64_t workspace(const Problem& largest, bool is_fixed)
+uint64_t workspace(const Problem& largest, const Device& device, bool is_fixed)
 {
     Form form;
     Problem p = largest;
@@ -127,8 +127,9 @@ uint64_t workspace(const Problem& largest, bool is_fixed)
     p.m = std::max<int64_t>(p.m, 1), p.n = std::max<int64_t>(p.n, 1), p.k = std::max<int64_t>(p.k, 1), p.batches = std::max<int64_t>(p.batches, 1);
     if (!is_fixed) p.c_column = 1, p.c_row = p.n;
     if (!make_form(p, false, form)) return 0;
-    const uint64_t parts = std::min(partial_bytes(form, MOST_SPLITS), MOST_PARTIAL_BYTES);
-    if (is_fixed) return copies_workspace(form) + parts;
+    if (is_fixed) return copies_workspace(form) + partial_bytes(form, choose(form, device, MOST_PARTIAL_BYTES).splits);
+    const bool     is_cut = form.group == Group::Half && steps_of(form) >= DEEP;
+    const uint64_t parts = is_cut ? std::min(partial_bytes(form, MOST_SPLITS), MOST_PARTIAL_BYTES) : 0;
     const uint64_t element = form.planes == 3 ? 6 : uint64_t(bytes_of(p.a_type)), depth = uint64_t(p.k) + 16;
     const auto     copy = [&](int64_t rows) { return uint64_t(p.batches) * (uint64_t(rows) + 16) * depth * element + 256; };
     return copy(p.m) + copy(p.n) + parts;
