@@ -191,10 +191,10 @@ struct Choice {
 double adds_a_nanosecond(Kind kind)
 {
     switch (kind) {
-    case WordsTf32: return 600;
-    case Doubles: return 220;
+    case WordsTf32: return 520;
+    case Doubles: return 200;
     case PlainF32: return 175;
-    default: return is_of_bytes(kind) ? 2500 : 1400;
+    default: return is_of_bytes(kind) ? 2200 : 1450;
     }
 }
 
