@@ -331,6 +331,11 @@ TEST_CASE("portable products: the workspace grows with each extent; what is not 
     CHECK(refuses(Dtype::f32, Dtype::f16, Dtype::f32));
     CHECK(refuses(Dtype::i8, Dtype::i8, Dtype::f32));
     CHECK(refuses(Dtype::f32, Dtype::f32, Dtype::i32));
+    gemm::Problem many = p;
+    many.m = many.n = 4, many.k = 5, many.batches = 5000, many.a_batch = many.b_batch = many.c_batch = 100;
+    CHECK(!mma::can_run(many, device_of(1), 0));
+    many.a_row = many.c_row = 25, many.b_batch = 0;              // rows of one product
+    CHECK(mma::can_run(many, device_of(1), 0));
     CHECK(!mma::can_run(p, {75, 40, {true, true, true, true}}, 0));
     CHECK(!mma::can_run(p, {80, 40, {true, true, true, false}}, 0));
 }

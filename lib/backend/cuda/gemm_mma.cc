@@ -100,6 +100,7 @@ void join_rows(Problem& p)
 }
 
 constexpr int64_t THIN = 16;             // rows of the lowest tiles
+constexpr int64_t MANY = 1024, SMALL = 8192;
 
 // As kernels take it: few rows rather than few columns, else c's columns are the nearer ones.
 Problem arranged(Problem p)
@@ -295,6 +296,8 @@ bool can_run(const Problem& problem, const Device& device, uint64_t workspace_by
     if ((is_whole || kind == Doubles) && problem.epilogue.count > 0) return false;
     const Form f = form_of(problem);
     if (f.needs_copies() && copies_bytes(f) > workspace_bytes) return false;
+    // A block for each of so many, so small products would be mostly idle: basic::matmul has a thread for each sum.
+    if (f.p.batches >= MANY && f.p.m <= THIN && f.p.n <= THIN && f.p.m * f.p.n * f.p.k <= SMALL) return false;
     // A grid's blocks are numbered by 31 bits.
     const double tiles = double(divided_up(problem.m, THIN)) * double(divided_up(problem.n, THIN));
     return tiles * double(std::max<int64_t>(problem.batches, 1)) < 0x1p31;

@@ -6,7 +6,7 @@ namespace ng::cuda::gemm::mma {
 
 std::span<const KernelFacts> kernels();
 bool takes(Dtype a, Dtype b);
-// Products of 8-bit integers and of floats, any strides; mixes of floats only in so much workspace.
+// Products of 8-bit integers and of floats, any strides; mixes of floats only in so much workspace; not very many tiny ones.
 bool can_run(const Problem& problem, const Device& device, uint64_t workspace_bytes);
 // What lets run() cut k freely, and copy operands that lie badly; less, and it does less of that.
 uint64_t workspace(const Problem& largest, bool is_fixed);
