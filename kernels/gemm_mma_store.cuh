@@ -72,11 +72,11 @@ DEVICE void staged_four(u32 base, u32 row, u32 column, SUM (&v)[MMA_FOUR])
 }
 
 // f32 as elements of c, side by side where there are four of them in one piece.
-DEVICE void store_floats(const MmaNumbers& n, i64 at, i32 valid, const float (&v)[MMA_FOUR])
+DEVICE void store_floats(const MmaNumbers& n, i64 at, i32 valid, const float* v)
 {
     const i32 bytes = bytes_of(n.c_type);
     char*     to = static_cast<char*>(n.c) + at * bytes;
-    if (valid == MMA_FOUR && n.c_column == 1 && reinterpret_cast<u64>(to) % u64(MMA_FOUR * bytes) == 0) {
+    if (valid >= MMA_FOUR && n.c_column == 1 && reinterpret_cast<u64>(to) % u64(MMA_FOUR * bytes) == 0) {
         if (n.c_type == F32) {
             *reinterpret_cast<FourWords*>(to) = {__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]), __float_as_uint(v[3])};
             return;
@@ -90,25 +90,25 @@ DEVICE void store_floats(const MmaNumbers& n, i64 at, i32 valid, const float (&v
         if (j < valid) store(n.c_type, n.c, at + j * n.c_column, v[j]);
 }
 
-// The sums of four columns, of which `valid` are there.
-template <class SUM>
-DEVICE void finish_four(const MmaNumbers& n, i64 batch, i64 row, i64 column, SUM (&v)[MMA_FOUR])
+// The sums of COUNT columns, as many of them as there are.
+template <int COUNT, class SUM>
+DEVICE void finish(const MmaNumbers& n, i64 batch, i64 row, i64 column, SUM (&v)[COUNT])
 {
-    const i32 valid = n.n - column < MMA_FOUR ? i32(n.n - column) : MMA_FOUR;
+    const i32 valid = n.n - column < COUNT ? i32(n.n - column) : COUNT;
     const i64 at = batch * n.c_batch + row * n.c_row + column * n.c_column;
     if constexpr (sizeof(SUM) == 8) {
-        UNROLLED for (int j = 0; j < MMA_FOUR; j++)
+        UNROLLED for (int j = 0; j < COUNT; j++)
             if (j < valid) store(n.c_type, n.c, at + j * n.c_column, v[j]);
     } else {
         if (!IS_REAL<SUM> && !n.epilogue.is_cast) {
-            UNROLLED for (int j = 0; j < MMA_FOUR; j++)
+            UNROLLED for (int j = 0; j < COUNT; j++)
                 if (j < valid) store(n.c_type, n.c, at + j * n.c_column, i64(v[j]));
             return;
         }
-        float x[MMA_FOUR];
-        UNROLLED for (int j = 0; j < MMA_FOUR; j++) x[j] = float(v[j]);
-        if (n.epilogue.count > 0) run_epilogue<MMA_FOUR>(n.epilogue, {batch, row, column, valid}, x);
-        store_floats(n, at, valid, x);
+        float x[COUNT];
+        UNROLLED for (int j = 0; j < COUNT; j++) x[j] = float(v[j]);
+        if (n.epilogue.count > 0) run_epilogue<COUNT>(n.epilogue, {batch, row, column, valid}, x);
+        UNROLLED for (int j = 0; j < COUNT; j += MMA_FOUR) store_floats(n, at + j * n.c_column, valid - j, x + j);
     }
 }
 
@@ -120,25 +120,24 @@ DEVICE SUM* partial_at(const MmaNumbers& n, i64 split, i64 batch, i64 row, i64 c
 template <class SUM>
 struct alignas(16) FourSums { SUM sum[MMA_FOUR]; };
 
-// A block's staged tile, once all of it is there.
+// A block's staged tile, once all of it is there. An epilogue waits for what it reads: eight columns wait together.
 template <class SUM, int TILE_M, int TILE_N, int THREADS>
 DEVICE void store_tile(const MmaNumbers& n, const MmaWork& w, u32 base)
 {
-    constexpr int FOURS = TILE_N / MMA_FOUR;
-    static_assert(TILE_M * FOURS % THREADS == 0, "threads store as much each");
-    ROLLED for (int i = 0; i < TILE_M * FOURS / THREADS; i++) {
-        const u32 place = threadIdx.x + u32(i) * THREADS, tile_row = place / FOURS, tile_column = place % FOURS * MMA_FOUR;
+    constexpr int COUNT = sizeof(SUM) == 8 ? MMA_FOUR : 2 * MMA_FOUR, IN_ROW = TILE_N / COUNT;
+    static_assert(TILE_M * IN_ROW % THREADS == 0, "threads store as much each");
+    ROLLED for (int i = 0; i < TILE_M * IN_ROW / THREADS; i++) {
+        const u32 place = threadIdx.x + u32(i) * THREADS, tile_row = place / IN_ROW, tile_column = place % IN_ROW * COUNT;
         const i64 row = w.row + tile_row, column = w.column + tile_column;
         if (row >= n.m || column >= n.n) continue;
-        SUM v[MMA_FOUR];
-        staged_four<TILE_N>(base, tile_row, tile_column, v);
-        if (n.partial) {
+        SUM v[COUNT];
+        UNROLLED for (int first = 0; first < COUNT; first += MMA_FOUR) {
             FourSums<SUM> four;
-            UNROLLED for (int j = 0; j < MMA_FOUR; j++) four.sum[j] = v[j];
-            *reinterpret_cast<FourSums<SUM>*>(partial_at<SUM>(n, w.split, w.batch, row, column)) = four;
-        } else {
-            finish_four(n, w.batch, row, column, v);
+            staged_four<TILE_N>(base, tile_row, tile_column + u32(first), four.sum);
+            if (n.partial && column + first < n.n) *reinterpret_cast<FourSums<SUM>*>(partial_at<SUM>(n, w.split, w.batch, row, column + first)) = four;
+            UNROLLED for (int j = 0; j < MMA_FOUR; j++) v[first + j] = four.sum[j];
         }
+        if (!n.partial) finish<COUNT>(n, w.batch, row, column, v);
     }
 }
 
@@ -159,7 +158,7 @@ DEVICE void mma_sum(const MmaNumbers& n)
                 else v[j] = SUM(u32(v[j]) + u32(part.sum[j]));
             }
         }
-        finish_four(n, i64(batch), i64(row), i64(four) * MMA_FOUR, v);
+        finish<MMA_FOUR>(n, i64(batch), i64(row), i64(four) * MMA_FOUR, v);
     }
 }
 

@@ -240,7 +240,9 @@ Choice best_of(const Form& f, const Device& device, bool copies, uint64_t worksp
     Choice      best{COUNT, 1, copies, HUGE_VAL};
     for (uint32_t n = 0; n < COUNT; n++) {
         const Instance& i = INSTANCES[n];
-        if (i.kind == f.kind && i.loads == loads && i.a == f.a.near && (f.kind == PlainF32 || i.b == f.b.near)) cut(f, device, workspace_bytes, n, best);
+        // Plain products turn operands while they come: b always, a where tiles are large.
+        const bool is_turned = f.kind == PlainF32, is_large = i.tile_m == 128;
+        if (i.kind == f.kind && i.loads == loads && (i.a == f.a.near || (is_turned && is_large)) && (is_turned || i.b == f.b.near)) cut(f, device, workspace_bytes, n, best);
     }
     return best;
 }
@@ -334,8 +336,9 @@ void run(const Problem& problem, const Device& device, const Place& place)
     MmaNumbers n{};
     n.a = choice.copies ? laid_down(f.a, f.kind, place, free) : f.a.operand;
     n.b = choice.copies ? laid_down(f.b, f.kind, place, free) : f.b.operand;
-    // Plain products turn such a b while it comes, word by word.
-    if (f.kind == PlainF32 && f.b.near == NEAR_DEPTH) n.b.is_wide = 0;
+    // What is turned comes word by word.
+    if (f.kind == PlainF32 && f.a.near != i.a) n.a.is_wide = 0;
+    if (f.kind == PlainF32 && f.b.near != i.b) n.b.is_wide = 0;
     n.c = p.c, n.m = p.m, n.n = p.n, n.k = p.k, n.batches = p.batches;
     n.c_row = p.c_row, n.c_column = p.c_column, n.c_batch = p.c_batch, n.c_type = i32(p.c_type);
     n.row_tiles = uint32_t(divided_up(p.m, i.tile_m)), n.column_tiles = uint32_t(divided_up(p.n, i.tile_n));
