@@ -3,7 +3,7 @@
     /usr/bin/python3 tests/bench/cpu_peers.py LIBNG.SO [SECTION..] [--only TEXT] [--hold] [--out FILE.csv]
 
 Sections: memory fused cache small gemm narrow conv index digits; without one, all. Every row says with how many threads.
-Peers take turns, up to fifteen rounds of 20 ms and more; the best round of each counts, for whatever else runs only ever adds. Arrays
+Peers take turns, up to fifteen rounds of 20 ms and more; the best millisecond of each counts, for whatever else runs only ever adds. Arrays
 are the same for all peers and stay where they are: what fits in a cache is there. What is missing is skipped and said so. At
 the end, what is wanted of libng is set against what was measured.
 """

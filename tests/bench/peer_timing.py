@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Callable
 
 ROUND_S = 0.02          # of one peer, at least
+PIECE_S = 0.001         # a round is cut into pieces, of which the shortest counts: who is interrupted loses milliseconds
 SETTLE_S = 0.03         # OpenBLAS's and OpenMP's threads wait busily for about 25 ms after their work
 ALL_CORES = os.sched_getaffinity(0)
 ROUNDS, ENOUGH_S = 15, 0.7
@@ -47,15 +48,17 @@ class Stopwatch:
         self.rows, self.only = [], only
         self.hold = None                    # keeps the second core from others
 
-    def round(self, peer, count):
+    def round(self, peer, expected_s):
         """Seconds of one call."""
         time.sleep(SETTLE_S)
-        if self.hold is None:
-            return peer.repeat(count) / count
-        place_threads(peer.is_placed)
-        self.hold(int(peer.threads == 1))
-        seconds = peer.repeat(count) / count
-        self.hold(0)
+        count = max(1, int(PIECE_S / max(expected_s, 1e-7)))
+        pieces = max(1, int(ROUND_S / max(count * expected_s, 1e-7)))
+        if self.hold:
+            place_threads(peer.is_placed)
+            self.hold(int(peer.threads == 1))
+        seconds = min(peer.repeat(count) / count for _ in range(pieces))
+        if self.hold:
+            self.hold(0)
         return seconds
 
     def measure(self, section, case, work, unit, peers):
@@ -69,7 +72,7 @@ class Stopwatch:
                 if turn == 0:
                     best[key] = peer.repeat(1)
                 if turn == 0 or (turn + 1) * best[key] < ENOUGH_S:
-                    best[key] = min(best[key], self.round(peer, max(1, int(ROUND_S / max(best[key], 1e-7)))))
+                    best[key] = min(best[key], self.round(peer, best[key]))
         for (name, threads), seconds in best.items():
             self.emit(section, case, f"{name}, {threads} thread{'s' if threads > 1 else ''}", seconds * 1e6, work, unit)
         return {key: seconds * 1e6 for key, seconds in best.items()}
