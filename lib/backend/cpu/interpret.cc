@@ -373,7 +373,7 @@ void set_up(Frame& frame, const Job& job, char* scratch) noexcept
     scratch += (plan.banks - 1) * plan.tape->full_slots * plan.full_stride;
     for (char*& temp : frame.temps) {
         temp = scratch;
-        scratch += plan.block * std::max(p.full_bytes, p.row_bytes) / SLOT_PAD * SLOT_PAD + SLOT_PAD;
+        scratch += plan.temp_stride;
     }
 }
 

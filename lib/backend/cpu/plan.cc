@@ -11,7 +11,7 @@ constexpr double CALL_NS = 8, ROW_NS = 30;             // an instruction's dispa
 constexpr double ALONG_NS = 20;                        // bringing the lanes of a block's fold together
 constexpr double CHUNK_NS = 20e3, PARALLEL_NS = 50e3, PIECE_NS = 40e3, SPLIT_NS = 100e3;
 constexpr double STREAM_BYTES = 64e6, FAR_BYTES = 1 << 20, NEAR_BYTES = 512 << 10;
-constexpr int64_t MAX_CHUNKS = 64, L1_BYTES = 24 << 10, LINE = 64, LINES_BLOCK = 256, LOOSE_BLOCK = 8192, PAGE = 4096, PAGES_BLOCK = 64, MAX_BANKS = 64;
+constexpr int64_t MAX_CHUNKS = 64, L1_BYTES = 24 << 10, LINE = 64, LINES_BLOCK = 256, LOOSE_BLOCK = 16384, PAGE = 4096, PAGES_BLOCK = 64, MAX_BANKS = 64;
 // Where there is any element strides are nearer than this; of nothing they may be any number, with which nobody may multiply.
 constexpr int64_t FAR = int64_t(1) << 47;
 
@@ -49,6 +49,7 @@ class Planner {
     bool is_scattered(const Choice& c) const;
     bool has_page_strides(const Choice& c) const;
     bool is_dense(const Choice& c) const;
+    bool is_loose(const Choice& c) const;
     int64_t fitting(const Choice& c) const;
     bool can_repeat(int axis, int reduced) const;
     int64_t block_of(const Choice& c) const;
@@ -129,9 +130,16 @@ bool Planner::is_dense(const Choice& c) const
     });
 }
 
+// Whether chains go from memory to memory and need no register as long as a block.
+bool Planner::is_loose(const Choice& c) const
+{
+    return c.tape->is_chained && c.tape->full_slots == c.tape->light_slots && !p_.has_reduced && is_dense(c);
+}
+
 // Elements of a block with which all registers fit the scratch memory.
 int64_t Planner::fitting(const Choice& c) const
 {
+    if (is_loose(c)) return LOOSE_BLOCK;
     const int64_t wide = std::max(p_.full_bytes, p_.row_bytes), row = c.tape->row_slots;
     const int64_t full = (c.tape->full_slots - (is_dense(c) ? c.tape->light_slots : 0)) * c.banks;
     const int64_t slots = c.tape->full_slots * c.banks + row + TEMPS;
@@ -169,14 +177,13 @@ bool Planner::has_page_strides(const Choice& c) const
 int64_t Planner::block_of(const Choice& c) const
 {
     const int64_t extent = std::max<int64_t>(extent_of(c), 1);
-    const bool    dense = is_dense(c);
-    const int32_t slots = c.tape->full_slots - (dense ? c.tape->light_slots : 0);
+    const int32_t slots = c.tape->full_slots - (is_dense(c) ? c.tape->light_slots : 0);
     const int64_t bytes = p_.full_bytes * (slots + 1) + (c.is_columns ? p_.row_bytes * c.tape->row_slots : 0);
-    // Of 65536 f32 on Zen 4, x + y takes 0.141 ns an element in blocks of 1024, 0.124 in blocks of 2048. Where nothing is
-    // kept in registers a block is as long as may be, unless the next one's memory is fetched meanwhile.
-    const bool    is_loose = dense && slots == 0 && bytes_touched(*c.tape) <= FAR_BYTES;
-    const int64_t longest = p_.has_reduced ? MAX_BLOCK : is_loose ? LOOSE_BLOCK : 2 * MAX_BLOCK;
-    int64_t most = std::min(fitting(c), std::clamp<int64_t>(is_loose ? longest : L1_BYTES / bytes, 256, longest));
+    // Of 65536 f32 on Zen 4, x + y takes 0.141 ns an element in blocks of 1024, 0.124 in blocks of 2048. Without registers
+    // a block is as long as may be, unless the next one's memory is asked for meanwhile.
+    const bool    is_long = is_loose(c) && bytes_touched(*c.tape) <= FAR_BYTES;
+    const int64_t longest = p_.has_reduced ? MAX_BLOCK : 2 * MAX_BLOCK;
+    int64_t most = is_long ? LOOSE_BLOCK : std::min(fitting(c), std::clamp<int64_t>(L1_BYTES / bytes, 256, longest));
     if (is_scattered(c)) most = std::min(most, has_page_strides(c) ? PAGES_BLOCK : LINES_BLOCK);
     const int64_t unit = most >= 256 ? 64 : MIN_BLOCK;
     most = most / unit * unit;
@@ -365,6 +372,8 @@ Plan Planner::plan()
     plan.full_stride = rounded_up(plan.full_stride, LINE);
     plan.light_stride = is_dense(c) ? SLOT_PAD : plan.full_stride;
     plan.row_stride = rounded_up(plan.row_stride, LINE);
+    const int64_t temp = c.block * std::max(p_.full_bytes, p_.row_bytes);
+    plan.temp_stride = is_loose(c) ? SLOT_PAD : temp / SLOT_PAD * SLOT_PAD + SLOT_PAD;
     lay_loops(plan, c);
     cut(plan, c);
     return plan;

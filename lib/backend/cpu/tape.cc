@@ -42,6 +42,7 @@ class Writer {
     void add_with_leaves(int32_t v, int32_t pass);
     void add_store(int32_t s);
     void mark_direct(List list);
+    bool is_chained() const;
 
     Maker&          m_;
     const Analysis& a_;
@@ -178,6 +179,16 @@ void Writer::mark_direct(List list)
     }
 }
 
+bool Writer::is_chained() const
+{
+    for (const List& list : tape_.full)
+        for (uint32_t at = list.begin; at < list.end; at++) {
+            if (tape_.code[at].code == Code::Chain) at += uint32_t(tape_.code[at].extra);
+            else if (tape_.code[at].code != Code::Load) return false;
+        }
+    return true;
+}
+
 Tape Writer::tape(bool is_resident)
 {
     tape_ = Tape();
@@ -201,6 +212,7 @@ Tape Writer::tape(bool is_resident)
             used[size_t(arg)] = true;
         }
     for (const List& list : tape_.full) mark_direct(list);
+    tape_.is_chained = is_chained();
     assign_slots(tape_, m_.plan, m_.program, is_resident);
     return std::move(tape_);
 }

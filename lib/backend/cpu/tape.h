@@ -66,6 +66,7 @@ struct Tape {
     std::vector<List> starts, full;   // of each pass
     List    uniform;                  // once a task
     int32_t row_slots = 0, full_slots = 0;             // those of rows come first
+    bool    is_chained = false;       // full values are made by chains alone
     int32_t light_slots = 0;          // the last full ones: they hold what lies in tensors' memory where that is rows
     double  element_ns = 0, row_ns = 0;                // work beyond calls, an element and a row
     double  full_calls = 0, row_calls = 0;
