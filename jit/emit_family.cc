@@ -249,7 +249,7 @@ class Chooser {
         const int64_t threads = threads_of(c), wanted = int64_t(device_.units) * WAVES;
         const int64_t parts = 2 * rows_ >= wanted || !may_split(running_) ? 1 : std::min(ceil_div(wanted, rows_), points_ / PART_LEAST);
         if (parts <= 1) return launch(rows_, threads);
-        split(c, parts, ceil_div(points_, parts), width);
+        split(c, parts, threads * c.width * c.held);
         launch_stages(rows_ * cut(Cut::Parts), threads, rows_, std::clamp<int64_t>(int64_t(1) << log_of(cut(Cut::Parts)), 32, threads));
     }
 
@@ -260,10 +260,10 @@ class Chooser {
         const int32_t log = log_columns(vectors);
         const int64_t blocks = ceil_div(vectors, int64_t(1) << log), lanes = threads >> log;
         cut(Cut::LogLanes) = log;
-        const int64_t wanted = int64_t(device_.units) * WAVES, most = points_ / (lanes * c.held * PART_STEPS);
+        const int64_t wanted = int64_t(device_.units) * WAVES / 2, most = points_ / (lanes * c.held * PART_STEPS);
         const int64_t parts = 2 * blocks >= wanted || !may_split(running_) ? 1 : std::min(ceil_div(wanted, blocks), most);
         if (parts <= 1) return launch(blocks, threads);
-        split(c, parts, ceil_div(points_, parts), 1);
+        split(c, parts, lanes * c.held);
         // As many blocks for the parts' meeting as it takes to read what they found.
         cut(Cut::LogJoin) = std::clamp(log_of(4 * threads / cut(Cut::Parts)), 0, log);
         launch_stages(blocks * cut(Cut::Parts), threads, ceil_div(vectors, int64_t(1) << cut(Cut::LogJoin)), threads);
@@ -273,15 +273,16 @@ class Chooser {
     {
         for (int32_t s = 0; s < running_.passes.count; s++) {
             launch(blocks, threads);
-            if (std::ranges::find(running_.passes.folded, s) != running_.passes.folded.end()) launch(blocks_that_join, threads_that_join);
+            if (running_.is_across && std::ranges::find(running_.passes.folded, s) != running_.passes.folded.end()) launch(blocks_that_join, threads_that_join);
         }
-        if (stores_rows_late(running_)) launch(blocks_that_join, threads_that_join);
+        if (ends_with_rows(running_)) launch(blocks_that_join, threads_that_join);
     }
 
-    void split(LaunchClass& c, int64_t parts, int64_t chunk, int64_t multiple)
+    // Of whole turns of a block: what is left after those costs as much as one.
+    void split(LaunchClass& c, int64_t parts, int64_t turn)
     {
         c.is_split = true;
-        cut(Cut::Chunk) = ceil_div(chunk, multiple) * multiple;
+        cut(Cut::Chunk) = ceil_div(ceil_div(points_, parts), turn) * turn;
         cut(Cut::Parts) = std::min(parts, ceil_div(points_, cut(Cut::Chunk)));
         take_scratch();
     }

@@ -134,12 +134,12 @@ void FormPrinter::gather(int32_t pass)
         if (a_.is_across) line(text(w.block, "((", w.accumulator, "*)shared, a", f, ", rows);"));
         else line(text("const ", w.accumulator, " g", f, " = ", w.block, "((", w.accumulator, "*)shared[", slot(f), "], a", f, ", lanes);"));
         const std::string all = a_.is_across ? text("a", f) : text("g", f);
-        write_partial(f, cut("parts", Cut::Parts), all);
+        if (a_.is_across) write_partial(f, cut("parts", Cut::Parts), all);
         finish(f, all);
     }
 }
 
-// What a launch before has found.
+// What columns' parts have made of it when they met.
 void FormPrinter::recall(int32_t pass)
 {
     for (const size_t f : folds_of(pass)) {
@@ -203,7 +203,8 @@ void FormPrinter::rows()
     row_stores();
 }
 
-// Each walk of parts is a launch of its own, with what those before found.
+// Each walk of parts is a launch of its own. Of a row, each of its blocks goes through what those before found; of columns
+// that would be as much as they have themselves, so their parts meet between two walks.
 void FormPrinter::stage(int32_t stage)
 {
     shared();
@@ -212,19 +213,18 @@ void FormPrinter::stage(int32_t stage)
     if (c_.form == Form::Walked) lanes_of_walked(true, is_reversed);
     else lanes_of_columns(true, is_reversed);
     indices(a_.kept, "here");
-    for (int32_t pass = 0; pass < stage; pass++) define_row(pass), recall(pass);
+    for (int32_t pass = 0; pass < stage; pass++) define_row(pass), a_.is_across ? recall(pass) : gather(pass);
     define_row(stage);
     pointers();
     walk(stage), scatter(stage);
 }
 
-// And so is the meeting of its folds; the last one stores what a row has once.
+// The last meeting stores what a row has once.
 void FormPrinter::join(int32_t stage, bool is_last)
 {
     shared();
     define_uniform();
-    if (c_.form == Form::Walked) lanes_of_walked(false, false);
-    else lanes_of_columns(false, false);
+    lanes_of_columns(false, false);
     indices(a_.kept, "here");
     for (int32_t pass = 0; pass < stage; pass++) define_row(pass), recall(pass);
     define_row(stage), gather(stage);
@@ -233,20 +233,21 @@ void FormPrinter::join(int32_t stage, bool is_last)
     row_stores();
 }
 
-// What a row has once and writes over what its points are read from comes after all of them.
-bool stores_rows_late(const Arranged& a)
+// What a column has once is there when its parts meet; if it is written over what points are read from, it comes after those.
+bool ends_with_rows(const Arranged& a)
 {
-    bool is_late = false;
-    for (size_t s = 0; s < a.kernel.stores.size(); s++) is_late |= a.passes.stores[s].row && a.kernel.stores[s].late;
-    return is_late && a.passes.last_fold() + 1 < a.passes.count;
+    bool has_rows = false, is_late = false;
+    for (size_t s = 0; s < a.kernel.stores.size(); s++) has_rows |= a.passes.stores[s].row, is_late |= a.passes.stores[s].row && a.kernel.stores[s].late;
+    return a.is_across ? is_late && a.passes.last_fold() + 1 < a.passes.count : has_rows;
 }
-void FormPrinter::late_rows()
+void FormPrinter::last_rows()
 {
+    shared();
     define_uniform();
     if (c_.form == Form::Walked) lanes_of_walked(false, false);
     else lanes_of_columns(false, false);
     indices(a_.kept, "here");
-    for (int32_t pass = 0; pass < a_.passes.count; pass++) define_row(pass), recall(pass);
+    for (int32_t pass = 0; pass < a_.passes.count; pass++) define_row(pass), a_.is_across ? recall(pass) : gather(pass);
     define_row(a_.passes.count);
     row_stores();
 }
@@ -285,8 +286,8 @@ KernelSource FormPrinter::print()
         for (int32_t s = 0, done = 0; s < a_.passes.count; s++) {
             const auto end = [&] { function(source, done ? text("fused_", done) : "fused"), done++; };
             stage(s), end();
-            if (!folds_of(s).empty()) join(s, s == a_.passes.last_fold() && !stores_rows_late(a_)), end();
-            if (s + 1 == a_.passes.count && stores_rows_late(a_)) late_rows(), end();
+            if (a_.is_across && !folds_of(s).empty()) join(s, s == a_.passes.last_fold() && !ends_with_rows(a_)), end();
+            if (s + 1 == a_.passes.count && ends_with_rows(a_)) last_rows(), end();
         }
     } else {
         a_.has_rows() ? rows() : points();

@@ -57,8 +57,8 @@ int32_t weight_of(const Kernel& kernel, size_t value);
 // The most threads of a block.
 int32_t threads_of(const LaunchClass& c);
 
-// Row values that are stored after the last pass, not after the last fold.
-bool stores_rows_late(const Arranged& a);
+// Whether the parts of rows or columns take a launch after the last pass for what each has once.
+bool ends_with_rows(const Arranged& a);
 
 KernelSource print_form(const Arranged& a, const Dialect& dialect, const LaunchClass& c);
 

@@ -62,7 +62,7 @@ class FormPrinter {
     void meet(int32_t pass, bool is_walk);
     void recall(int32_t pass);
     void join(int32_t stage, bool is_last);
-    void late_rows();
+    void last_rows();
     void scatter(int32_t pass);
     void write_partial(size_t fold, const std::string& part, const std::string& all);
     void gather(int32_t pass);

@@ -206,7 +206,7 @@ DEVICE Inverse inverse_of(f32 y)
     Inverse r;
     r.y = y;
     r.near = 1.0f / y;
-    r.rest = fmaf(-r.near, y, 1.0f) / y;
+    r.rest = fmaf(-r.near, y, 1.0f) * r.near;
     r.most = code > 0x35800000 && code < 0x49800000 ? 0x1p100f : 0;      // |y| within 2^-20 and 2^20
     return r;
 }
