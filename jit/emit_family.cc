@@ -134,7 +134,7 @@ int32_t held_most(const Arranged& a, int32_t width)
 int32_t held_column(const Arranged& a, int32_t width)
 {
     const bool is_numbered = std::ranges::any_of(a.kernel.values, [](const Value& v) { return v.kind == ValueKind::Fold && (v.op == Op::argmin || v.op == Op::argmax); });
-    return is_numbered || a.passes.count < 2 ? 0 : std::min({8, 128 / std::max(1, width * a.held_bytes), 1024 / (width * a.weight)});
+    return is_numbered || a.passes.count < 2 ? 0 : std::min({4, 64 / std::max(1, width * a.held_bytes), 1024 / (width * a.weight)});
 }
 
 bool may_split(const Arranged& a) { return 2 * a.passes.count < MAX_LAUNCHES && a.axis >= 0 && a.passes.last_fold() >= 0; }
@@ -218,10 +218,10 @@ class Chooser {
         const int32_t held = held_column(a_, width);
         const int64_t vectors = ceil_div(rows_, width);
         if (!is_narrow_ || held == 0) return false;
-        for (int32_t log = 5; log >= 2; log--)
+        c = {Form::Held, uint8_t(width), uint8_t(held), false, false};
+        for (int32_t log = 5; log >= 3; log--)
             for (const int64_t threads : {256, 512}) {
-                if (points_ > (threads >> log) * held || threads > threads_of({Form::Held, uint8_t(width), uint8_t(held)})) continue;
-                c = {Form::Held, uint8_t(width), uint8_t(held), false, false};
+                if (points_ > (threads >> log) * held || threads > threads_of(c)) continue;
                 cut(Cut::LogLanes) = std::min(log, log_columns(vectors));
                 launch(ceil_div(vectors, int64_t(1) << cut(Cut::LogLanes)), threads);
                 return true;
@@ -257,7 +257,9 @@ class Chooser {
     {
         c = {Form::Columns, uint8_t(width), uint8_t(held_walk(running_, width)), width == 1, false};
         const int64_t vectors = ceil_div(rows_, width), threads = threads_of(c);
-        const int32_t log = log_columns(vectors);
+        int32_t log = log_columns(vectors);
+        // What all blocks read again shall still be in the cache.
+        while (running_.passes.count > 1 && log > 3 && ceil_div(vectors, int64_t(1) << log) >= device_.units * 2 && (points_ * width * loaded_bytes(running_)) << log > 65536) log--;
         const int64_t blocks = ceil_div(vectors, int64_t(1) << log), lanes = threads >> log;
         cut(Cut::LogLanes) = log;
         const int64_t wanted = int64_t(device_.units) * WAVES / 2, most = points_ / (lanes * c.held * PART_STEPS);

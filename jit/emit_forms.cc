@@ -264,7 +264,7 @@ std::string FormPrinter::head() const
 int32_t FormPrinter::least_blocks() const
 {
     const bool runs = std::ranges::any_of(a_.passes.running, [](const Passes::Running& r) { return r.kind != Passes::Kind::Own; });
-    return (runs || (c_.form == Form::Held && !a_.is_across)) && a_.weight <= 64 ? (a_.is_across ? 768 : 1024) / threads_of(c_) : 1;
+    return (runs || c_.form == Form::Held) && a_.weight <= 64 ? (c_.form == Form::Columns ? 768 : 1024) / threads_of(c_) : 1;
 }
 
 // Takes the body as a function of the text.

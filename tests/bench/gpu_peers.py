@@ -92,7 +92,7 @@ def cases(only):
             wanted = [e for e in EXPRESSIONS if only in f"{e} {name} {rows}x{columns}"]
             if not wanted:
                 continue
-            count = max(2, -(-2 * L2_BYTES // (rows * columns * dtype.itemsize)))
+            count = max(1, -(-2 * L2_BYTES // (rows * columns * dtype.itemsize)))
             buffers = [torch.rand(rows, columns, device="cuda").to(dtype) for _ in range(count)]
             for expression in wanted:
                 yield expression, f"{expression} {name} {rows}x{columns}", buffers
