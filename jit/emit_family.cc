@@ -246,7 +246,7 @@ class Chooser {
     void choose_walked(int32_t width, LaunchClass& c)
     {
         c = {Form::Walked, uint8_t(width), uint8_t(held_walk(running_, width)), width == 1, false};
-        const int64_t threads = threads_of(c), wanted = int64_t(device_.units) * WAVES;
+        const int64_t threads = threads_of(c), wanted = int64_t(device_.units) * WAVES / std::min(2, running_.passes.count);
         const int64_t parts = 2 * rows_ >= wanted || !may_split(running_) ? 1 : std::min(ceil_div(wanted, rows_), points_ / PART_LEAST);
         if (parts <= 1) return launch(rows_, threads);
         split(c, parts, threads * c.width * c.held);
@@ -267,8 +267,9 @@ class Chooser {
         if (parts <= 1) return launch(blocks, threads);
         split(c, parts, lanes * c.held);
         // As many blocks for the parts' meeting as it takes to read what they found.
-        cut(Cut::LogJoin) = std::clamp(log_of(4 * threads / cut(Cut::Parts)), 0, log);
-        launch_stages(blocks * cut(Cut::Parts), threads, ceil_div(vectors, int64_t(1) << cut(Cut::LogJoin)), threads);
+        const int64_t joining = std::clamp<int64_t>(int64_t(1) << log_of(cut(Cut::Parts) / 2), 32, threads);
+        cut(Cut::LogJoin) = std::min({log, 2, std::max(0, log_of(vectors / device_.units))});
+        launch_stages(blocks * cut(Cut::Parts), threads, ceil_div(vectors, int64_t(1) << cut(Cut::LogJoin)), joining);
     }
 
     void launch_stages(int64_t blocks, int64_t threads, int64_t blocks_that_join, int64_t threads_that_join)

@@ -260,11 +260,11 @@ std::string FormPrinter::head() const
 }
 
 // Of a block that holds much between its folds, how many a processor shall have at once: 1024 threads, who then have 64
-// registers each, or 768. Left alone, compilers take up to 126, and memory waits.
+// registers each. Left alone, compilers take up to 126, and memory waits.
 int32_t FormPrinter::least_blocks() const
 {
     const bool runs = std::ranges::any_of(a_.passes.running, [](const Passes::Running& r) { return r.kind != Passes::Kind::Own; });
-    return (runs || c_.form == Form::Held) && a_.weight <= 64 ? (c_.form == Form::Columns ? 768 : 1024) / threads_of(c_) : 1;
+    return (runs || c_.form == Form::Held) && a_.weight <= 64 ? 1024 / threads_of(c_) : 1;
 }
 
 // Takes the body as a function of the text.

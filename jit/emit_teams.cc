@@ -77,11 +77,14 @@ void Helpers::meet_along(const FoldWords& w)
 void Helpers::meet_across(const FoldWords& w)
 {
     const Dialect& d = dialect_;
-    text_ += text("// Threads t, t + rows, t + 2 rows .. have what belongs to one vector of rows: it meets as a tree.\n", d.helper, " void ", w.block, "(", w.accumulator, "* shared, ", w.accumulator,
-                  "* x, i32 rows)\n{\n", "    const i32 thread = ", d.thread, ", threads = ", d.threads, ";\n", "#pragma unroll\n", "    for (i32 j = 0; j < WIDTH; j++) shared[j * threads + thread] = x[j];\n",
-                  "    ", d.barrier, ";\n", "    for (i32 reach = threads / 2; reach >= rows; reach /= 2) {\n", "        if (thread < reach)\n", "#pragma unroll\n",
-                  "            for (i32 j = 0; j < WIDTH; j++) shared[j * threads + thread] = ", w.combine, "(shared[j * threads + thread], shared[j * threads + thread + reach]);\n", "        ", d.barrier,
-                  ";\n", "    }\n", "#pragma unroll\n", "    for (i32 j = 0; j < WIDTH; j++) x[j] = shared[j * threads + (thread & (rows - 1))];\n", "    ", d.barrier, ";\n}\n\n");
+    text_ += text("// Threads t, t + rows, t + 2 rows .. have what belongs to one vector of rows: it meets as a tree down to 16 of each, and then\n// each thread goes through those of a row.\n", d.helper, " void ", w.block, "(",
+                  w.accumulator, "* shared, ", w.accumulator, "* x, i32 rows)\n{\n", "    const i32 thread = ", d.thread, ", threads = ", d.threads, ";\n", "#pragma unroll\n",
+                  "    for (i32 j = 0; j < WIDTH; j++) shared[j * threads + thread] = x[j];\n", "    ", d.barrier, ";\n", "    i32 left = threads;\n", "    for (; left > 16 * rows; left /= 2) {\n",
+                  "        if (thread < left / 2)\n", "#pragma unroll\n", "            for (i32 j = 0; j < WIDTH; j++) shared[j * threads + thread] = ", w.combine,
+                  "(shared[j * threads + thread], shared[j * threads + thread + left / 2]);\n", "        ", d.barrier, ";\n", "    }\n",
+                  "    for (i32 c = thread; c < rows * WIDTH; c += threads) {\n", "        ", w.accumulator, "* of = shared + c / rows * threads + (c & (rows - 1));\n", "        ", w.accumulator, " all = of[0];\n",
+                  "        for (i32 k = rows; k < left; k += rows) all = ", w.combine, "(all, of[k]);\n", "        of[0] = all;\n", "    }\n", "    ", d.barrier, ";\n", "#pragma unroll\n",
+                  "    for (i32 j = 0; j < WIDTH; j++) x[j] = shared[j * threads + (thread & (rows - 1))];\n", "    ", d.barrier, ";\n}\n\n");
 }
 
 }  // namespace ng::emitting

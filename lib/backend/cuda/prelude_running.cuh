@@ -8,6 +8,9 @@ DEVICE T tree_sum(const T* x)
     if constexpr (N == 1) return x[0];
     else return tree_sum<N / 2>(x) + tree_sum<N - N / 2>(x + N / 2);
 }
+// x / y, where a unit or two in the last place are nothing.
+DEVICE f32 share(f32 x, f32 y) { return x * near_reciprocal(y); }
+DEVICE f64 share(f64 x, f64 y) { return x / y; }
 DEVICE f32 greater(f32 x, f32 y) { return fmaxf(x, y); }
 DEVICE f64 greater(f64 x, f64 y) { return fmax(x, y); }
 template <i32 N, class T>
@@ -67,8 +70,8 @@ DEVICE T all_of_first(T x, i32 lanes) { return by_words(x, [=](u32 w) { return o
     }                                                                                                                 \
     DEVICE moments_##T together_##T(moments_##T a, moments_##T b)                                                     \
     {                                                                                                                 \
-        if (a.count == 0 || b.count == 0) return b.count == 0 ? a : b;                                                \
-        const T count = a.count + b.count, apart = (b.mean - a.mean) + (b.rest - a.rest), step = apart * (b.count / count); \
+        const T count = a.count + b.count, apart = (b.mean - a.mean) + (b.rest - a.rest);                             \
+        const T step = apart * (count > 0 ? share(b.count, count) : 0);                                               \
         pair_##T mean = {a.mean, a.rest};                                                                             \
         mean = sum_##T(mean, pair_of_##T(step));                                                                      \
         return {count, mean.hi, mean.lo, a.square + b.square + apart * step * a.count};                               \

@@ -8,19 +8,28 @@ typedef struct {
     i32 log_lanes;
 } Numbers;
 
-// Threads t, t + rows, t + 2 rows .. have what belongs to one vector of rows: it meets as a tree.
+// Threads t, t + rows, t + 2 rows .. have what belongs to one vector of rows: it meets as a tree down to 16 of each, and then
+// each thread goes through those of a row.
 static __device__ __forceinline__ void across_sum_f32(pair_f32* shared, pair_f32* x, i32 rows)
 {
     const i32 thread = (i32)threadIdx.x, threads = (i32)blockDim.x;
 #pragma unroll
     for (i32 j = 0; j < WIDTH; j++) shared[j * threads + thread] = x[j];
     __syncthreads();
-    for (i32 reach = threads / 2; reach >= rows; reach /= 2) {
-        if (thread < reach)
+    i32 left = threads;
+    for (; left > 16 * rows; left /= 2) {
+        if (thread < left / 2)
 #pragma unroll
-            for (i32 j = 0; j < WIDTH; j++) shared[j * threads + thread] = sum_f32(shared[j * threads + thread], shared[j * threads + thread + reach]);
+            for (i32 j = 0; j < WIDTH; j++) shared[j * threads + thread] = sum_f32(shared[j * threads + thread], shared[j * threads + thread + left / 2]);
         __syncthreads();
     }
+    for (i32 c = thread; c < rows * WIDTH; c += threads) {
+        pair_f32* of = shared + c / rows * threads + (c & (rows - 1));
+        pair_f32 all = of[0];
+        for (i32 k = rows; k < left; k += rows) all = sum_f32(all, of[k]);
+        of[0] = all;
+    }
+    __syncthreads();
 #pragma unroll
     for (i32 j = 0; j < WIDTH; j++) x[j] = shared[j * threads + (thread & (rows - 1))];
     __syncthreads();
