@@ -60,7 +60,6 @@ struct Needing final : Executor {
     ng_status run(const ExecutorRun&, const Parallel&) const override { return NG_OK; }
     int32_t   fused_away_;
 };
-// A plan of temporaries alone.
 ng::Plan temporaries(std::vector<Buffer> buffers)
 {
     ng::Plan p;
