@@ -193,13 +193,15 @@ struct Setting {
 };
 
 double rounding_of(Dtype t) { return t == Dtype::f16 ? 0x1p-11 : t == Dtype::bf16 ? 0x1p-8 : t == Dtype::i32 ? 0 : 0x1p-24; }
-// Of sums on tensor cores, beside |a| |b|: they add with a bit less than f32. Of fp8 they keep 13 bits, and there are 16 additions
-// before the sums move to f32.
-double error_of(const gemm::Problem& p)
+// Of sums on tensor cores, beside |a| |b|: each addition of 16 products cuts off what is below f32's last place. Of fp8 they keep
+// 13 bits, and there are 16 additions before the sums move to f32. An epilogue rounds four times.
+double error_of(const Setting& s)
 {
-    if (bytes_of(p.a_type) == 1) return is_float(p.a_type) ? 16 * 0x1p-13 : 0;
-    if (p.a_type == Dtype::f32) return p.allows_tf32 ? 0x1p-9 : 0x1p-21;
-    return 0x1p-21;
+    const gemm::Problem& p = s.problem;
+    const double after = s.has_epilogue ? 4 * 0x1p-24 : 0;
+    if (bytes_of(p.a_type) == 1) return after + (is_float(p.a_type) ? 16 * 0x1p-13 : 0);
+    if (p.a_type == Dtype::f32) return after + (p.allows_tf32 ? 0x1p-9 : 0x1p-21);
+    return after + double(p.k / 16 + 2) * 0x1p-23;
 }
 
 // c against the sums; what lies between and behind its rows is as it was.
@@ -207,6 +209,7 @@ void check_result(const Setting& s, const std::vector<char>& c)
 {
     const gemm::Problem& p = s.problem;
     const int64_t        bytes = bytes_of(p.c_type);
+    const double         error = error_of(s);
     std::vector<char>    rest = c;
     int64_t              wrong = 0;
     double               worst = 0;
@@ -215,7 +218,7 @@ void check_result(const Setting& s, const std::vector<char>& c)
             for (int64_t column = 0; column < p.n; column++) {
                 const size_t at = size_t((i * p.m + row) * p.n + column), place = size_t((i * p.c_batch + row * p.c_row + column * p.c_column) * bytes);
                 const double got = get(p.c_type, c.data() + place), want = s.sums[at];
-                const double bound = error_of(p) * s.sizes[at] + rounding_of(p.c_type) * (std::abs(want) + error_of(p) * s.sizes[at]) + 0x1p-24;
+                const double bound = error * s.sizes[at] + rounding_of(p.c_type) * (std::abs(want) + error * s.sizes[at]) + 0x1p-24;
                 const bool   is_beyond = std::isinf(want) || (p.c_type == Dtype::f16 && std::abs(want) >= 65520);
                 const bool   is_right = want != want ? got != got : is_beyond ? std::isinf(got) && std::signbit(got) == std::signbit(want) : std::abs(got - want) <= bound;
                 if (!is_right) wrong++, worst = std::max(worst, std::abs(got - want) / bound);
