@@ -21,6 +21,7 @@ enum : i32 {
 #undef FOLD
 #undef STAT
 #undef NORM
+    OPS
 };
 enum : i32 {
 #define NODE(...)
@@ -36,12 +37,15 @@ enum : i32 {
 #undef NORM
 };
 
-// One map of x; y and z are its other operands.
-DEVICE float epilogue_map(i32 op, float x, float y, float z)
+// One map of each of v, with o and `high` as its other operands. One branch for all of them: a branch for each took 50 us
+// longer a step over 4096 x 4096 sums on an H200.
+template <int COUNT>
+DEVICE void map_neighbours(i32 op, float (&v)[COUNT], const float (&o)[COUNT], float high)
 {
-    (void)y, (void)z;
-    if (op == OP_gelu) return x * near_normcdf(x);           // as jit/emit_vectors.cc prints it
     switch (op) {
+    case OP_gelu:                                            // as jit/emit_vectors.cc prints it
+        UNROLLED for (int j = 0; j < COUNT; j++) v[j] *= near_normcdf(v[j]);
+        return;
 #define T float
 #define K(v) float(v)
 #define F(f) f##_f32
@@ -56,9 +60,14 @@ DEVICE float epilogue_map(i32 op, float x, float y, float z)
 #define MAP_Bits(...)
 #define MAP_Logic(...)
 #define ROW(name, expression)                                                                                           \
-    case OP_##name:                                                                                                     \
-        if constexpr (IS_EPILOGUE_##name && OP_##name != OP_gelu) return float(expression);                         \
-        return x;
+    case OP_##name + (OP_##name == OP_gelu ? OPS : 0):                                                                  \
+        if constexpr (IS_EPILOGUE_##name && OP_##name != OP_gelu)                                                       \
+            UNROLLED for (int j = 0; j < COUNT; j++) {                                                                  \
+                const float x = v[j], y = o[j], z = high;                                                               \
+                (void)y, (void)z;                                                                                       \
+                v[j] = float(expression);                                                                               \
+            }                                                                                                           \
+        return;
 #include "jit/ops.def"
 #undef T
 #undef K
@@ -74,7 +83,7 @@ DEVICE float epilogue_map(i32 op, float x, float y, float z)
 #undef MAP_Bits
 #undef MAP_Logic
 #undef ROW
-    default: return x;
+    default: return;
     }
 }
 
@@ -127,7 +136,7 @@ DEVICE void run_epilogue(const Epilogue& e, const EpilogueSpot& at, float (&v)[C
         } else if (s.op == EPILOGUE_ROUND) {
             UNROLLED for (int j = 0; j < COUNT; j++) v[j] = as_stored(s.type, v[j]);
         } else {
-            UNROLLED for (int j = 0; j < COUNT; j++) v[j] = epilogue_map(s.op, v[j], o[j], s.high);
+            map_neighbours(s.op, v, o, s.high);
         }
     }
 }
