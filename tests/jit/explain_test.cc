@@ -240,13 +240,13 @@ TEST_CASE("explain: a program of very many nodes is cut short, and says so")
 TEST_CASE("explain: what a backend tells of its code stands in the step, and a split says between which loop nests")
 {
     Room room;
-    Explained e(room("scan(a * 2, 1, sum) + sum(a, 1, keep = 1)"));
+    Explained e(room("scan(a * 2, 1, sum) + sum(a, 1)"));
     REQUIRE(e.plan.steps.size() >= 3);
     std::vector<StepCode> codes(e.plan.steps.size());
     for (StepCode& c : codes) c.tier = "shipped";
     codes.back() = {"compiled \"well\"", 1e9, 320, {{"points by 4 of 2", "compiled", "00ff", "line\n", 8000, 40, 16, 1024, 256}}};
     const std::vector<int64_t> variables = {1000};
-    e.json = explain(e.plan, std::vector<NodeRef>{room("scan(a * 2, 1, sum) + sum(a, 1, keep = 1)")}, variables, codes);
+    e.json = explain(e.plan, std::vector<NodeRef>{room("scan(a * 2, 1, sum) + sum(a, 1)")}, variables, codes);
     INFO(e.json);
     CHECK(is_json(e.json));
     CHECK(occurrences(e.json, "\"tier\": \"shipped\"") == codes.size() - 1);
