@@ -185,6 +185,7 @@ void TapeWriter::finish_code()
         if (is_fast_code(d.code) && d.args[1] != NOTHING && d.args[2] == NOTHING) i.more = byte_of(d.args[1]);
         tape_.code.push_back(i);
     }
+    tape_.code.push_back({});                        // the machine fetches an instruction ahead, also behind the last
 }
 
 }  // namespace ng::cuda
