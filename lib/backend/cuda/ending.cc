@@ -6,6 +6,7 @@
 #include "lib/handle.h"
 
 #include <atomic>
+#include <bit>
 #include <cstdlib>
 
 namespace ng::cuda {
@@ -13,7 +14,7 @@ namespace {
 
 constexpr uint64_t MOST_NS = uint64_t(10) * 1000 * 1000 * 1000;    // that exit() waits: what hangs so long does not end
 
-constinit std::atomic<uint32_t> working{0}, epoch{0};
+constinit std::atomic<uint32_t> working{0}, epoch{0}, ended{0};
 constinit std::atomic<bool>     is_watched{false}, is_ending{false};
 
 void wait_for_workers()
@@ -39,6 +40,12 @@ UntilExit::UntilExit()
     throw Error(NG_E_LOST, "the process is ending: nothing is compiled any more");
 }
 
-UntilExit::~UntilExit() { working.fetch_sub(1); }
+// What a compiler makes while it works, it takes apart before what was there before it: so we ask again to come first, after
+// the first piece of work, the second, the fourth ..
+UntilExit::~UntilExit()
+{
+    if (std::has_single_bit(ended.fetch_add(1) + 1) && !is_ending.load()) (void)std::atexit(wait_for_workers);
+    working.fetch_sub(1);
+}
 
 }  // namespace ng::cuda

@@ -4,8 +4,7 @@
 namespace ng::cuda {
 
 // NVRTC and the driver take their own data apart in exit(), whoever still works with them in another thread; then that
-// thread crashes, and the host with it. While one of these lives exit() waits, which is as long as a text compiles. Of
-// libraries that were loaded before the first of them: ours comes to its turn before theirs.
+// thread crashes, and the host with it. While one of these lives exit() waits, which is as long as a text compiles.
 class UntilExit {
   public:
     UntilExit();                     // NG_E_LOST: the process ends
