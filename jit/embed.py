@@ -1,4 +1,6 @@
-"""Makes of text files one constant of C++: embed.py NAME OUTPUT DEPFILE INPUT.. defines ng::NAME, the texts in a row."""
+"""Makes of text files one constant of C++: embed.py NAME OUTPUT DEPFILE INPUT.. defines ng::NAME, the texts in a row.
+
+What they include of ours is to come before them: such lines are left out."""
 import sys
 
 # A literal may be this long everywhere; neighbours become one.
@@ -21,7 +23,7 @@ def main():
     text = ""
     for path in inputs:
         with open(path, encoding="utf-8") as source:
-            text += source.read()
+            text += "".join(line for line in source if not line.startswith(('#pragma once', '#include "')))
     assert ')~~"' not in text, "the text ends its own literal"
     literals = "\n".join(f'R"~~({piece})~~"' for piece in pieces(text))
     with open(output, "w", encoding="utf-8") as target:

@@ -1,0 +1,150 @@
+// Prints the values of a kernel for neighbouring sums of a product: operands are fetched first, so that they come while others are computed.
+#include "jit/emit_finish.h"
+
+#include "jit/emit_vectors.h"
+
+namespace ng {
+namespace emitting {
+namespace {
+
+class FinishWords final : public Words {
+  public:
+    FinishWords(const Kernel& kernel, int32_t buffer, const Dialect& dialect, Helpers& helpers, Numbers& numbers)
+        : Words(kernel, dialect, helpers, numbers), product_(buffer) {}
+
+    std::string expression(int32_t v) override
+    {
+        const Value& a = value(v);
+        if (is_near_gelu(a)) return near_gelu(name(a.args[0]));
+        if (a.kind != ValueKind::Load) return Words::expression(v);
+        if (a.buffer == product_) return a.type == Dtype::f32 ? "f32_bits(sums[j])" : "(i32)sums[j]";
+        return decoded(text("o.v", v, ".e[j]"), a.type);
+    }
+
+  private:
+    int32_t product_;
+};
+
+// About its instructions: divisions have rare cases that are calls, and over these nothing overlaps.
+int32_t cost_of(const Kernel& kernel, size_t v)
+{
+    constexpr int32_t DIVISION = 60;
+    const Value& a = kernel.values[v];
+    const std::string_view expression = a.kind == ValueKind::Map ? info(a.op).expression : "";
+    const bool divides = expression.find('/') != expression.npos || expression.find("sigmoid") != expression.npos;
+    return weight_of(kernel, v) + (divides && is_float(a.type) ? DIVISION : 0);
+}
+
+class FinishPrinter {
+  public:
+    FinishPrinter(const Kernel& kernel, int32_t buffer, const Dialect& dialect)
+        : kernel_(kernel), passes_(passes_of(kernel)), product_(buffer), helpers_(dialect), words_(kernel, buffer, dialect, helpers_, numbers_) {}
+
+    std::optional<FinishSource> print();
+
+  private:
+    const Value& value(int32_t v) const { return kernel_.values[size_t(v)]; }
+    bool is_wanted(size_t v, Level level) const { return passes_.wanted[v] && passes_.level[v] == level && !words_.is_inline(int32_t(v)); }
+    bool is_possible();
+    bool can_be_result(const StoreTo& s) const;
+    std::string define(size_t v) { return text("const ", held_name(kernel_.values[v].type), " v", v, " = ", words_.expression(int32_t(v)), ";\n"); }
+    std::string rounded_by_store(int32_t v);
+    std::string finish();
+
+    const Kernel& kernel_;
+    Passes        passes_;
+    const int32_t product_;
+    Dtype         sums_ = Dtype::f32;
+    Helpers       helpers_;
+    Numbers       numbers_;
+    FinishWords   words_;
+    FinishSource  out_;
+};
+
+// Products store floats that fit an f32, or the i32 that their sums are.
+bool FinishPrinter::can_be_result(const StoreTo& s) const
+{
+    const Dtype t = value(s.value).type;
+    return is_float(t) ? compute_of(t) == Dtype::f32 : t == Dtype::i32 && sums_ == Dtype::i32;
+}
+
+bool FinishPrinter::is_possible()
+{
+    if (passes_.has_rows) return false;
+    bool is_read = false;
+    for (const Value& a : kernel_.values) {
+        switch (a.kind) {
+        case ValueKind::Load:
+            if (a.buffer == product_) sums_ = a.type, is_read = true;
+            break;
+        case ValueKind::Constant:
+        case ValueKind::Scalar:
+        case ValueKind::Length:
+        case ValueKind::Map:
+        case ValueKind::Convert:
+        case ValueKind::Bitcast: break;
+        default: return false;
+        }
+    }
+    if (!is_read || (sums_ != Dtype::f32 && sums_ != Dtype::i32)) return false;
+    const auto result = std::ranges::find_if(kernel_.stores, [&](const StoreTo& s) { return can_be_result(s); });
+    out_.result = int32_t(result - kernel_.stores.begin());
+    return result != kernel_.stores.end();
+}
+
+// A number that the product's store rounds need not be rounded before.
+std::string FinishPrinter::rounded_by_store(int32_t v)
+{
+    const Value& a = value(v);
+    const bool is_raw = a.kind == ValueKind::Convert && compute_of(a.type) != a.type && compute_of(value(a.args[0]).type) == Dtype::f32;
+    return words_.name(is_raw ? a.args[0] : v);
+}
+
+std::string FinishPrinter::finish()
+{
+    std::string operands = "template <int COUNT>\nstruct EpilogueOperands {\n", fetch, uniform, body, results, puts;
+    for (size_t v = 0; v < kernel_.values.size(); v++) {
+        const Value& a = kernel_.values[v];
+        if (is_wanted(v, Level::Uniform)) uniform += "    " + define(v);
+        if (!is_wanted(v, Level::Full)) continue;
+        out_.weight += cost_of(kernel_, v);
+        body += "        " + define(v);
+        if (a.kind != ValueKind::Load || a.buffer == product_) continue;
+        operands += text("    Neighbours<", memory_name(a.type), ", COUNT> v", v, ";\n");
+        const size_t tensor = out_.tensors.size();
+        fetch += text("    source.template fetch<", tensor, ", KIND_", tensor, ", VECTOR_", tensor, ">(o.v", v, ");\n");
+        out_.tensors.push_back({a.buffer, a.type, a.access});
+    }
+    out_.loads = int32_t(out_.tensors.size());
+    for (size_t s = 0; s < kernel_.stores.size(); s++) {
+        const StoreTo& t = kernel_.stores[s];
+        const Dtype type = value(t.value).type;
+        if (int32_t(s) == out_.result) {
+            body += text("        sums[j] = ", is_float(type) ? "bits_f32" : "(u32)", "(", rounded_by_store(t.value), ");\n");
+            continue;
+        }
+        results += text("    Neighbours<", memory_name(type), ", COUNT> s", s, ";\n");
+        body += text("        s", s, ".e[j] = ", encoded(words_.name(t.value), type), ";\n");
+        puts += text("    put_neighbours(e.tensor[", out_.tensors.size(), "], at, s", s, ");\n");
+        out_.tensors.push_back({t.buffer, type, t.access});
+    }
+    return text(operands, "};\ntemplate <int COUNT, class Source>\nDEVICE void fetch_operands(const Source& source, EpilogueOperands<COUNT>& o)\n{\n", fetch,
+                "}\ntemplate <int COUNT>\nDEVICE void finish_sums(const Epilogue& e, const EpilogueSpot& at, const EpilogueOperands<COUNT>& o, u32 (&sums)[COUNT])\n{\n",
+                "    const Numbers n = numbers_of<Numbers>(e);\n", uniform, results, "    UNROLLED for (i32 j = 0; j < COUNT; j++) {\n", body, "    }\n", puts, "}\n");
+}
+
+std::optional<FinishSource> FinishPrinter::print()
+{
+    if (!is_possible()) return std::nullopt;
+    const std::string functions = finish();
+    const std::string numbers = numbers_.finish(out_.source);
+    out_.source.text = text("namespace ng::kernels {\nnamespace {\n", numbers, helpers_.printed(), functions, "}\n}\n");
+    return std::move(out_);
+}
+
+}  // namespace
+}  // namespace emitting
+
+std::optional<FinishSource> emit_finish(const Kernel& kernel, int32_t buffer, const Dialect& dialect) { return emitting::FinishPrinter(kernel, buffer, dialect).print(); }
+
+}  // namespace ng

@@ -1,0 +1,29 @@
+// Text of a fused kernel as what a product does with its sums before it stores them.
+#pragma once
+#include "jit/emit.h"
+
+#include <optional>
+
+namespace ng {
+
+// What the text reads or writes beside the product's result.
+struct FinishTensor {
+    int32_t buffer;              // the kernel's
+    Dtype   type;
+    int32_t access;              // of the kernel
+};
+
+// Functions on neighbours, as kernels/gemm_epilogue.cuh wants them. KIND_0, VECTOR_0 .. are to be defined before the text.
+struct FinishSource {
+    KernelSource source;                 // numbers: of the struct in the epilogue's words
+    std::vector<FinishTensor> tensors;   // in its order: those that are read, then those that are written
+    int32_t loads = 0;                   // how many are read
+    int32_t result = 0;                  // the store that the product's own result is
+    int32_t weight = 0;                  // of a sum: about its instructions
+};
+
+// buffer: the product, sums as they are in it. Nothing where the kernel asks where it is (random numbers, indices, gathers),
+// reads the product otherwise than point by point, or where none of its results is of a type that products store.
+std::optional<FinishSource> emit_finish(const Kernel& kernel, int32_t buffer, const Dialect& dialect);
+
+}  // namespace ng
