@@ -1,6 +1,13 @@
 // What the shipped kernels are told: plain structs of numbers, read by the host and by the device alike.
 #pragma once
 
+// Functions of numbers that the host and the device compute alike.
+#ifdef __CUDACC__
+#define ANYWHERE __host__ __device__
+#else
+#define ANYWHERE
+#endif
+
 namespace ng::kernels {
 
 using i32 = int;

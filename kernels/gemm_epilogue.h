@@ -1,42 +1,29 @@
-// What a matrix product does to its sums before they are stored: a list of steps that shipped kernels carry out in registers.
+// What a matrix product does to its sums before they are stored: nothing or a cast, or what a text says that is compiled with it.
 #pragma once
 #include "kernels/basic.h"
 
 namespace ng::kernels {
 
-// Maps of jit/ops.def, on f32, that a step can be.
-constexpr const char* EPILOGUE_MAPS[] = {"add", "sub", "mul", "div", "maximum", "minimum", "neg", "abs", "tanh", "sigmoid", "relu", "relu6", "silu", "gelu", "gelu_tanh",
-                                         "hard_swish", "clip"};
-constexpr bool is_epilogue_map(const char* name)
-{
-    for (const char* map : EPILOGUE_MAPS) {
-        int i = 0;
-        while (map[i] && map[i] == name[i]) i++;
-        if (map[i] == name[i]) return true;
-    }
-    return false;
-}
+// How a tensor comes to the threads of a tile: each takes it from memory; one element a column, or a row, that wait in shared
+// memory; all by the copy engine. A text has this of each tensor as well.
+enum EpilogueKind : i32 { ANYHOW, OF_COLUMNS, OF_ROWS, BY_ENGINE };
 
-// A step's op: the map's number among all rows of ops.def, or one of these.
-enum EpilogueCode : i32 {
-    EPILOGUE_KEEP = 10000,               // the value is put aside, to be an operand later
-    EPILOGUE_ROUND,                      // to `type`, and back to f32
+// What an epilogue reads or writes beside c. together: 4, 2 or 1 neighbours of a row that one access may move, where the first
+// one's column is a multiple of that; 0: one element is that of all columns.
+struct EpilogueTensor {
+    const void* data;
+    i64         batch, row, column;      // strides in elements; 0: the same all along
+    i32         bytes, together, kind;   // bytes: of an element
 };
-enum EpilogueSource : i32 { FROM_NUMBER, FROM_KEPT, FROM_TENSOR };
+constexpr int EPILOGUE_TENSORS = 8, EPILOGUE_NUMBERS = 32;
+constexpr int EPILOGUE_MOST = 4;         // sums of a row that it works on at once
 
-// Maps of two take the operand second, or first where is_turned; clip takes `number` and `high`.
-struct EpilogueStep {
-    i32         op, source, type, is_turned;   // type: of the tensor's elements, or what is rounded to
-    float       number, high;
-    const void* tensor;
-    i64         row, column, batch;      // strides of it in elements; 0: the same all along
-};
-constexpr int EPILOGUE_STEPS = 10;
-
-// For f32 sums, and for i32 sums that are cast to f32 first; other sums are stored as they are.
+// For sums that are f32 or i32. Shipped kernels look at is_cast alone.
 struct Epilogue {
-    i32          count, is_cast;         // is_cast: i32 sums become f32
-    EpilogueStep step[EPILOGUE_STEPS];
+    i32            count, loads;         // tensors, and how many of them are read: the first ones
+    i64            is_cast;              // i32 sums become a float
+    EpilogueTensor tensor[EPILOGUE_TENSORS];
+    u64            numbers[EPILOGUE_NUMBERS];    // as the text's struct has them
 };
 
 }  // namespace ng::kernels

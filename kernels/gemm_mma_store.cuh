@@ -1,7 +1,6 @@
 // What follows a portable product's sums: through shared memory to rows of four neighbours, the epilogue, and c or the workspace.
-//
-// Its includer has declared run_epilogue before (lib/backend/cuda/gemm_epilogue.cuh).
 #pragma once
+#include "kernels/gemm_epilogue.cuh"
 #include "kernels/gemm_mma_load.cuh"
 
 namespace ng::kernels {
@@ -100,15 +99,26 @@ DEVICE void finish(const MmaNumbers& n, i64 batch, i64 row, i64 column, SUM (&v)
         UNROLLED for (int j = 0; j < COUNT; j++)
             if (j < valid) store(n.c_type, n.c, at + j * n.c_column, v[j]);
     } else {
-        if (!IS_REAL<SUM> && !n.epilogue.is_cast) {
-            UNROLLED for (int j = 0; j < COUNT; j++)
-                if (j < valid) store(n.c_type, n.c, at + j * n.c_column, i64(v[j]));
-            return;
+        constexpr int FOURS = COUNT / MMA_FOUR;
+        EpilogueOperands<4> operands[FOURS];
+        const auto spot = [&](int four) { return EpilogueSpot{batch, row, column + four * MMA_FOUR, valid - four * MMA_FOUR < MMA_FOUR ? valid - four * MMA_FOUR : MMA_FOUR}; };
+        UNROLLED for (int i = 0; i < FOURS; i++) fetch_operands(FromMemory{n.epilogue, spot(i)}, operands[i]);
+        UNROLLED for (int i = 0; i < FOURS; i++) {
+            SUM* const sums = v + i * MMA_FOUR;
+            float      x[MMA_FOUR];
+            u32        bits[MMA_FOUR];
+            if constexpr (HAS_EPILOGUE) {
+                UNROLLED for (int j = 0; j < MMA_FOUR; j++) bits[j] = bits_of(sums[j]);
+                finish_sums(n.epilogue, spot(i), operands[i], bits);
+            }
+            if (!IS_REAL<SUM> && !n.epilogue.is_cast) {
+                UNROLLED for (int j = 0; j < MMA_FOUR; j++)
+                    if (i * MMA_FOUR + j < valid) store(n.c_type, n.c, at + (i * MMA_FOUR + j) * n.c_column, i64(HAS_EPILOGUE ? i32(bits[j]) : i32(sums[j])));
+                continue;
+            }
+            UNROLLED for (int j = 0; j < MMA_FOUR; j++) x[j] = HAS_EPILOGUE ? __uint_as_float(bits[j]) : float(sums[j]);
+            store_floats(n, at + i * MMA_FOUR * n.c_column, valid - i * MMA_FOUR, x);
         }
-        float x[COUNT];
-        UNROLLED for (int j = 0; j < COUNT; j++) x[j] = float(v[j]);
-        if (n.epilogue.count > 0) run_epilogue<COUNT>(n.epilogue, {batch, row, column, valid}, x);
-        UNROLLED for (int j = 0; j < COUNT; j += MMA_FOUR) store_floats(n, at + j * n.c_column, valid - j, x + j);
     }
 }
 

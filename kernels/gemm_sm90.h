@@ -40,6 +40,8 @@ struct GemmTilesNumbers {
     i32          planes, promote;        // planes: of f32, 3, else 1; promote: steps between moves of the sums to f32
     PlainOperands plain;
     GemmOutput   output;
+    TensorMap    box;                    // of the epilogue's tensor that comes by the copy engine
+    i32          box_moves;
 };
 
 // Tiles whose depth is cut among the blocks of a cluster, and among `splits` clusters.
@@ -104,15 +106,23 @@ struct GemmPlanesNumbers {
 #define GEMM_SM90_Round(X, ...)                                                                                                    \
     X(tf32, nt, OfTf32, 0, 0, false, __VA_ARGS__)
 
-constexpr u32 STAGING_BYTES = 8192;      // of one buffer; a warpgroup of gemm_sm90_tiles.cuh has two
-constexpr u32 tiles_shared(u32 m, u32 n, u32 stages) { return 1024 + stages * (m + n) * 128 + 4 * STAGING_BYTES + 16 * stages; }
-constexpr u32 split_buffer(u32 m, u32 n, u32 stages)
+constexpr u32 STAGING_BYTES = 8192;      // of one buffer: 64 rows of 128 bytes
+// A warpgroup of gemm_sm90_tiles.cuh has so many; with an epilogue as many as its tile has of 16 bits, and rows of vectors, each
+// for 256 elements of 32 bits.
+constexpr u32 STAGING_BUFFERS = 2, FINISH_BUFFERS = 4, FINISH_VECTORS = 4, VECTOR_BYTES = 1024;
+ANYWHERE constexpr u32 tiles_shared(u32 m, u32 n, u32 stages, bool has_epilogue)
+{
+    return 1024 + stages * (m + n) * 128 + 2 * STAGING_BYTES * (has_epilogue ? FINISH_BUFFERS : STAGING_BUFFERS) + (has_epilogue ? 2 * FINISH_VECTORS * VECTOR_BYTES : 0) + 16 * stages + 16;
+}
+// What is compiled with an epilogue has fewer stages, which makes room for what that reads.
+constexpr i32 FINISH_FEWER_STAGES = 1;
+ANYWHERE constexpr u32 split_buffer(u32 m, u32 n, u32 stages)
 {
     const u32 ring = stages * (m + n) * 128, sums = m * (n + 8) * 4;
     return ((ring > sums ? ring : sums) + 127) / 128 * 128;
 }
-constexpr u32 split_shared(u32 m, u32 n, u32 stages) { return 1024 + split_buffer(m, n, stages) + 16 * stages; }
+ANYWHERE constexpr u32 split_shared(u32 m, u32 n, u32 stages) { return 1024 + split_buffer(m, n, stages) + 16 * stages; }
 constexpr i32 TILES_THREADS = 384;
-constexpr i32 split_threads(i32 m) { return m * 2 + 32; }
+ANYWHERE constexpr i32 split_threads(i32 m) { return m * 2 + 32; }
 
 }  // namespace ng::kernels

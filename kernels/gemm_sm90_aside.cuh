@@ -9,8 +9,6 @@ namespace {
 
 DEVICE void run_sum(const GemmSumNumbers& g)
 {
-    bring_epilogue(g.output);
-    __syncthreads();
     wait_for_launch_before();
     let_next_launch();
     const GemmOutput& o = g.output;
@@ -25,11 +23,13 @@ DEVICE void run_sum(const GemmSumNumbers& g)
         const float*   from = g.partial + i64(batch) * size + i64(row) * o.n + at.column;
         float          sum[4] = {};
         u32            v[4];
+        EpilogueOperands<4> operands;
+        fetch_operands(FromMemory{o.epilogue, spot_of(at, valid)}, operands);
         for (i32 split = 0; split < g.splits; split++, from += g.batches * size)
             UNROLLED for (i32 j = 0; j < 4; j++)
                 if (j < valid) sum[j] += from[j];
         UNROLLED for (i32 j = 0; j < 4; j++) v[j] = __float_as_uint(sum[j]);
-        finish_four<float>(o, at, valid, v);
+        finish_four<float>(o, at, valid, operands, v);
         store_four(o, at, valid, v, false);
     }
 }

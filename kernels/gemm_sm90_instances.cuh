@@ -1,4 +1,4 @@
-// The rows of gemm_sm90.def as kernels: its includer says which image's, and has the preludes and the epilogue before it.
+// The rows of gemm_sm90.def as kernels: its includer says which image's.
 #pragma once
 #include "kernels/gemm_sm90_aside.cuh"
 #include "kernels/gemm_sm90_split.cuh"

@@ -181,7 +181,7 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, 
     constexpr u32 FOURS = S::TILE_M * S::TILE_N / 4, ROW = S::TILE_N / 4;
     const GemmOutput& o = g.output;
     const u32  end = FOURS * (rank + 1) / blocks;
-    const bool is_whole = stays_whole<Word>(o), is_plain = o.epilogue.count == 0 && g.planes == 1;
+    const bool is_whole = stays_whole<Word>(o);
     for (u32 unit = FOURS * rank / blocks + threadIdx.x; unit < end; unit += TOGETHER * S::THREADS) {
         u32      from[TOGETHER], v[TOGETHER][4];
         TileSpot at[TOGETHER];
@@ -192,35 +192,21 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, 
             valid[q] = unit + u32(q) * S::THREADS < end ? valid_of(o, at[q]) : 0;
             from[q] = memory.stages + (row * S::PITCH + column) * 4;
         }
+        EpilogueOperands<4> operands[TOGETHER];
+        if (g.splits == 1)
+            UNROLLED for (i32 q = 0; q < TOGETHER; q++) fetch_operands(FromMemory{o.epilogue, spot_of(at[q], valid[q])}, operands[q]);
         add_blocks<Word>(from, valid, blocks, v);
         if (g.splits > 1) {
             UNROLLED for (i32 q = 0; q < TOGETHER; q++)
                 if (valid[q] > 0) store_partial(g, part.split, at[q], valid[q], v[q]);
             continue;
         }
-        if (is_plain) {
-            UNROLLED for (i32 q = 0; q < TOGETHER; q++) {
-                if (!IS_REAL<Word> && !is_whole)
-                    UNROLLED for (i32 i = 0; i < 4; i++) v[q][i] = __float_as_uint(float(i32(v[q][i])));
-                if (valid[q] > 0) store_four(o, at[q], valid[q], v[q], is_whole);
-            }
-            continue;
-        }
-        // One text of the epilogue for all.
-        ROLLED for (i32 q = 0; q < TOGETHER; q++) {
-            u32      w[4];
-            TileSpot spot;
-            i32      count = 0;
-            UNROLLED for (i32 k = 0; k < TOGETHER; k++)
-                if (k == q) {
-                    spot = at[k], count = valid[k];
-                    UNROLLED for (i32 i = 0; i < 4; i++) w[i] = v[k][i];
-                }
-            if (count <= 0) continue;
+        UNROLLED for (i32 q = 0; q < TOGETHER; q++) {
+            if (valid[q] <= 0) continue;
             if constexpr (S::PROMOTE)
-                if (g.planes == 3) sum_four_again(g.plain, spot, count, w);
-            finish_four<Word>(o, spot, count, w);
-            store_four(o, spot, count, w, is_whole);
+                if (g.planes == 3) sum_four_again(g.plain, at[q], valid[q], v[q]);
+            finish_four<Word>(o, at[q], valid[q], operands[q], v[q]);
+            store_four(o, at[q], valid[q], v[q], is_whole);
         }
     }
 }
@@ -237,7 +223,6 @@ DEVICE void run_split(const GemmSplitNumbers& g)
         for (u32 s = 0; s < S::STAGES; s++) barrier_init(memory.full(s), 1), barrier_init(memory.empty(s), S::GROUPS * 4);
         barrier_init_fence();
     }
-    bring_epilogue(g.output);
     __syncthreads();
     let_next_launch();
     const SplitPart part = split_part(g, S::TILE_M, S::TILE_N, rank, blocks);

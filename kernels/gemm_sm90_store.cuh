@@ -3,8 +3,9 @@
 //   sums     warp w of a group has rows 16 w + (lane / 4) + 0 or 8 of 64, pairs of columns 8 j + 2 (lane % 4)
 //   staging  2 x [64][128 bytes], 16-byte pieces of a row swizzled by row % 8, as the copy engine reads them
 //   threads  each warp stages 16 rows x 32 sums of its own and reads them back in fours, so that an epilogue runs on four
-//            neighbours and the loop over it is one text
+//            neighbours, and what it reads comes by few accesses
 #pragma once
+#include "kernels/gemm_epilogue.cuh"
 #include "kernels/gemm_sm90_wgmma.cuh"
 
 namespace ng::kernels {
@@ -29,8 +30,6 @@ DEVICE u32 two_halves(i32 type, float a, float b)
     else asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(b), "f"(a));
     return r;
 }
-DEVICE u32 bits_of(float x) { return __float_as_uint(x); }
-DEVICE u32 bits_of(i32 x) { return u32(x); }
 
 // ---- by threads -----------------------------------------------------------------------------------------------------------
 
@@ -63,37 +62,24 @@ DEVICE void store_four(const GemmOutput& o, const TileSpot& at, i32 valid, const
     ROLLED for (i32 j = 0; j < valid; j++) store_one(o, {at.batch, at.row, at.column + j}, j == 0 ? v[0] : j == 1 ? v[1] : j == 2 ? v[2] : v[3], is_whole);
 }
 
-// A block's own copy of the epilogue: read from the kernel's numbers, three steps took 6500 cycles for each thread's four sums
-// (4096^3, H200, 2026-11-21), some of it for other reasons.
-DEVICE Epilogue& epilogue_here()
-{
-    __shared__ Epilogue here;
-    return here;
-}
-// By all threads of a block, before a barrier.
-DEVICE void bring_epilogue(const GemmOutput& o)
-{
-    constexpr u32 WORDS = sizeof(Epilogue) / 8;
-    static_assert(sizeof(Epilogue) % 8 == 0, "whole words");
-    if (o.epilogue.count > 0)
-        for (u32 i = threadIdx.x; i < WORDS; i += blockDim.x) reinterpret_cast<u64*>(&epilogue_here())[i] = reinterpret_cast<const u64*>(&o.epilogue)[i];
-}
-
 template <class Word>
 DEVICE bool stays_whole(const GemmOutput& o)
 {
     return !IS_REAL<Word> && !o.epilogue.is_cast;
 }
 
+DEVICE EpilogueSpot spot_of(const TileSpot& at, i32 valid) { return {at.batch, at.row, at.column, valid}; }
+
 // Four sums as what c is to get, before it is rounded to c's type.
 template <class Word>
-DEVICE void finish_four(const GemmOutput& o, const TileSpot& at, i32 valid, u32 (&v)[4])
+DEVICE void finish_four(const GemmOutput& o, const TileSpot& at, i32 valid, const EpilogueOperands<4>& operands, u32 (&v)[4])
 {
-    if (stays_whole<Word>(o)) return;
-    float x[4];
-    UNROLLED for (i32 j = 0; j < 4; j++) x[j] = IS_REAL<Word> ? __uint_as_float(v[j]) : float(i32(v[j]));
-    if (o.epilogue.count > 0) run_epilogue(epilogue_here(), EpilogueSpot{at.batch, at.row, at.column, valid}, x);
-    UNROLLED for (i32 j = 0; j < 4; j++) v[j] = __float_as_uint(x[j]);
+    if constexpr (HAS_EPILOGUE) {
+        finish_sums(o.epilogue, spot_of(at, valid), operands, v);
+    } else if constexpr (!IS_REAL<Word>) {
+        if (o.epilogue.is_cast)
+            UNROLLED for (i32 j = 0; j < 4; j++) v[j] = __float_as_uint(float(i32(v[j])));
+    }
 }
 
 DEVICE i32 valid_of(const GemmOutput& o, const TileSpot& at) { return at.row < o.m ? min(4, o.n - at.column) : 0; }
@@ -118,16 +104,32 @@ DEVICE void store_pairs(const GemmOutput& o, const TileSpot& first, u32 staged)
     }
 }
 
+// Of a warp's 16 rows x 32 sums a thread has these fours.
+constexpr i32 WARP_FOURS = 4;
+DEVICE TileSpot four_of_warp(const TileSpot& first, i32 unit)
+{
+    const i32 lane = i32(threadIdx.x) & 31;
+    return {first.batch, first.row + unit * 4 + (lane >> 3), first.column + (lane & 7) * 4};
+}
+DEVICE void fetch_staged(const GemmOutput& o, const TileSpot& first, EpilogueOperands<4> (&operands)[WARP_FOURS])
+{
+    UNROLLED for (i32 unit = 0; unit < WARP_FOURS; unit++) {
+        const TileSpot at = four_of_warp(first, unit);
+        fetch_operands(FromMemory{o.epilogue, spot_of(at, valid_of(o, at))}, operands[unit]);
+    }
+}
+
 // A warp's 16 rows x 32 sums, staged: to c. fix(spot, sum) gives what replaces a sum.
 template <class Word, class Fix>
-DEVICE void store_staged(const GemmOutput& o, const TileSpot& first, u32 staged, bool is_loose, Fix fix)
+DEVICE void store_staged(const GemmOutput& o, const TileSpot& first, u32 staged, const EpilogueOperands<4> (&operands)[WARP_FOURS], bool is_loose, Fix fix)
 {
     const i32  lane = i32(threadIdx.x) & 31;
     const bool is_whole = stays_whole<Word>(o), by_singles = o.store == STORE_SINGLES;
-    ROLLED for (i32 unit = 0; unit < 4; unit++) {
-        const i32      row = unit * 4 + (lane >> 3);
-        const TileSpot at = {first.batch, first.row + row, first.column + (lane & 7) * 4};
-        const i32      valid = valid_of(o, at);
+    // With an epilogue a text of each, so that what they read is in registers.
+    constexpr i32 TEXTS = HAS_EPILOGUE ? WARP_FOURS : 1;
+    _Pragma("unroll TEXTS") for (i32 unit = 0; unit < WARP_FOURS; unit++) {
+        const TileSpot at = four_of_warp(first, unit);
+        const i32      row = at.row - first.row, valid = valid_of(o, at);
         const u32      from = staged + u32(row * 128 + (((lane & 7) ^ (row & 7)) << 4));
         u32            v[4];
         read_words(from, v);
@@ -137,10 +139,10 @@ DEVICE void store_staged(const GemmOutput& o, const TileSpot& first, u32 staged,
                 sum = fix(TileSpot{at.batch, at.row, at.column + j}, sum);
                 UNROLLED for (i32 i = 0; i < 4; i++) v[i] = i == j ? sum : v[i];
             }
-        if (valid > 0) finish_four<Word>(o, at, valid, v);
+        if (valid > 0) finish_four<Word>(o, at, valid, operands[HAS_EPILOGUE ? unit : 0], v);
         if (!by_singles) {
             if (valid > 0) store_four(o, at, valid, v, is_whole);
-        } else if (is_loose || !is_whole) {
+        } else if (is_loose || HAS_EPILOGUE || !is_whole) {
             write_words(from, v[0], v[1], v[2], v[3]);
         }
     }
@@ -171,31 +173,16 @@ DEVICE i32 plane_of_a(i32 product) { return 0x001120 >> 4 * product & 15; }
 DEVICE i32 plane_of_b(i32 product) { return 0x010102 >> 4 * product & 15; }
 DEVICE i32 products_of(i32 planes) { return planes == 3 ? 6 : 1; }
 
-// What an epilogue will read beside a tile, into the second cache while the tile is multiplied; by a warpgroup.
-DEVICE void fetch_operands(const GemmOutput& o, const TileSpot& first, i32 rows, i32 columns)
-{
-    ROLLED for (i32 i = 0; i < o.epilogue.count; i++) {
-        const EpilogueStep& s = o.epilogue.step[i];
-        if (s.source != FROM_TENSOR || s.column != 1 || s.row == 0) continue;
-        const i32 bytes = bytes_of(s.type), lines = (columns * bytes + 127) / 128;
-        ROLLED for (i32 j = i32(threadIdx.x & 127); j < rows * lines; j += 128) {
-            const i32 row = first.row + j / lines, column = first.column + j % lines * (128 / bytes);
-            if (row >= o.m || column >= o.n) continue;
-            const char* const at = static_cast<const char*>(s.tensor) + (first.batch * s.batch + row * s.row + column) * bytes;
-            asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
-        }
-    }
-}
-
 // ---- from registers to staging --------------------------------------------------------------------------------------------
 
-// 64 columns of 16 rows a warp, 8 sums a thread for each 16 columns.
-DEVICE void stage_halves(u32 buffer, i32 type, const float* sums)
+// 16 UNITS columns of 16 rows a warp, 8 sums a thread for each 16 columns; first: of the 4 units of a row.
+template <int UNITS>
+DEVICE void stage_halves(u32 buffer, i32 type, const float* sums, i32 first)
 {
     const i32 lane = i32(threadIdx.x) & 31, row = i32(threadIdx.x >> 5 & 3) * 16 + (lane & 15);
-    UNROLLED for (i32 j = 0; j < 4; j++) {
+    UNROLLED for (i32 j = 0; j < UNITS; j++) {
         const float* const q = sums + j * 8;
-        const u32 to = buffer + u32(row * 128 + (((j * 2 + (lane >> 4)) ^ (row & 7)) << 4));
+        const u32 to = buffer + u32(row * 128 + ((((first + j) * 2 + (lane >> 4)) ^ (row & 7)) << 4));
         asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(two_halves(type, q[0], q[1])),
                      "r"(two_halves(type, q[2], q[3])), "r"(two_halves(type, q[4], q[5])), "r"(two_halves(type, q[6], q[7]))
                      : "memory");
@@ -238,10 +225,12 @@ DEVICE void store_halves(const GemmOutput& o, const TileSpot& first, u32 staged)
 
 // ---- a warpgroup's tile ---------------------------------------------------------------------------------------------------
 
-// staging: its two buffers; turn: which is next; barrier: a named one of its own.
+// buffers: of staging; turn: which of two is next; barrier: a named one of its own. With an epilogue: vectors that it reads, the
+// barrier of what the copy engine brings, and its phase.
 struct Staging {
     u32 buffers, turn;
     i32 barrier;
+    u32 vectors, full, phase;
 };
 
 // BLOCKS x 64 rows, 2 WORDS columns. is_loose: some sum is to be fixed.
@@ -250,21 +239,21 @@ DEVICE void store_tile(const TensorMap& map, const GemmOutput& o, const TileSpot
 {
     const bool is_elected = (threadIdx.x & 127) == 0;
     constexpr i32 HALVES = WORDS / 32, CHUNKS = WORDS / 16;
-    if constexpr (IS_REAL<Word>)
+    if constexpr (IS_REAL<Word> && !HAS_EPILOGUE)
         if (o.store == STORE_HALVES && !is_loose) {
             UNROLLED for (i32 chunk = 0; chunk < BLOCKS * HALVES; chunk++) {
                 const u32 buffer = s.buffers + s.turn * STAGING_BYTES;
                 s.turn ^= 1;
                 if (is_elected) wait_stores_read<1>();
                 named_barrier(s.barrier, 128);
-                stage_halves(buffer, o.c_type, d[chunk / HALVES] + chunk % HALVES * 32);
+                stage_halves<4>(buffer, o.c_type, d[chunk / HALVES] + chunk % HALVES * 32, 0);
                 async_fence();
                 named_barrier(s.barrier, 128);
                 if (is_elected) store_box(map, buffer, first.column + chunk % HALVES * 64, first.row + chunk / HALVES * 64, first.batch), end_stores();
             }
             return;
         }
-    if (o.store == STORE_WORDS && !is_loose) {
+    if (!HAS_EPILOGUE && o.store == STORE_WORDS && !is_loose) {
         UNROLLED for (i32 chunk = 0; chunk < BLOCKS * CHUNKS; chunk++) {
             const u32 buffer = s.buffers + s.turn * STAGING_BYTES;
             s.turn ^= 1;
@@ -283,23 +272,25 @@ DEVICE void store_tile(const TensorMap& map, const GemmOutput& o, const TileSpot
     }
     const i32 warp = i32(threadIdx.x >> 5 & 3);
     if constexpr (IS_REAL<Word>)
-        if (o.epilogue.count == 0 && !is_loose && (o.c_type == F16 || o.c_type == BF16)) {
+        if (!HAS_EPILOGUE && !is_loose && (o.c_type == F16 || o.c_type == BF16)) {
             ROLLED for (i32 chunk = 0; chunk < BLOCKS * HALVES; chunk++) {
                 __syncwarp();
                 UNROLLED for (i32 i = 0; i < BLOCKS * HALVES; i++)
-                    if (i == chunk) stage_halves(s.buffers, o.c_type, d[i / HALVES] + i % HALVES * 32);
+                    if (i == chunk) stage_halves<4>(s.buffers, o.c_type, d[i / HALVES] + i % HALVES * 32, 0);
                 __syncwarp();
                 store_halves(o, {first.batch, first.row + chunk / HALVES * 64 + warp * 16, first.column + chunk % HALVES * 64}, s.buffers + u32(warp) * 2048);
             }
             return;
         }
     ROLLED for (i32 chunk = 0; chunk < BLOCKS * CHUNKS; chunk++) {
+        const TileSpot   at = {first.batch, first.row + chunk / CHUNKS * 64 + warp * 16, first.column + chunk % CHUNKS * 32};
+        EpilogueOperands<4> operands[WARP_FOURS];
+        fetch_staged(o, at, operands);
         __syncwarp();
         UNROLLED for (i32 i = 0; i < BLOCKS * CHUNKS; i++)
             if (i == chunk) stage_words(s.buffers, d[i / CHUNKS] + i % CHUNKS * 16);
         __syncwarp();
-        const TileSpot at = {first.batch, first.row + chunk / CHUNKS * 64 + warp * 16, first.column + chunk % CHUNKS * 32};
-        store_staged<Word>(o, at, s.buffers + u32(warp) * 2048, is_loose, fix);
+        store_staged<Word>(o, at, s.buffers + u32(warp) * 2048, operands, is_loose, fix);
     }
 }
 

@@ -4,12 +4,12 @@
 //   threads   0..127 and 128..255 multiply, 256 starts loads
 //             SCHEDULE >= 0: both on one tile, half of its rows each, the second SCHEDULE steps behind the first and staying so,
 //             so that one stores while the other multiplies; PINGPONG: a tile each, in turn
-//   shared    [STAGES] of a's [TILE_M][128 bytes] and b's [TILE_N][128 bytes], swizzled; then staging, then barriers
+//   shared    [STAGES] of a's [TILE_M][128 bytes] and b's [TILE_N][128 bytes], swizzled; then staging, an epilogue's vectors, barriers
 //   PROMOTE   sums move to registers of f32 every few steps: what tensor cores add up alone loses bits of fp8 and of planes
 //   planes    f32 as x0 + x1 / 2^8 + x2 / 2^16, planes of bf16: six products, the smallest first. Sums that are no numbers are
 //             computed again from the operands, since an infinite plane meets zeros
 #pragma once
-#include "kernels/gemm_sm90_store.cuh"
+#include "kernels/gemm_sm90_finish.cuh"
 
 namespace ng::kernels {
 namespace {
@@ -25,18 +25,24 @@ struct TilesShape {
     static constexpr bool PROMOTE = PROMOTE_, IS_PINGPONG = SCHEDULE == PINGPONG;
     static constexpr i32  BLOCKS = IS_PINGPONG ? TILE_M / 64 : TILE_M / 128;     // of 64 rows a warpgroup
     static constexpr u32  A_BYTES = TILE_M * 128, STAGE = A_BYTES + TILE_N * 128;
-    static constexpr u32  SHARED = tiles_shared(TILE_M, TILE_N, STAGES);
+    static constexpr u32  SHARED = tiles_shared(TILE_M, TILE_N, STAGES, HAS_EPILOGUE);
+    static constexpr u32  BUFFERS = HAS_EPILOGUE ? FINISH_BUFFERS : STAGING_BUFFERS;   // of a warpgroup
     static_assert(SHARED <= 232448, "shared memory of a multiprocessor");
     static_assert(BLOCKS * TILE_N / 2 * (PROMOTE ? 2 : 1) <= 128, "sums fit the registers");
 };
 
 template <class S>
 struct TilesMemory {
-    u32 stages, staging, barriers;
+    u32 stages, staging, vectors, barriers;
 
-    DEVICE explicit TilesMemory(u32 shared) : stages((shared + 1023) & ~1023u), staging(stages + S::STAGES * S::STAGE), barriers(staging + 4 * STAGING_BYTES) {}
+    DEVICE explicit TilesMemory(u32 shared)
+        : stages((shared + 1023) & ~1023u), staging(stages + S::STAGES * S::STAGE), vectors(staging + 2 * S::BUFFERS * STAGING_BYTES),
+          barriers(vectors + (HAS_EPILOGUE ? 2 * FINISH_VECTORS * VECTOR_BYTES : 0))
+    {
+    }
     DEVICE u32 full(u32 stage) const { return barriers + 8 * stage; }
     DEVICE u32 empty(u32 stage) const { return barriers + 8 * (S::STAGES + stage); }
+    DEVICE u32 brought(u32 group) const { return barriers + 8 * (2 * S::STAGES + group); }
 };
 
 // A place in the ring of stages.
@@ -217,7 +223,7 @@ template <class S>
 DEVICE void multiply_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memory, i32 group, u32 rank)
 {
     Multiplier<S> multiplier(memory, group);
-    Staging       staging = {memory.staging + u32(group) * 2 * STAGING_BYTES, 0, 1 + group};
+    Staging       staging = {memory.staging + u32(group) * S::BUFFERS * STAGING_BYTES, 0, 1 + group, memory.vectors + u32(group) * FINISH_VECTORS * VECTOR_BYTES, memory.brought(u32(group)), 0};
     const i32     tiles = g.row_clusters * g.column_tiles * g.batches, step = i32(gridDim.x) / S::CLUSTER;
     if constexpr (S::IS_PINGPONG) {
         if (group == 1) named_arrive(4, 256), multiplier.turn.skip(g.k_steps);
@@ -230,7 +236,10 @@ DEVICE void multiply_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memo
         const TileSpot t = tile_at(g, tile);
         const TileSpot first = {t.batch, (t.row * S::CLUSTER + i32(rank)) * S::TILE_M + (S::IS_PINGPONG ? 0 : group * S::BLOCKS * 64), t.column * S::TILE_N};
         bool is_loose = false;
-        fetch_operands(g.output, first, S::BLOCKS * 64, S::TILE_N);
+        if constexpr (HAS_EPILOGUE) {
+            if (is_first) wait_for_launch_before(), is_first = false;
+            bring_operands<S::BLOCKS * 64, S::TILE_N>(g, first, staging);
+        }
         if constexpr (S::IS_PINGPONG) named_barrier(4 + group, 256);
         if constexpr (S::PROMOTE) is_loose = run_promoted<S>(g, multiplier, d);
         else multiplier.run(g.k_steps, false, d);
@@ -244,7 +253,10 @@ DEVICE void multiply_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memo
                 if (is_no_number(bits)) return sum_again(g.plain, at);
             return bits;
         };
-        store_tile<typename S::Word>(g.c, g.output, first, d, staging, S::PROMOTE && is_loose, fix);
+        if constexpr (HAS_BOX) barrier_wait(staging.full, staging.phase), staging.phase ^= 1;
+        if (HAS_EPILOGUE && g.output.store == STORE_HALVES && !is_loose) finish_tile<2>(g.c, g.output, first, d, staging);
+        else if (HAS_EPILOGUE && g.output.store == STORE_WORDS && !is_loose) finish_tile<1>(g.c, g.output, first, d, staging);
+        else store_tile<typename S::Word>(g.c, g.output, first, d, staging, S::PROMOTE && is_loose, fix);
         if constexpr (S::IS_PINGPONG) multiplier.turn.skip(g.k_steps);
     }
     if ((threadIdx.x & 127) == 0) wait_stores();
@@ -260,10 +272,10 @@ DEVICE void run_tiles(const GemmTilesNumbers& g)
     if (threadIdx.x == 0) {
         fetch_map(g.a), fetch_map(g.b);
         if (g.output.store <= STORE_WORDS) fetch_map(g.c);
+        if (HAS_BOX) fetch_map(g.box), barrier_init(memory.brought(0), 1), barrier_init(memory.brought(1), 1);
         for (u32 s = 0; s < S::STAGES; s++) barrier_init(memory.full(s), 1), barrier_init(memory.empty(s), S::CLUSTER * 4 * (S::IS_PINGPONG ? 1 : 2));
         barrier_init_fence();
     }
-    bring_epilogue(g.output);
     if constexpr (S::CLUSTER > 1) cluster_barrier();
     else __syncthreads();
     let_next_launch();

@@ -23,7 +23,7 @@ struct Seen {
     int                       copies = 0;
 };
 template <class Look>
-Seen run_as(const sm90::Form& form, const sm90::Choice& choice, Look&& look)
+Seen run_as(const sm90::Form& form, const sm90::Choice& choice, Look&& look, const gemm::Finisher* finisher = nullptr)
 {
     Seen seen;
     auto body = [&](const gemm::Launch& l) {
@@ -33,8 +33,14 @@ Seen run_as(const sm90::Form& form, const sm90::Choice& choice, Look&& look)
         CHECK(l.cluster <= 8);
         CHECK(l.block <= 1024);
         CHECK(l.shared_bytes <= 232448);
-        REQUIRE(l.kernel < gemm::kernels_of(l.image).size());
-        CHECK(gemm::kernels_of(l.image)[l.kernel].shared_bytes >= l.shared_bytes);
+        if (l.image == gemm::Image::Text) {
+            REQUIRE(finisher);
+            CHECK(l.kernel < gemm::FINISHER_FUNCTIONS);
+            CHECK(l.shared_bytes <= finisher->shared_bytes);
+        } else {
+            REQUIRE(l.kernel < gemm::kernels_of(l.image).size());
+            CHECK(gemm::kernels_of(l.image)[l.kernel].shared_bytes >= l.shared_bytes);
+        }
         CHECK(l.numbers_bytes <= 4096);
         look(l);
     };
@@ -42,7 +48,7 @@ Seen run_as(const sm90::Form& form, const sm90::Choice& choice, Look&& look)
     const gemm::Launcher launcher(body);
     const basic::Launcher basic_launcher(basic_body);
     const uint64_t bytes = sm90::copies_workspace(form) + sm90::partial_bytes(form, choice.splits);
-    sm90::run_as(form, whole_device(), choice, {address(uint64_t(1) << 40), bytes, launcher, basic_launcher, &fresh_driver()});
+    sm90::run_as(form, whole_device(), choice, finisher, {address(uint64_t(1) << 40), bytes, launcher, basic_launcher, &fresh_driver()});
     return seen;
 }
 
@@ -71,7 +77,7 @@ TEST_CASE("forms: where c's rows lie side by side it is the transposes' product,
 {
     gemm::Problem p = problem_of({200, 96, 64, 2}, {false, false, true, 0}, Dtype::f16, Dtype::f16, Dtype::f16);
     p.a = address(4096), p.b = address(8192), p.c = address(65536);
-    p.epilogue.count = 1, p.epilogue.step[0].row = 7, p.epilogue.step[0].column = 1;
+    p.epilogue.count = 1, p.epilogue.tensor[0].row = 7, p.epilogue.tensor[0].column = 1;
     sm90::Form form;
     REQUIRE(sm90::make_form(p, true, form));
     CHECK(form.problem.m == 96);
@@ -80,8 +86,8 @@ TEST_CASE("forms: where c's rows lie side by side it is the transposes' product,
     CHECK(form.a.data == p.b);
     CHECK(form.a.is_turned);                         // b [k, n] lies along n
     CHECK(!form.b.is_turned);
-    CHECK(form.problem.epilogue.step[0].row == 1);
-    CHECK(form.problem.epilogue.step[0].column == 7);
+    CHECK(form.problem.epilogue.tensor[0].row == 1);
+    CHECK(form.problem.epilogue.tensor[0].column == 7);
     p.c_row = 2;
     CHECK(!sm90::make_form(p, true, form));
 }
@@ -192,6 +198,98 @@ TEST_CASE("launches: every instance, types and ways say what a device can take, 
                     CHECK(seen.launches.size() + size_t(seen.copies) >= 1 + size_t(copies_a) + size_t(copies_b) + size_t(choice.splits > 1));
                 }
             }
+}
+
+// ---- with an epilogue -------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// A row of f32, a column of f16 and a whole tensor of f16, which lies as c does.
+gemm::Problem with_epilogue(gemm::Problem p)
+{
+    kernels::Epilogue& e = p.epilogue;
+    p.epilogue_weight = 20, e.count = e.loads = 3;
+    e.tensor[0].bytes = 4, e.tensor[0].column = 1, e.tensor[0].data = address(4096);
+    e.tensor[1].bytes = 2, e.tensor[1].row = 1, e.tensor[1].data = address(8192);
+    e.tensor[2].bytes = 2, e.tensor[2].row = p.c_row, e.tensor[2].column = p.c_column, e.tensor[2].batch = p.c_batch, e.tensor[2].data = address(1 << 20);
+    return p;
+}
+
+}  // namespace
+
+TEST_CASE("finishers: what is the same in all rows or columns waits in shared memory, one tensor comes by the copy engine")
+{
+    using namespace kernels;
+    const auto kinds = [](const gemm::Problem& p, uint32_t instance) {
+        sm90::Form form;
+        REQUIRE(sm90::make_form(with_epilogue(p), false, form));
+        const gemm::Finisher f = sm90::finisher_of(form, instance);
+        return std::vector<int>(f.kinds, f.kinds + 3);
+    };
+    const auto product = [](bool c_turned, Dtype c) { return problem_of({256, 512, 128, 2}, {false, false, c_turned, 0}, Dtype::f16, Dtype::f16, c); };
+    CHECK(kinds(product(false, Dtype::f16), 0) == std::vector<int>{OF_COLUMNS, OF_ROWS, BY_ENGINE});
+    CHECK(kinds(product(true, Dtype::f16), 0) == std::vector<int>{OF_ROWS, OF_COLUMNS, BY_ENGINE});
+    CHECK(kinds(product(false, Dtype::f32), 0) == std::vector<int>{OF_COLUMNS, OF_ROWS, ANYHOW});    // results leave otherwise
+    uint32_t split = 0;
+    while (!sm90::instances()[split].is_split) split++;
+    CHECK(kinds(product(false, Dtype::f16), split) == std::vector<int>{ANYHOW, ANYHOW, ANYHOW});
+}
+
+TEST_CASE("finishers: every instance is launched by its text's kernels")
+{
+    for (const Types& t : TYPES)
+        for (uint32_t i = 0; i < sm90::instances().size(); i++) {
+            gemm::Problem p = with_epilogue(problem_of({300, 128, 700, 2}, {}, t.a, t.b, Dtype::f16));
+            p.a = address(uint64_t(1) << 32), p.b = address(uint64_t(1) << 33), p.c = address(uint64_t(1) << 34), p.epilogue.is_cast = 1;
+            sm90::Form form;
+            REQUIRE(sm90::make_form(p, true, form));
+            const sm90::Instance& instance = sm90::instances()[i];
+            const sm90::Choice    choice = {i, instance.is_split ? 2 : instance.cluster, instance.is_split && t.a == Dtype::f16 ? 2 : 1, 8};
+            if (!sm90::is_possible(form, choice)) continue;
+            const gemm::Finisher finisher = sm90::finisher_of(form, i);
+            std::vector<uint32_t> kernels;
+            run_as(form, choice, [&](const gemm::Launch& l) {
+                if (l.image != gemm::Image::Text) return;
+                kernels.push_back(l.kernel);
+                if (l.kernel == 0 && !instance.is_split) CHECK(is_encoded(static_cast<const kernels::GemmTilesNumbers*>(l.numbers)->box));
+            }, &finisher);
+            CHECK(kernels == (choice.splits > 1 ? std::vector<uint32_t>{0, 1} : std::vector<uint32_t>{0}));
+            const std::string text = gemm::finisher_text(finisher, "// the epilogue\n");
+            CHECK(text.find("// the epilogue") < text.find(instance.is_split ? "run_split<SplitShape<" : "run_tiles<TilesShape<"));
+        }
+}
+
+TEST_CASE("finishers: a problem that lies otherwise is not theirs, and launches nothing")
+{
+    gemm::Problem p = with_epilogue(problem_of({4096, 4096, 4096, 1}, {}, Dtype::f16, Dtype::f16, Dtype::f16));
+    p.a = address(uint64_t(1) << 32), p.b = address(uint64_t(1) << 33), p.c = address(uint64_t(1) << 34), p.epilogue.is_cast = 1;
+    const std::optional<gemm::Finisher> finisher = sm90::finisher_for(p, whole_device());
+    REQUIRE(finisher);
+    int launches = 0;
+    auto body = [&](const gemm::Launch&) { launches++; };
+    auto basic_body = [&](const basic::Launch&) { launches++; };
+    const gemm::Launcher  launcher(body);
+    const basic::Launcher basic_launcher(basic_body);
+    const auto runs = [&](const gemm::Problem& other) {
+        gemm::Memory memory;
+        launches = 0;
+        const bool first = sm90::run_finished(other, whole_device(), *finisher, {address(uint64_t(1) << 40), 0, launcher, basic_launcher, &fresh_driver(), &memory});
+        const int  once = launches;
+        CHECK(sm90::run_finished(other, whole_device(), *finisher, {address(uint64_t(1) << 40), 0, launcher, basic_launcher, &fresh_driver(), &memory}) == first);
+        CHECK(launches == 2 * once);
+        CHECK((once > 0) == first);
+        return first;
+    };
+    CHECK(runs(p));
+    gemm::Problem other = p;
+    other.epilogue.tensor[2].data = address((1 << 20) + 2);
+    CHECK(!runs(other));
+    other = p, other.epilogue.tensor[0].row = 1;                     // no row for all any more
+    CHECK(!runs(other));
+    other = p, other.b_depth = 1, other.b_column = 4096;             // another variant
+    CHECK(!runs(other));
+    other = p, other.a = address((uint64_t(1) << 32) + 2);           // to be copied, and there is no workspace
+    CHECK(!runs(other));
 }
 
 }  // namespace ng::gemm_check

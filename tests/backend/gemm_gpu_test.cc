@@ -3,14 +3,18 @@
 //   gemm_gpu_test                                    all cases; without a driver, such a device or images they are skipped, and counted so
 //   NG_TEST_SMALL=1 compute-sanitizer gemm_gpu_test  a few small problems
 #define DOCTEST_CONFIG_IMPLEMENT
+#include "lib/backend/cuda/epilogue.h"
 #include "lib/backend/cuda/images.h"
+#include "lib/backend/cuda/nvrtc.h"
 #include "lib/backend/cuda/runtime.h"
 #include "tests/backend/gemm_problems.h"
+#include "tests/backend/plan_of_text.h"
 #include "tests/backend/product_check.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <set>
 
 REGISTER_EXCEPTION_TRANSLATOR(const ng::Error& error) { return error.text.c_str(); }
 
@@ -21,6 +25,12 @@ using namespace cuda;
 using product_check::get;
 namespace sm90 = gemm::sm90;
 constexpr gemm::Image IMAGES[] = {gemm::Image::Sm90Half, gemm::Image::Sm90Byte, gemm::Image::Sm90Wide};
+
+// An instance with an epilogue in it.
+struct Text {
+    gemm::Finisher        finisher;
+    std::vector<Function> functions;
+};
 
 class Device {
   public:
@@ -48,14 +58,15 @@ class Device {
         driver().cuMemAlloc(&memory, std::max<size_t>(bytes, 1));
         return memory;
     }
-    void run(const sm90::Form& form, const sm90::Choice& choice, void* workspace, uint64_t bytes) const
+    // With an epilogue: by what the text's instance was compiled to.
+    void run(const sm90::Form& form, const sm90::Choice& choice, void* workspace, uint64_t bytes, const Text* text = nullptr) const
     {
         auto body = [&](const gemm::Launch& l) {
             cuda::Launch shape;
             shape.grid = {l.grid[0], l.grid[1], l.grid[2]}, shape.block[0] = l.block, shape.cluster[0] = l.cluster;
             shape.shared_bytes = l.shared_bytes, shape.is_early = l.is_early;
             void* arguments[] = {const_cast<void*>(l.numbers)};
-            cuda::launch(home_, functions_.at(l.image)[l.kernel], shape, stream(), arguments);
+            cuda::launch(home_, l.image == gemm::Image::Text ? text->functions[l.kernel] : functions_.at(l.image)[l.kernel], shape, stream(), arguments);
         };
         auto basic_body = [&](const basic::Launch& l) {
             cuda::Launch shape;
@@ -65,9 +76,18 @@ class Device {
         };
         const gemm::Launcher  launcher(body);
         const basic::Launcher basic_launcher(basic_body);
-        sm90::run_as(form, facts, choice, {workspace, bytes, launcher, basic_launcher, &driver()});
+        sm90::run_as(form, facts, choice, text ? &text->finisher : nullptr, {workspace, bytes, launcher, basic_launcher, &driver()});
     }
     const Function& function(gemm::Image image, size_t i) const { return functions_.at(image)[i]; }
+    Text compile(const gemm::Finisher& finisher, const EpilogueForm& epilogue)
+    {
+        const Dialect&    d = cuda_dialect();
+        const std::string source = gemm::finisher_text(finisher, epilogue.text());
+        modules_.emplace_back(home_, Compiler::find()->compile({.prelude = d.prelude, .text = source, .options = d.options, .arch = "sm_90a"}), cuda::Module::Accepts::Binary);
+        std::vector<Function> functions = {modules_.back().function("fused"), modules_.back().function("fused_1")};
+        allow_shared(home_, functions[0], finisher.shared_bytes);
+        return {finisher, functions};
+    }
 
   private:
     DeviceContext         home_;
@@ -138,16 +158,27 @@ Matrix random_matrix(Dtype t, int64_t count, uint32_t seed)
 
 constexpr Extents EXTENTS[] = {{1, 1, 1, 1}, {129, 67, 93, 1}, {64, 200, 1000, 1}, {7, 300, 31, 4}, {257, 136, 72, 2}, {300, 530, 264, 1}};
 
-// max(c / 2 + bias, 0) + residual; both there, f32 [n] and f16 [batches, m, n].
-void add_epilogue(gemm::Problem& p, const void* bias, const void* residual)
+// max(c / 2 + bias, 0) + residual, bias f32 [n] and residual f16 [batches, m, n], as a text for products of these types.
+EpilogueForm epilogue_of(const Types& t, Dtype c, int64_t batches)
 {
-    kernels::Epilogue& e = p.epilogue;
-    e.count = 4, e.is_cast = 1;
-    e.step[0].op = int(Op::mul), e.step[0].source = kernels::FROM_NUMBER, e.step[0].number = 0.5f;
-    e.step[1].op = int(Op::add), e.step[1].source = kernels::FROM_TENSOR, e.step[1].type = int(Dtype::f32), e.step[1].tensor = bias, e.step[1].column = 1;
-    e.step[2].op = int(Op::maximum), e.step[2].source = kernels::FROM_NUMBER;
-    e.step[3].op = int(Op::add), e.step[3].source = kernels::FROM_TENSOR, e.step[3].type = int(Dtype::f16), e.step[3].tensor = residual;
-    e.step[3].row = p.n, e.step[3].column = 1, e.step[3].batch = p.m * p.n;
+    const auto batched = [&](ng::Extents dims) { return batches > 1 ? (dims.insert(dims.begin(), batches), dims) : dims; };
+    const std::string words = text(name_of(c), "(maximum(f32(a @ b) * 0.5 + bias, 0) + residual)");
+    const Plan plan = tests::plan_of_text(words, {{"a", batched({24, 16}), t.a}, {"b", batched({16, 32}), t.b}, {"bias", {32}, Dtype::f32}, {"residual", batched({24, 32}), Dtype::f16}});
+    const std::optional<EpilogueForm> form = EpilogueForm::of(plan.steps.at(0), plan.steps.at(1));
+    REQUIRE(form);
+    return *form;
+}
+void add_epilogue(gemm::Problem& p, const EpilogueForm& form, const void* bias, const void* residual)
+{
+    const float none = 0;
+    p.epilogue = form.in_numbers({}, &none), p.epilogue_weight = form.weight();
+    REQUIRE(p.epilogue.count == 2);
+    for (int i = 0; i < 2; i++) {
+        kernels::EpilogueTensor& t = p.epilogue.tensor[i];
+        t.column = 1;
+        if (form.tensors()[size_t(i)].type == Dtype::f32) t.data = bias;
+        else t.data = residual, t.row = p.n, t.batch = p.m * p.n;
+    }
 }
 
 // A problem's operands there, the sums, and the sums of absolute values.
@@ -156,9 +187,9 @@ struct Setting {
     std::vector<double> sums, sizes;
     Matrix              a, b;
     std::unique_ptr<Bytes> a_there, b_there, c_there, bias, residual;
-    bool                has_epilogue = false;
+    std::optional<EpilogueForm> epilogue;
 
-    Setting(const Extents& e, const Lying& lying, const Types& t, Dtype c, bool with_epilogue) : problem(problem_of(e, lying, t.a, t.b, c)), has_epilogue(with_epilogue)
+    Setting(const Extents& e, const Lying& lying, const Types& t, Dtype c, bool with_epilogue = false) : problem(problem_of(e, lying, t.a, t.b, c))
     {
         gemm::Problem& p = problem;
         a = random_matrix(t.a, p.a_batch * p.batches, 1), b = random_matrix(t.b, p.b_batch * p.batches, 2);
@@ -166,10 +197,11 @@ struct Setting {
         c_there = std::make_unique<Bytes>(size_t(p.c_batch * p.batches * bytes_of(c)));
         settle();
         const Matrix beside = random_matrix(Dtype::f32, p.n, 3), behind = random_matrix(Dtype::f16, p.batches * p.m * p.n, 4);
-        if (!has_epilogue) return;
+        if (!with_epilogue) return;
+        epilogue = epilogue_of(t, c, e.batches);
         bias = std::make_unique<Bytes>(beside.bytes.size()), residual = std::make_unique<Bytes>(behind.bytes.size());
         bias->put(beside.bytes), residual->put(behind.bytes);
-        add_epilogue(p, bias->data(), residual->data());
+        add_epilogue(p, *epilogue, bias->data(), residual->data());
         for (size_t i = 0; i < sums.size(); i++) sums[i] = std::max(sums[i] / 2 + beside.values[i % size_t(p.n)], 0.0) + behind.values[i], sizes[i] += 3;
     }
     // The operands' values are what they are now.
@@ -198,7 +230,7 @@ double rounding_of(Dtype t) { return t == Dtype::f16 ? 0x1p-11 : t == Dtype::bf1
 double error_of(const Setting& s)
 {
     const gemm::Problem& p = s.problem;
-    const double after = s.has_epilogue ? 4 * 0x1p-24 : 0;
+    const double after = s.epilogue ? 4 * 0x1p-24 : 0;
     if (bytes_of(p.a_type) == 1) return after + (is_float(p.a_type) ? 16 * 0x1p-13 : 0);
     if (p.a_type == Dtype::f32) return after + (p.allows_tf32 ? 0x1p-9 : 0x1p-21);
     return after + double(p.k / 16 + 2) * 0x1p-23;
@@ -229,12 +261,14 @@ void check_result(const Setting& s, const std::vector<char>& c)
     CHECK(std::all_of(rest.begin(), rest.end(), [](char x) { return x == char(0xff); }));
 }
 
-// By every instance that can, in a workspace of just what it needs; twice, to the same bits.
-void check_instances(const Setting& s, const std::vector<sm90::Choice>& shapes)
+// By every instance that can, in a workspace of just what it needs; twice, to the same bits. text: an instance's, and then by
+// it alone.
+void check_instances(const Setting& s, const std::vector<sm90::Choice>& shapes, const Text* with = nullptr)
 {
     sm90::Form form;
     REQUIRE(sm90::make_form(s.problem, true, form));
     for (uint32_t i = 0; i < sm90::instances().size(); i++) {
+        if (with && i != with->finisher.instance) continue;
         const sm90::Instance& instance = sm90::instances()[i];
         for (const sm90::Choice& shape : shapes) {
             const sm90::Choice choice = {i, instance.is_split ? shape.cluster : instance.cluster, instance.is_split ? shape.splits : 1, shape.group};
@@ -245,11 +279,11 @@ void check_instances(const Setting& s, const std::vector<sm90::Choice>& shapes)
             const uint64_t bytes = sm90::copies_workspace(form) + sm90::partial_bytes(form, choice.splits);
             const Bytes    workspace(bytes);
             s.c_there->poison();
-            device->run(form, choice, workspace.data(), bytes);
+            device->run(form, choice, workspace.data(), bytes, with);
             const std::vector<char> first = s.c_there->get();
             check_result(s, first);
             CHECK(workspace.is_intact());
-            device->run(form, choice, workspace.data(), bytes);
+            device->run(form, choice, workspace.data(), bytes, with);
             CHECK(s.c_there->get() == first);
             if (!instance.is_split) break;
         }
@@ -275,11 +309,11 @@ TEST_CASE("products: every instance, type and way that operands lie")
     for (const Types& t : TYPES)
         for (const Extents& e : EXTENTS) {
             if (device->is_small && e.m * e.n > 10000) continue;
-            for (int bits = 0; bits < 8; bits++) check_instances(Setting(e, {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, 0}, t, t.sum, false), SHAPES);
+            for (int bits = 0; bits < 8; bits++) check_instances(Setting(e, {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, 0}, t, t.sum), SHAPES);
         }
 }
 
-TEST_CASE("products: rows at odd distances, results of few bits, epilogues")
+TEST_CASE("products: rows at odd distances, results of few bits")
 {
     for (const Types& t : TYPES)
         for (const Extents& e : EXTENTS) {
@@ -287,17 +321,48 @@ TEST_CASE("products: rows at odd distances, results of few bits, epilogues")
             const Dtype few = t.a == Dtype::bf16 ? Dtype::bf16 : Dtype::f16;
             for (int bits = 0; bits < 4; bits++) {
                 const Lying lying = {(bits & 1) != 0, (bits & 2) != 0, (bits & 1) != 0, 1 + bits};
-                if (is_float(t.a)) check_instances(Setting(e, lying, t, few, false), {{0, 2, 1, 8}});
-                check_instances(Setting(e, lying, t, t.sum, false), {{0, 4, 2, 8}});
-                check_instances(Setting(e, {lying.a_turned, lying.b_turned, false, bits < 2 ? 8 : 1}, t, bits & 1 ? few : Dtype::f32, true), {{0, 2, 1, 8}});
+                if (is_float(t.a)) check_instances(Setting(e, lying, t, few), {{0, 2, 1, 8}});
+                check_instances(Setting(e, lying, t, t.sum), {{0, 4, 2, 8}});
             }
         }
+}
+
+TEST_CASE("products with an epilogue compiled into them: an instance of each kind and group, all ways that c lies")
+{
+    if (!Compiler::find()) {
+        MESSAGE("there is no compiler");
+        return;
+    }
+    std::set<std::pair<sm90::Group, int>> seen;
+    for (uint32_t i = 0; i < sm90::instances().size(); i++) {
+        const sm90::Instance& instance = sm90::instances()[i];
+        const int kind = instance.is_split ? 2 : instance.schedule < 0;
+        if (!seen.insert({instance.group, kind}).second) continue;
+        const bool  is_round = instance.group == sm90::Group::Round;
+        const Types t = TYPES[instance.group == sm90::Group::Half ? 0 : instance.group == sm90::Group::Byte ? 2 : instance.group == sm90::Group::Whole ? 6 : 10];
+        for (const Dtype c : {Dtype::f16, Dtype::f32})
+            for (const bool is_batched : {false, true}) {
+                std::optional<Text> text;
+                for (const Extents& e : EXTENTS) {
+                    if ((device->is_small && e.m * e.n > 10000) || (e.batches > 1) != is_batched) continue;
+                    for (const int64_t gap : {0, 1, 8}) {
+                        Setting s(e, {false, true, false, gap}, t, c, true);
+                        s.problem.allows_tf32 = is_round;
+                        sm90::Form form;
+                        REQUIRE(sm90::make_form(s.problem, true, form));
+                        const gemm::Finisher finisher = sm90::finisher_of(form, i);
+                        if (!text || !std::ranges::equal(text->finisher.kinds, finisher.kinds)) text = device->compile(finisher, *s.epilogue);
+                        check_instances(s, {{0, 1, 1, 8}, {0, 2, 1, 8}, {0, 3, 2, 1}}, &*text);
+                    }
+                }
+            }
+    }
 }
 
 TEST_CASE("f32 stays f32: infinities, NaN, the largest and the smallest come out as plain sums have them")
 {
     for (const float special : {INFINITY, -INFINITY, NAN, 3.4e38f, 1e-38f, 1e-42f}) {
-        Setting s({70, 90, 33, 1}, {}, {Dtype::f32, Dtype::f32, Dtype::f32}, Dtype::f32, false);
+        Setting s({70, 90, 33, 1}, {}, {Dtype::f32, Dtype::f32, Dtype::f32}, Dtype::f32);
         for (int64_t at : {int64_t(5), int64_t(33 * 40 + 7)}) product_check::write(s.a.bytes.data() + at * 4, special), s.a.values[size_t(at)] = double(special);
         s.settle();
         for (size_t i = 0; i < s.sums.size(); i++)
@@ -308,7 +373,7 @@ TEST_CASE("f32 stays f32: infinities, NaN, the largest and the smallest come out
 
 TEST_CASE("f32 of very small numbers is as exact as of others")
 {
-    Setting s({64, 64, 128, 1}, {}, {Dtype::f32, Dtype::f32, Dtype::f32}, Dtype::f32, false);
+    Setting s({64, 64, 128, 1}, {}, {Dtype::f32, Dtype::f32, Dtype::f32}, Dtype::f32);
     for (size_t i = 0; i < s.a.values.size(); i++) {
         const float small = float(s.a.values[i]) * 0x1p-115f;
         product_check::write(s.a.bytes.data() + i * 4, small), s.a.values[i] = double(small);
@@ -330,7 +395,7 @@ TEST_CASE("tf32 where it is allowed")
 {
     for (const Extents& e : EXTENTS)
         for (int bits = 0; bits < 4; bits++) {
-            Setting s(e, {(bits & 1) != 0, (bits & 2) != 0, false, bits}, {Dtype::f32, Dtype::f32, Dtype::f32}, Dtype::f32, false);
+            Setting s(e, {(bits & 1) != 0, (bits & 2) != 0, false, bits}, {Dtype::f32, Dtype::f32, Dtype::f32}, Dtype::f32);
             s.problem.allows_tf32 = true;
             check_instances(s, SHAPES);
         }

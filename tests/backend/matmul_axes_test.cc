@@ -2,6 +2,7 @@
 #include "lib/backend/cuda/matmul.h"
 #include "tests/backend/plan_of_text.h"
 
+#include <bit>
 #include <doctest/doctest.h>
 
 using namespace ng;
@@ -22,6 +23,8 @@ namespace ng::cuda::gemm {
 uint64_t workspace(const Problem& p, const Device&, bool) { return uint64_t(p.m + p.n + p.k + p.batches); }
 bool     can_run(const Problem&, const Device&, uint64_t) { return seen.may_run; }
 void     run(const Problem& p, const Device&, const Place&) { seen.problems.push_back(p); }
+std::optional<Finisher> finisher_for(const Problem&, const Device&) { return Finisher{}; }
+bool     run_finished(const Problem& p, const Device&, const Finisher&, const Place&) { return seen.problems.push_back(p), seen.may_run; }
 
 }  // namespace ng::cuda::gemm
 
@@ -56,8 +59,9 @@ struct Product {
         auto launch_basic = [](const basic::Launch&) {};
         const gemm::Launcher launcher(launch);
         const basic::Launcher basic_launcher(launch_basic);
+        const gemm::Finisher finisher = {};
         seen.problems.clear();
-        return run_matmul(step(), {&none, buffers.data(), scalars, nullptr}, 0, gemm::Device{}, {nullptr, 0, launcher, basic_launcher, nullptr});
+        return run_matmul(step(), {&none, buffers.data(), scalars, nullptr}, 0, gemm::Device{}, epilogue && !epilogue->is_cast() ? &finisher : nullptr, {nullptr, 0, launcher, basic_launcher, nullptr});
     }
 };
 
@@ -105,7 +109,7 @@ TEST_CASE("matmul: batches of both merge, where the left operand stays they are 
 
 TEST_CASE("matmul: batches that do not merge are a loop, with all tensors moved on")
 {
-    Product step("f16(x @ y + r)", {{"x", {3, 1, 64, 32}}, {"y", {1, 4, 32, 48}}, {"r", {3, 4, 64, 48}, Dtype::f32}});
+    Product step("f16(x @ y)", {{"x", {3, 1, 64, 32}}, {"y", {1, 4, 32, 48}}});
     REQUIRE(step.run());
     REQUIRE(seen.problems.size() == 3);
     for (int64_t i = 0; i < 3; i++) {
@@ -114,17 +118,31 @@ TEST_CASE("matmul: batches that do not merge are a loop, with all tensors moved 
         CHECK(static_cast<const char*>(p.a) - static_cast<const char*>(first.a) == i * 64 * 32 * 2);
         CHECK(p.b == first.b);
         CHECK(static_cast<const char*>(p.c) - static_cast<const char*>(first.c) == i * 4 * 64 * 48 * 2);
-        CHECK(static_cast<const char*>(p.epilogue.step[0].tensor) - static_cast<const char*>(first.epilogue.step[0].tensor) == i * 4 * 64 * 48 * 4);
         CHECK(p.a_batch == 0);
-        CHECK(p.epilogue.step[0].batch == 64 * 48);
     }
+    // What is compiled with an epilogue is for one problem.
+    CHECK(!Product("f16(x @ y + r)", {{"x", {3, 1, 64, 32}}, {"y", {1, 4, 32, 48}}, {"r", {3, 4, 64, 48}, Dtype::f32}}).run());
+    CHECK(seen.problems.empty());
+}
+
+TEST_CASE("matmul: what an epilogue reads has the product's rows, columns and batches")
+{
+    Product step("f16((x @ y + r) * v)", {{"x", {4, 64, 32}}, {"y", {4, 32, 48}}, {"r", {4, 64, 48}, Dtype::f32}, {"v", {48}}});
+    REQUIRE(step.run());
+    const gemm::Problem& p = seen.problems.at(0);
+    REQUIRE(p.epilogue.count == 2);
+    CHECK(p.epilogue_weight > 0);
+    const kernels::EpilogueTensor &v = p.epilogue.tensor[0], &r = p.epilogue.tensor[1];
+    CHECK(std::vector{r.batch, r.row, r.column, (long long)r.bytes} == std::vector<long long>{64 * 48, 48, 1, 4});
+    CHECK(std::vector{v.batch, v.row, v.column, (long long)v.bytes} == std::vector<long long>{0, 0, 1, 2});
+    CHECK(r.data == Product::address(size_t(step.epilogue->tensors()[1].buffer)));
 }
 
 TEST_CASE("matmul: scalars are read when run, results that nobody wants and empty ones launch nothing")
 {
     Product scaled("f16((a @ b) * s)", {{"a", {64, 32}}, {"b", {32, 48}}});
     REQUIRE(scaled.run());
-    CHECK(seen.problems.at(0).epilogue.step[0].number == 2.5f);
+    CHECK(std::bit_cast<float>(uint32_t(seen.problems.at(0).epilogue.numbers[0] >> 32)) + std::bit_cast<float>(uint32_t(seen.problems.at(0).epilogue.numbers[0])) == 2.5f);
     CHECK(seen.problems[0].c_type == Dtype::f16);
     std::vector<char*> buffers;
     for (size_t i = 0; i < scaled.plan.buffers.size(); i++) buffers.push_back(scaled.plan.buffers[i].place == ng::Place::Out ? nullptr : Product::address(i));

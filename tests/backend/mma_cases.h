@@ -1,4 +1,4 @@
-// Portable products against plain loops: every instance, type, layout, epilogue and way of cutting, at sizes that hurt.
+// Portable products against plain loops: every instance, type, layout, cast and way of cutting, at sizes that hurt.
 #pragma once
 #include "lib/backend/cuda/gemm_mma.h"
 #include "tests/backend/basic_machine.h"
@@ -8,7 +8,6 @@
 namespace basic_check {
 namespace gemm = ng::cuda::gemm;
 namespace mma = ng::cuda::gemm::mma;
-using ng::kernels::EpilogueStep;
 
 void launch_product(const gemm::Launch& launch);     // of this program
 
@@ -20,8 +19,6 @@ struct Product {
     int                    units = 132;
     uint64_t               workspace_most = UINT64_MAX;
     bool                   is_fixed = false;
-    // What the sum at i becomes; null: itself.
-    std::function<double(const Index& i, double sum)> then = nullptr;
 };
 // Kernels that ran in this program.
 inline std::set<uint32_t>& kernels_run()
@@ -76,7 +73,6 @@ inline bool is_right(Product& t, double eps)
             const double p = real_at(t.a.type, a + k * a_step) * real_at(t.b.type, b + k * b_step);
             sum += p, size += std::fabs(p);
         }
-        if (t.then) sum = t.then(i, sum);
         const double have = real_at(t.c.type, t.c.at(i));
         if (!ng::is_float(t.c.type)) good &= have == double(int32_t(uint32_t(int64_t(sum))));
         else good &= (have != have && sum != sum) || have == nearest(t.c.type, sum) || std::fabs(have - sum) <= eps * size;
@@ -233,77 +229,20 @@ TEST_CASE("portable products: infinities and NaN go through, f32 by tf32 too")
     }
 }
 
-// ---- epilogues ---------------------------------------------------------------------------------------------------------
+// ---- casts -------------------------------------------------------------------------------------------------------------
 
-inline int row_of(const char* name)
+TEST_CASE("portable products: sums of integers become every type of float")
 {
-    int at = 0;
-#define NODE(row, ...) if (!std::strcmp(#row, name)) return at; at++;
-#define MAP NODE
-#define FOLD NODE
-#define STAT NODE
-#define NORM NODE
-#include "jit/ops.def"
-#undef NODE
-#undef MAP
-#undef FOLD
-#undef STAT
-#undef NORM
-    FAIL("no such row");
-    return 0;
-}
-inline EpilogueStep step_of(const char* name, float number = 0, float high = 0) { return {row_of(name), ng::kernels::FROM_NUMBER, 0, 0, number, high, nullptr, 0, 0, 0}; }
-inline EpilogueStep step_of(const char* name, const There& x, Tensor& here, Index strides)
-{
-    return {row_of(name), ng::kernels::FROM_TENSOR, int(here.type), 0, 0, 0, x.operand().data, strides[1], strides[2], strides[0]};
-}
-
-TEST_CASE("portable products: scale, bias, residual, kept values, rounding and activations follow in f32, into every float type")
-{
-    for (const Pair& pair : {PAIRS[0], PAIRS[1], PAIRS[3], PAIRS[5]})
-        for (const Dtype c : {Dtype::f32, Dtype::f16, Dtype::bf16, Dtype::e4m3, Dtype::e5m2})
-            for (const bool is_turned : {false, true})
-                for (const int64_t depth : {24, 1500}) {
-                    const int64_t m = depth > 100 ? 10 : 37, n = 43, batches = 2;
-                    Tensor        bias(Dtype::f32, {1, 1, n}), column(Dtype::bf16, {1, m, 1}), residual(Dtype::f16, {batches, m, n}, is_turned ? COLUMNS : ROWS);
-                    fill(bias, 11), fill(column, 12), fill(residual, 13);
-                    There at_bias(bias), at_column(column), at_residual(residual);
-                    Product t = product_of(pair.a, pair.b, {m, n, depth}, {}, batches);
-                    t.c = Tensor(c, {batches, m, n}, is_turned ? COLUMNS : ROWS);
-                    t.units = depth > 100 ? 132 : 1;
-                    auto add = [&, count = 0](EpilogueStep s) mutable { t.epilogue.step[count++] = s, t.epilogue.count = count; };
-                    add(step_of("mul", 0.25f));
-                    add(step_of("add", at_bias, bias, {0, 0, bias.strides[2]}));
-                    add({ng::kernels::EPILOGUE_KEEP, 0, 0, 0, 0, 0, nullptr, 0, 0, 0});
-                    add(step_of("add", at_column, column, {0, column.strides[1], 0}));
-                    add({ng::kernels::EPILOGUE_ROUND, 0, ng::kernels::F16, 0, 0, 0, nullptr, 0, 0, 0});
-                    EpilogueStep difference = step_of("sub", at_residual, residual, residual.strides);
-                    difference.is_turned = 1;
-                    add(difference);
-                    EpilogueStep kept = step_of("maximum");
-                    kept.source = ng::kernels::FROM_KEPT;
-                    add(kept);
-                    add(step_of("clip", -20.0f, 300.0f));
-                    t.epilogue.is_cast = pair.a == Dtype::i8;
-                    t.then = [&](const Index& i, double sum) {
-                        const float kept_one = float(sum) * 0.25f + float(real_at(bias.type, bias.at({0, 0, i[2]})));
-                        const float rounded = float(nearest(Dtype::f16, kept_one + float(real_at(column.type, column.at({0, i[1], 0})))));
-                        return double(std::clamp(std::max(float(real_at(residual.type, residual.at(i))) - rounded, kept_one), -20.0f, 300.0f));
-                    };
-                    check(std::move(t));
-                }
-    for (const char* name : {"tanh", "sigmoid", "silu", "gelu", "relu", "hard_swish"}) {
-        Product t = product_of(Dtype::f16, Dtype::f16, {20, 30, 8});
-        t.epilogue.count = 1, t.epilogue.step[0] = step_of(name);
-        t.then = [&, word = std::string(name)](const Index&, double x) {
-            if (word == "tanh") return std::tanh(x);
-            if (word == "relu") return std::max(x, 0.0);
-            if (word == "gelu") return x * 0.5 * std::erfc(-x * std::sqrt(0.5));
-            if (word == "hard_swish") return x * std::clamp(x + 3, 0.0, 6.0) / 6;
-            return (word == "silu" ? x : 1) / (1 + std::exp(-x));
-        };
-        check(std::move(t), 0x1p-20);
-    }
+    for (const Dtype c : {Dtype::f32, Dtype::f16, Dtype::bf16, Dtype::e4m3, Dtype::e5m2})
+        for (const bool is_turned : {false, true})
+            for (const int64_t depth : {24, 1500}) {
+                const int64_t m = depth > 100 ? 10 : 37, n = 43, batches = 2;
+                Product t = product_of(Dtype::i8, Dtype::u8, {m, n, depth}, {}, batches);
+                t.c = Tensor(c, {batches, m, n}, is_turned ? COLUMNS : ROWS);
+                t.units = depth > 100 ? 132 : 1;
+                t.epilogue.is_cast = 1;
+                check(std::move(t));
+            }
 }
 
 // ---- the rest ----------------------------------------------------------------------------------------------------------

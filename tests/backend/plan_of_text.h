@@ -20,8 +20,8 @@ inline Layout dense_layout(Extents dims, Dtype t)
     return l;
 }
 
-// One output, row-major. `s` is an f32 at byte 4 of the scalars.
-inline Plan plan_of_text(std::string_view words, const std::vector<NamedParam>& named)
+// One output each, row-major. `s` is an f32 at byte 4 of the scalars.
+inline Plan plan_of_texts(const std::vector<std::string_view>& outputs, const std::vector<NamedParam>& named)
 {
     Graph g;
     std::vector<std::string_view> names;
@@ -31,10 +31,14 @@ inline Plan plan_of_text(std::string_view words, const std::vector<NamedParam>& 
         params.push_back(build::param(g, uint32_t(params.size()), dense_layout(p.dims, p.type)));
     }
     names.push_back("s"), params.push_back(build::scalar(g, Dtype::f32, 4));
-    const std::vector<NodeRef> roots = {parse(g, words, names, params)};
-    Target t;
-    t.layout = dense_layout(roots[0]->dims(), roots[0]->dtype);
-    return schedule(roots, {&t, 1}, 0);
+    std::vector<NodeRef> roots;
+    std::vector<Target>  targets;
+    for (const std::string_view words : outputs) {
+        roots.push_back(parse(g, words, names, params));
+        targets.emplace_back().layout = dense_layout(roots.back()->dims(), roots.back()->dtype);
+    }
+    return schedule(roots, targets, 0);
 }
+inline Plan plan_of_text(std::string_view words, const std::vector<NamedParam>& named) { return plan_of_texts({words}, named); }
 
 }  // namespace ng::tests

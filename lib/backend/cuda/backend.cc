@@ -119,20 +119,25 @@ void Shipped::load_products(gemm::Image image)
     }
 }
 
-gemm::Device Shipped::product_device() const
+gemm::Device Shipped::product_device(int32_t compute, uint32_t units) const
 {
-    gemm::Device d = {compute_of(home_.driver(), home_.device()), uint32_t(attribute_of(home_.driver(), home_.device(), CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)), {}};
+    gemm::Device d = {compute, units, {}};
     for (size_t i = 0; i < std::size(products_); i++) d.has[i] = products_[i].is_loaded.load(std::memory_order_acquire);
     return d;
 }
 
 void Shipped::launch(const gemm::Launch& l, CUstream stream) const
 {
+    launch(home_, products_[size_t(l.image)].functions[l.kernel], l, stream);
+}
+
+void Shipped::launch(const DeviceContext& home, const Function& f, const gemm::Launch& l, CUstream stream)
+{
     Launch grid;
     grid.grid = {l.grid[0], l.grid[1], l.grid[2]}, grid.block[0] = l.block, grid.cluster[0] = l.cluster;
     grid.shared_bytes = l.shared_bytes, grid.is_early = l.is_early;
     void* arguments[] = {const_cast<void*>(l.numbers)};
-    cuda::launch(home_, products_[size_t(l.image)].functions[l.kernel], grid, stream, arguments);
+    cuda::launch(home, f, grid, stream, arguments);
 }
 
 void Shipped::unload() noexcept

@@ -36,7 +36,8 @@ CodeStore::CodeStore(const DeviceContext& home, const CodeOptions& options, Coun
     is_ptx_ = std::ranges::find(computes, options.compute) == computes.end();
     const auto newer = std::ranges::upper_bound(computes, options.compute);
     const int compute = !is_ptx_ || newer == computes.begin() ? options.compute : newer[-1];
-    arch_ = text(is_ptx_ ? "compute_" : "sm_", compute);
+    // Kernels for products want what Hopper alone has.
+    arch_ = text(is_ptx_ ? "compute_" : "sm_", compute, !is_ptx_ && compute == 90 ? "a" : "");
     identity_ = cache_key({arch_, text("nvrtc ", compiler_->version()), cuda_dialect().options, cuda_dialect().prelude});
 }
 

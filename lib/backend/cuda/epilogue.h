@@ -1,14 +1,14 @@
-// The fused step behind a matrix product as an epilogue's steps, where it is a chain that these can say.
+// The fused step behind a matrix product as its epilogue: a cast that shipped kernels do, or a text for one of its own.
 #pragma once
+#include "jit/emit_finish.h"
 #include "jit/plan.h"
 #include "lib/backend/cuda/gemm.h"
-#include "lib/executor.h"
 
 #include <optional>
 
 namespace ng::cuda {
 
-// A tensor that the chain reads or writes: where its elements lie along the kernel's axes, in numbers known when run.
+// A tensor that the step reads or writes: where its elements lie along the kernel's axes, in numbers known when run.
 struct EpilogueTensor {
     int32_t buffer = -1;                 // of the plan
     Dtype   type = Dtype::f32;
@@ -17,28 +17,23 @@ struct EpilogueTensor {
 
 class EpilogueForm {
   public:
-    // Nothing where the step is no epilogue of f32, or of i32 that it casts to f32 first, has more than one result, or
-    // operations or operands that no step can say.
+    // Nothing where no kernel for products can do what the step does.
     static std::optional<EpilogueForm> of(const Step& product, const Step& fused);
 
-    // Steps with their numbers; tensors and strides are still missing: step[tensor_step(i)] has tensor i of tensors().
-    kernels::Epilogue steps(const void* scalars) const;
-    int count() const { return steps_.count; }
+    bool is_cast() const { return is_cast_; }            // no more than that: shipped kernels do it
+    const std::string& text() const { return finish_.source.text; }
+    int32_t weight() const { return is_cast_ ? 0 : finish_.weight; }
+    // Addresses and strides of tensors() are still missing, and in the first the numbers.
+    kernels::Epilogue in_numbers() const;
+    kernels::Epilogue in_numbers(std::span<const int64_t> variables, const void* scalars) const;
     const std::vector<EpilogueTensor>& tensors() const { return tensors_; }
-    int tensor_step(size_t i) const { return tensor_steps_[i]; }
     const EpilogueTensor& result() const { return result_; }
+    bool is_wanted(char* const* buffers) const;          // by the run that has these; some result is
 
   private:
-    class Maker;
-    struct Scalar {
-        int     step;
-        bool    is_high;
-        int64_t at;                      // byte of the run's scalars, an f32
-    };
-    kernels::Epilogue           steps_ = {};
-    std::vector<Scalar>         scalars_;
+    FinishSource                finish_;
+    bool                        is_cast_ = false;
     std::vector<EpilogueTensor> tensors_;
-    std::vector<int>            tensor_steps_;
     EpilogueTensor              result_;
 };
 

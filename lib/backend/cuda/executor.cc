@@ -11,14 +11,6 @@
 #include <cstring>
 
 namespace ng::cuda {
-namespace {
-
-// Of an epilogue that runs in the product's kernel: 0, its cast alone. Over 4096 x 4096 sums an H200 takes 27 us for the first
-// step and 20 for each that follows, and 30 for all of them together in a fused kernel behind the product.
-constexpr int MOST_STEPS = 0;
-
-}  // namespace
-
 // ---- texts ------------------------------------------------------------------------------------------------------------
 
 Fused::Fused(const Kernel& k, DeviceTraits device, std::span<const int64_t> most) : kernel(k, cuda_dialect(), device, most)
@@ -43,17 +35,11 @@ bool Fused::find(CodeStore& store, size_t which)
 void Fused::make(CodeStore& store, size_t which) noexcept
 {
     Variant& v = variants[which];
-    try {
+    v.make([&] {
         v.source = kernel.source(which);
         if (v.source.number_bytes > MOST_NUMBER_BYTES - v.source.buffers * 8u) throw Error(NG_E_LIMIT, "the numbers of a kernel are more than 4 KiB");
         v.code = store.need(v.source.text, v.source.functions, is_counted);
-        v.state.store(Variant::Ready, std::memory_order_release);
-    } catch (const Error& error) {
-        v.error = std::make_unique<Error>(error);
-        v.state.store(Variant::Refused, std::memory_order_release);
-    } catch (...) {
-        v.state.store(Variant::Refused, std::memory_order_release);
-    }
+    });
     waiting.fetch_sub(1, std::memory_order_release);
 }
 
@@ -101,6 +87,7 @@ void CudaExecutor::end() noexcept
 {
     for (Work& w : works_) {
         if (w.fused && use_ == Backend::Use::Often) w.fused->unload();       // others may have what evaluations share
+        if (w.call) w.call->finished = nullptr;
         if (!w.interim || !w.interim->code) continue;
         backend_.context().free(std::exchange(w.interim->code, nullptr), w.interim->tape.code_bytes(), NG_MEM_CODE, track_.get());
     }
@@ -112,14 +99,7 @@ void CudaExecutor::prepare(Work& w, const Plan& plan, size_t at)
     backend_.shipped().need();
     w.call = std::make_unique<Call>(Call{step.node, {}, Placed(step.out)});
     for (const View& v : step.in) w.call->in.emplace_back(v);
-    if (!w.call->is_matmul()) return;
-    backend_.shipped().need_products(step.in[0].dtype, step.in[1].dtype);
-    products_ = backend_.shipped().product_device();
-    if (at + 1 == plan.steps.size() || !plan.steps[at + 1].epilogue) return;
-    w.call->epilogue = EpilogueForm::of(step, plan.steps[at + 1]);
-    if (w.call->epilogue && w.call->epilogue->count() > MOST_STEPS) w.call->epilogue.reset();
-    if (w.call->epilogue && variables_ == 0 && is_matmul_certain({*step.node, w.call->in, w.call->out, &*w.call->epilogue}, products_))
-        fused_away_.push_back(step.out.buffer);
+    if (w.call->is_matmul()) prepare_product(*w.call, plan, at);
 }
 
 void CudaExecutor::prepare(Work& w, const Step& step, std::span<const int64_t> most)
@@ -187,25 +167,40 @@ void CudaExecutor::make_interim(Work& w, const Kernel& kernel)
     if (interim->code) w.interim = std::move(interim);
 }
 
+// Returns at the deadline, too.
+void CudaExecutor::wait_for(const std::atomic<int>& waiting, const Deadline& deadline)
+{
+    for (int turn = 0; waiting.load(std::memory_order_acquire) > 0; turn++) {
+        (void)backend_.code().poll(deadline.left_ns());
+        if (waiting.load(std::memory_order_acquire) > 0 && !deadline.wait(turn)) return;
+    }
+}
+
 ng_status CudaExecutor::wait(uint64_t timeout_ns)
 {
     if (!backend_.code().can_compile()) return NG_OK;            // interim is as fast as it gets
     const Deadline deadline(timeout_ns);
     for (const Work& w : works_) {
-        if (!w.fused) continue;
-        for (int turn = 0; w.fused->waiting.load(std::memory_order_acquire) > 0; turn++) {
-            (void)backend_.code().poll(deadline.left_ns());
-            if (w.fused->waiting.load(std::memory_order_acquire) > 0 && !deadline.wait(turn)) return NG_NOT_READY;
+        Finished* const finished = w.call ? w.call->finished.get() : nullptr;
+        if (!w.fused && !finished) continue;
+        const std::atomic<int>& waiting = finished ? finished->waiting : w.fused->waiting;
+        wait_for(waiting, deadline);
+        if (waiting.load(std::memory_order_acquire) > 0) return NG_NOT_READY;
+        for (size_t i = 0; i < (finished ? 1 : w.fused->kernel.classes().size()); i++) {
+            const Variant& v = finished ? finished->variant : w.fused->variants[i];
+            if (v.error) throw Error(v.error->status, text("ng_prog_wait: \"", w.name, "\": ", v.error->text));
         }
-        for (size_t i = 0; i < w.fused->kernel.classes().size(); i++)
-            if (w.fused->variants[i].error) throw Error(w.fused->variants[i].error->status, text("ng_prog_wait: \"", w.name, "\": ", w.fused->variants[i].error->text));
     }
     return NG_OK;
 }
 
 bool CudaExecutor::is_final() const noexcept
 {
-    return use_ == Backend::Use::Once || std::ranges::all_of(works_, [&](const Work& w) { return !w.fused || !may_compile(*w.fused) || w.fused->is_ready(); });
+    const auto is_made = [&](const Work& w) {
+        if (w.call) return !w.call->finished || w.call->finished->waiting.load(std::memory_order_acquire) == 0;
+        return !may_compile(*w.fused) || w.fused->is_ready();
+    };
+    return use_ == Backend::Use::Once || std::ranges::all_of(works_, is_made);
 }
 
 uint64_t CudaExecutor::code_bytes() const
@@ -213,6 +208,7 @@ uint64_t CudaExecutor::code_bytes() const
     uint64_t all = 0;
     for (const Work& w : works_) {
         if (w.interim) all += w.interim->tape.code_bytes();
+        if (w.call && w.call->finished && w.call->finished->waiting.load(std::memory_order_acquire) == 0 && w.call->finished->variant.code) all += w.call->finished->variant.code->bytes;
         for (size_t i = 0; w.fused && i < w.fused->kernel.classes().size(); i++)
             if (w.fused->variants[i].state.load(std::memory_order_acquire) == Variant::Ready) all += w.fused->variants[i].code->bytes;
     }
@@ -232,15 +228,6 @@ uint64_t CudaExecutor::scratch_bytes(std::span<const int64_t> variables, uint32_
     return most ? most + 256 : 0;
 }
 
-namespace {
-
-char* aligned_scratch(const ExecutorRun& run)
-{
-    return reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(run.scratch) + 255) / 256 * 256);
-}
-
-}  // namespace
-
 ng_status CudaExecutor::run(const ExecutorRun& run, const Parallel&) const
 {
     // What a graph holds runs as it is now for ever.
@@ -252,8 +239,8 @@ ng_status CudaExecutor::run(const ExecutorRun& run, const Parallel&) const
         const Work& w = works_[i];
         try {
             if (!w.call) is_slow |= run_fused(w, run);
-            else if (w.call->epilogue && run_product(*w.call, &*w.call->epilogue, run)) i++;
-            else if (!w.call->is_matmul() || !run_product(*w.call, nullptr, run)) run_call(*w.call, run);
+            else if (w.call->is_matmul()) i += size_t(run_product(*w.call, run, is_slow));
+            else run_call(*w.call, run);
         } catch (const Error& error) {
             throw backend_.blamed(Error(error.status, text("\"", w.name, "\": ", error.text), error.at, error.native), true);
         }
@@ -362,25 +349,6 @@ void CudaExecutor::run_interim(const Work& w, const ExecutorRun& run, char* cons
         launch.grid[0] = g.blocks(k, backend_.units()), launch.block[0] = g.threads, launch.shared_bytes = g.shared_bytes;
         cuda::launch(backend_.home(), backend_.shipped().interpreter(), launch, backend_.order().stream(), arguments);
     }
-}
-
-uint64_t CudaExecutor::call_scratch(const Call& c, std::span<const int64_t> variables) const
-{
-    const uint64_t basic = calls::scratch_bytes(c.node, c.in, c.out, variables);
-    return c.is_matmul() ? std::max(basic, matmul_scratch({*c.node, c.in, c.out, nullptr}, variables, products_)) : basic;
-}
-
-// With what follows fused into it, or without; false where no kernel is made for that.
-bool CudaExecutor::run_product(const Call& c, const EpilogueForm* epilogue, const ExecutorRun& run) const
-{
-    const CUstream stream = backend_.order().stream();
-    const MatmulStep step = {*c.node, c.in, c.out, epilogue};
-    auto basic_body = [&](const basic::Launch& launch) { backend_.shipped().launch(launch, stream); };
-    auto body = [&](const gemm::Launch& launch) { backend_.shipped().launch(launch, stream); };
-    const basic::Launcher basic_launcher(basic_body);
-    const gemm::Launcher launcher(body);
-    const uint64_t bytes = matmul_scratch(step, {run.variables, size_t(variables_)}, products_);
-    return run_matmul(step, run, variables_, products_, {aligned_scratch(run), bytes, launcher, basic_launcher, &backend_.home().driver()});
 }
 
 void CudaExecutor::run_call(const Call& c, const ExecutorRun& run) const

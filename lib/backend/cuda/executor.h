@@ -2,8 +2,9 @@
 #pragma once
 #include "jit/emit.h"
 #include "lib/backend/cuda/backend.h"
-#include "lib/backend/cuda/epilogue.h"
 #include "lib/backend/cuda/interpreter.h"
+#include "lib/backend/cuda/matmul.h"
+#include "lib/deadline.h"
 #include "lib/executor.h"
 #include "lib/placed.h"
 
@@ -20,6 +21,9 @@ struct Variant {
     KernelSource                source;      // good once Ready
     std::shared_ptr<const Code> code;
     std::unique_ptr<Error>      error;       // once Refused
+    // Gives code and source.
+    template <class Body>
+    void make(Body&& body) noexcept;
 };
 
 // A kernel and its texts; a job that compiles keeps it alive. Executors of one kernel may share it.
@@ -40,6 +44,16 @@ class Fused {
     std::unique_ptr<Variant[]>  variants;        // by class
     std::atomic<int>            waiting{0};      // variants that are asked for
     std::atomic<bool>           is_counted{false};      // as a compilation
+};
+
+// A product's kernel with its epilogue in it; a job that compiles keeps it alive.
+struct Finished {
+    gemm::Finisher    finisher;
+    std::string       epilogue;              // its text
+    Variant           variant;
+    std::atomic<int>  waiting{0};            // 1: it is asked for
+    std::atomic<bool> is_counted{false};     // as a compilation
+    void make(CodeStore& store, const DeviceContext& home) noexcept;
 };
 
 inline constexpr size_t MOST_BUFFERS = 128, MOST_NUMBER_BYTES = 4096;
@@ -76,7 +90,12 @@ class CudaExecutor final : public Executor {
         NodeRef             node;            // null: a copy
         std::vector<Placed> in;
         Placed              out;
-        std::optional<EpilogueForm> epilogue = {};   // of a product: the step behind it
+        // Of a product: the step behind it, what is compiled for both, bytes of its workspace where they are always the same, and
+        // what the last runs chose, which the order of the device guards.
+        std::optional<EpilogueForm> epilogue = {};
+        std::shared_ptr<Finished>   finished = {};
+        uint64_t                    fixed_scratch = 0;
+        std::unique_ptr<gemm::Memory[]> memories = {};   // without, and with the epilogue
         bool is_matmul() const { return node && node->op == Op::matmul; }
     };
     struct Work {
@@ -89,6 +108,7 @@ class CudaExecutor final : public Executor {
     };
     void prepare(Work& w, const Step& step, std::span<const int64_t> most);
     void prepare(Work& w, const Plan& plan, size_t at);
+    void prepare_product(Call& c, const Plan& plan, size_t at);
     bool may_compile(const Fused& fused) const noexcept;
     bool is_final() const noexcept;              // as fast as it gets
     std::shared_ptr<Fused> evaluated(const Kernel& kernel) const;
@@ -99,9 +119,13 @@ class CudaExecutor final : public Executor {
     const char* fill(const Work& w, const KernelSource& source, const Geometry& g, const ExecutorRun& run, char* fresh) const;
     void run_variant(const Work& w, const Geometry& g, const ExecutorRun& run, char* const* buffers) const;
     void run_interim(const Work& w, const ExecutorRun& run, char* const* buffers) const;
-    bool run_product(const Call& c, const EpilogueForm* epilogue, const ExecutorRun& run) const;
+    MatmulStep matmul_step(const Call& c, bool has_epilogue) const { return {*c.node, c.in, c.out, has_epilogue ? &*c.epilogue : nullptr}; }
+    bool launch_product(const Call& c, const MatmulStep& step, const Finished* finished, const ExecutorRun& run) const;
+    int  run_product(const Call& c, const ExecutorRun& run, bool& is_slow) const;
     void run_call(const Call& c, const ExecutorRun& run) const;
     uint64_t call_scratch(const Call& c, std::span<const int64_t> variables) const;
+    uint64_t product_scratch(const Call& c, std::span<const int64_t> variables) const;
+    void wait_for(const std::atomic<int>& waiting, const Deadline& deadline);
 
     CudaBackend&           backend_;
     const Backend::Use     use_;
@@ -112,5 +136,22 @@ class CudaExecutor final : public Executor {
     std::vector<int32_t>   fused_away_;      // products whose epilogues always take them
     std::unique_ptr<Track> track_;           // of the interpreter's lists
 };
+
+template <class Body>
+void Variant::make(Body&& body) noexcept
+{
+    try {
+        body();
+        state.store(Ready, std::memory_order_release);
+    } catch (const Error& fault) {
+        error = std::make_unique<Error>(fault);
+        state.store(Refused, std::memory_order_release);
+    } catch (...) {
+        state.store(Refused, std::memory_order_release);
+    }
+}
+
+// Where this run's scratch memory begins, as everything wants it.
+inline char* aligned_scratch(const ExecutorRun& run) { return reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(run.scratch) + 255) / 256 * 256); }
 
 }  // namespace ng::cuda

@@ -5,6 +5,7 @@
 #include "lib/backend/cuda/gemm_sm90.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ng::cuda::gemm {
 
@@ -45,6 +46,40 @@ void run(const Problem& problem, const Device& device, const Place& place)
 {
     if (sm90::can_run(problem, device, place.workspace_bytes)) sm90::run(problem, device, place);
     else mma::run(problem, device, place);
+}
+
+void turn(Problem& p)
+{
+    std::swap(p.a, p.b), std::swap(p.a_type, p.b_type), std::swap(p.m, p.n), std::swap(p.c_row, p.c_column), std::swap(p.a_batch, p.b_batch);
+    std::swap(p.a_row, p.b_column), std::swap(p.a_depth, p.b_depth);
+    for (int i = 0; i < p.epilogue.count; i++) std::swap(p.epilogue.tensor[i].row, p.epilogue.tensor[i].column);
+}
+
+kernels::Epilogue settled(const Problem& p)
+{
+    kernels::Epilogue e = p.epilogue;
+    for (int i = 0; i < e.count; i++) {
+        kernels::EpilogueTensor& t = e.tensor[i];
+        const auto are_together = [&](int64_t count) {
+            const int64_t unit = std::min<int64_t>(16, count * t.bytes);
+            const auto    fits = [&](int64_t stride, int64_t extent) { return extent == 1 || stride * t.bytes % unit == 0; };
+            return t.column == 1 && reinterpret_cast<uintptr_t>(t.data) % uint64_t(unit) == 0 && fits(t.row, p.m) && fits(t.batch, p.batches);
+        };
+        const bool is_read = i < e.loads;
+        t.together = is_read && (t.column == 0 || p.n == 1) ? 0 : are_together(kernels::EPILOGUE_MOST) ? kernels::EPILOGUE_MOST : are_together(2) ? 2 : 1;
+    }
+    return e;
+}
+
+// ---- with an epilogue's text ------------------------------------------------------------------------------------------------
+
+std::optional<Finisher> finisher_for(const Problem& problem, const Device& device) { return sm90::finisher_for(problem, device); }
+
+std::string finisher_text(const Finisher& finisher, const std::string& epilogue) { return sm90::finisher_text(finisher, epilogue); }
+
+bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place)
+{
+    return sm90::run_finished(problem, device, finisher, place);
 }
 
 }  // namespace ng::cuda::gemm

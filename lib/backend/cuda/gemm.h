@@ -3,7 +3,9 @@
 #include "kernels/gemm_epilogue.h"
 #include "lib/backend/cuda/basic_launch.h"
 
+#include <optional>
 #include <span>
+#include <string>
 
 namespace ng::cuda {
 class Driver;
@@ -12,7 +14,8 @@ class Driver;
 namespace ng::cuda::gemm {
 
 // c[i, row, column] = epilogue(sum over depth of a[i, row, depth] b[i, depth, column]). Strides in elements, of any sign;
-// sums are f32 of floats, f64 of f64, i32 of 8-bit integers, and c's own type otherwise (contract N7).
+// sums are f32 of floats, f64 of f64, i32 of 8-bit integers, and c's own type otherwise (contract N7). Shipped kernels have no
+// epilogue but is_cast.
 struct Problem {
     const void *a, *b;
     void*       c;
@@ -22,6 +25,7 @@ struct Problem {
     int64_t     a_row, a_depth, b_depth, b_column, c_row, c_column;
     int64_t     a_batch, b_batch, c_batch;
     kernels::Epilogue epilogue;
+    int32_t     epilogue_weight;         // of a text's: about its instructions for a sum; 0: there is none
 };
 
 // The images of kernels for products. Each is loaded when a product needs it.
@@ -30,7 +34,8 @@ enum class Image : uint32_t {
     Sm90Byte,                            // fp8 and 8-bit integers
     Sm90Wide,                            // f32
     Mma,                                 // mma.sync and plain multiply-adds, from sm_80 on
-    count_
+    count_,
+    Text = count_,                       // none: an instance that is compiled with an epilogue; kernel 1 adds up parts
 };
 struct KernelFacts {
     const char* name;                    // as the image has it
@@ -70,6 +75,17 @@ class Launcher {
     void (*run_)(void* self, const Launch& launch);
 };
 
+// What one run of a step chose, for the next of the same extents.
+struct Memory {
+    bool     is_known = false;
+    int64_t  m, n, k, batches;
+    uint64_t room;                       // for parts
+    uint32_t variant;
+    uint32_t instance;                   // what was chosen
+    int32_t  cluster, splits, group;
+    bool     is_better;                  // a finisher: than the product without its epilogue
+};
+
 // workspace: 256-byte aligned, never exceeded.
 struct Place {
     void*                  workspace;
@@ -77,16 +93,37 @@ struct Place {
     const Launcher&        launch;
     const basic::Launcher& launch_basic;     // for copies of operands
     const Driver*          driver;           // encodes tensor maps; null: only what needs none is launched
+    Memory*                memory = nullptr; // of the step; null: none
 };
+
+// An instance that a text is made of: with an epilogue in it, it is one kernel for products of these types and this way of
+// lying.
+struct Finisher {
+    uint32_t instance, variant;
+    uint32_t shared_bytes;               // dynamic, the most of any launch
+    kernels::EpilogueKind kinds[kernels::EPILOGUE_TENSORS];      // how the epilogue's tensors come
+};
+inline constexpr int FINISHER_FUNCTIONS = 2;
 
 // Bytes that let run() choose freely. is_fixed: all runs have these extents and strides; else it grows with each extent,
 // whatever the strides, so that what the largest need is enough for all smaller ones. Addresses do not matter.
 uint64_t workspace(const Problem& largest, const Device& device, bool is_fixed);
 // False: these kernels cannot do it (in so much workspace), basic::matmul and a fused kernel can. Nothing of the epilogue
-// but its count, is_cast and c_type matters here.
+// but is_cast and c_type matters here.
 bool can_run(const Problem& problem, const Device& device, uint64_t workspace_bytes);
 // Where can_run says so. Nothing here allocates, locks or throws; what is launched depends on the problem, the device and
 // the workspace's size alone.
 void run(const Problem& problem, const Device& device, const Place& place);
+
+// The instance to compile with this problem's epilogue; none where the product and a kernel of its own behind it are as fast.
+std::optional<Finisher> finisher_for(const Problem& problem, const Device& device);
+std::string finisher_text(const Finisher& finisher, const std::string& epilogue);
+// False: another instance, or the product without its epilogue, is better for this one. As run() otherwise.
+bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place);
+
+// c is written along its columns; where rows lie side by side instead, its transpose is the product of the transposes.
+void turn(Problem& problem);
+// The epilogue as kernels want it: which of its tensors come several at once.
+kernels::Epilogue settled(const Problem& problem);
 
 }  // namespace ng::cuda::gemm

@@ -76,26 +76,17 @@ Dtype type_of(Kind kind, Dtype own)
     return kind == HalvesF16 ? Dtype::f16 : kind == HalvesBf16 ? Dtype::bf16 : kind == Doubles ? Dtype::f64 : Dtype::f32;
 }
 
-// c^T = b^T a^T: the same sums, rows for columns.
-void turn(Problem& p)
-{
-    std::swap(p.a, p.b), std::swap(p.a_type, p.b_type), std::swap(p.m, p.n);
-    std::swap(p.a_row, p.b_column), std::swap(p.a_depth, p.b_depth), std::swap(p.a_batch, p.b_batch);
-    std::swap(p.c_row, p.c_column);
-    for (int i = 0; i < std::min(p.epilogue.count, EPILOGUE_STEPS); i++) std::swap(p.epilogue.step[i].row, p.epilogue.step[i].column);
-}
-
 // Batches that share b are rows of one product, where rows go on from one batch to the next.
 void join_rows(Problem& p)
 {
-    const int count = std::min(p.epilogue.count, EPILOGUE_STEPS);
+    const int count = p.epilogue.count;
     if (p.m == 1) {
         p.a_row = p.a_batch, p.c_row = p.c_batch;
-        for (int i = 0; i < count; i++) p.epilogue.step[i].row = p.epilogue.step[i].batch;
+        for (int i = 0; i < count; i++) p.epilogue.tensor[i].row = p.epilogue.tensor[i].batch;
     }
     if (p.batches <= 1 || p.b_batch != 0 || p.a_batch != p.a_row * p.m || p.c_batch != p.c_row * p.m) return;
     for (int i = 0; i < count; i++)
-        if (p.epilogue.step[i].source == FROM_TENSOR && p.epilogue.step[i].batch != p.epilogue.step[i].row * p.m) return;
+        if (p.epilogue.tensor[i].batch != p.epilogue.tensor[i].row * p.m) return;
     p.m *= p.batches, p.batches = 1;
 }
 
@@ -295,7 +286,7 @@ bool can_run(const Problem& problem, const Device& device, uint64_t workspace_by
     if (kind == None || device.compute < 80 || !device.has[size_t(Image::Mma)]) return false;
     const bool is_whole = is_of_bytes(kind) && !problem.epilogue.is_cast;
     if (is_whole != (problem.c_type == Dtype::i32) || (!is_whole && !is_float(problem.c_type))) return false;
-    if ((is_whole || kind == Doubles) && problem.epilogue.count > 0) return false;
+    if (problem.epilogue_weight > 0) return false;
     const Form f = form_of(problem);
     if (f.needs_copies() && copies_bytes(f) > workspace_bytes) return false;
     // A block for each of so many, so small products would be mostly idle: basic::matmul has a thread for each sum.
@@ -346,7 +337,7 @@ void run(const Problem& problem, const Device& device, const Place& place)
     // Parts begin where a tile's depth does.
     n.split_depth = rounded_up(divided_up(p.k, choice.splits), MMA_DEPTH);
     n.splits = int32_t(std::max<int64_t>(divided_up(p.k, std::max<int64_t>(n.split_depth, 1)), 1));
-    n.epilogue = p.epilogue;
+    n.epilogue = settled(p);
     if (n.splits > 1) n.partial = free;
     send(place, choice.instance, int64_t(n.row_tiles) * n.column_tiles * p.batches * n.splits, n);
     if (n.splits == 1) return;

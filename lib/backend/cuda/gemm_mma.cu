@@ -1,8 +1,4 @@
-// The image of portable matrix products: every instance, and the preludes that their epilogues stand on.
-#include "lib/backend/cuda/prelude.cuh"
-#include "jit/prelude_common.h"
-#undef DEVICE
-#include "lib/backend/cuda/gemm_epilogue.cuh"
+// The image of portable matrix products: every instance, by the instructions of NVIDIA's devices.
 // Tests bring plain C++ in its place.
 #ifndef MMA_INSTRUCTIONS
 #define MMA_INSTRUCTIONS "kernels/gemm_mma_ptx.cuh"

@@ -22,6 +22,8 @@ struct Instance {
 };
 std::span<const Instance> instances();
 std::span<const KernelFacts> kernels_of(Image image);
+// A kernel's shape in the words of kernels/gemm_sm90_tiles.cuh or gemm_sm90_split.cuh.
+const char* shape_of(const Instance& instance, uint32_t variant);
 
 // How an operand comes to have rows that the copy engine takes.
 enum class Copying : uint8_t { None, Pitch, Strided, Planes };
@@ -65,10 +67,21 @@ inline constexpr uint64_t MOST_PARTIAL_BYTES = uint64_t(64) << 20;
 bool   is_possible(const Form& form, const Choice& choice);
 double cost_us(const Form& form, const Device& device, const Choice& choice);
 Choice choose(const Form& form, const Device& device, uint64_t partial_bytes);
-void   run_as(const Form& form, const Device& device, const Choice& choice, const Place& place);
+// Of one instance; nothing where it cannot run this.
+std::optional<Choice> choose_among(const Form& form, const Device& device, uint64_t partial_bytes, uint32_t instance);
+// finisher: the instance as it was compiled with the problem's epilogue; null: as it is shipped.
+void   run_as(const Form& form, const Device& device, const Choice& choice, const Finisher* finisher, const Place& place);
+// The finisher of an instance for a problem of this form, as it comes best to what it reads; addresses do not matter.
+Finisher finisher_of(const Form& form, uint32_t instance);
+bool   is_vector(kernels::EpilogueKind kind);
 
 uint64_t workspace(const Problem& largest, const Device& device, bool is_fixed);
 bool     can_run(const Problem& problem, const Device& device, uint64_t workspace_bytes);
 void     run(const Problem& problem, const Device& device, const Place& place);
+
+// As gemm.h has them.
+std::optional<Finisher> finisher_for(const Problem& problem, const Device& device);
+std::string finisher_text(const Finisher& finisher, const std::string& epilogue);
+bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place);
 
 }  // namespace ng::cuda::gemm::sm90

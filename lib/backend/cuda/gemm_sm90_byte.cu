@@ -1,9 +1,4 @@
 // Products of fp8 and of 8-bit integers on Hopper's tensor cores, compiled: depth is side by side in both operands.
-#include "lib/backend/cuda/prelude.cuh"
-#include "jit/prelude_common.h"
-#undef DEVICE
-#include "lib/backend/cuda/gemm_epilogue.cuh"
-
 #define TILES_OF_Half(...)
 #define SPLIT_OF_Half(...)
 #define ASIDE_OF_Half(...)

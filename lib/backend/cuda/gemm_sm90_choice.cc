@@ -45,13 +45,25 @@ constexpr std::array<Instance, COUNT> numbered()
 }
 constexpr std::array<Instance, COUNT> INSTANCES = numbered();
 
-#define TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, cluster, stages, schedule) {"gemm_" #types "_" #way "_" #tile, tiles_shared(m, n, stages)},
+#define TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, cluster, stages, schedule) {"gemm_" #types "_" #way "_" #tile, tiles_shared(m, n, stages, false)},
 #define SPLIT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, units) {"gemm_" #types "_" #way "_s" #tile, split_shared(m, n, stages)},
 #define ASIDE_FACTS(name, threads) {"gemm_" #name, 0},
 #define TILES(group, ...) GEMM_SM90_##group(TILES_FACTS, __VA_ARGS__)
 #define SPLIT(group, ...) GEMM_SM90_##group(SPLIT_FACTS, __VA_ARGS__)
 #define ASIDE(group, ...) ASIDE_FACTS(__VA_ARGS__)
 constexpr KernelFacts FACTS[] = {
+#include "kernels/gemm_sm90.def"
+};
+#undef TILES
+#undef SPLIT
+#undef ASIDE
+#define TILES_SHAPE(types, way, Kind, a, b, promote, tile, m, n, cluster, stages, schedule)                                        \
+    "TilesShape<" #Kind ", " #m ", " #n ", " #cluster ", " #stages " - FINISH_FEWER_STAGES, " #a ", " #b ", " #schedule ", " #promote ">",
+#define SPLIT_SHAPE(types, way, Kind, a, b, promote, tile, m, n, stages, units) "SplitShape<" #Kind ", " #m ", " #n ", " #stages ", " #a ", " #b ", " #promote ">",
+#define TILES(group, ...) GEMM_SM90_##group(TILES_SHAPE, __VA_ARGS__)
+#define SPLIT(group, ...) GEMM_SM90_##group(SPLIT_SHAPE, __VA_ARGS__)
+#define ASIDE(group, name, threads) #name,
+constexpr const char* SHAPES[] = {       // as FACTS
 #include "kernels/gemm_sm90.def"
 };
 #undef TILES
@@ -100,12 +112,13 @@ double memory_us(const Form& form)
     return LEAST_US + double(p.batches) * (double(p.m) * double(p.k) * element + double(p.k) * double(p.n) * element + double(p.m) * double(p.n) * double(bytes_of(p.c_type))) / MEMORY_BYTES_A_US;
 }
 
-// Of a warpgroup's part of a tile: by the copy engine, by threads, or by threads after an epilogue.
+// Of a warpgroup's part of a tile: by the copy engine, by threads, or by either after an epilogue.
 double store_cycles(const Form& form, const Instance& i)
 {
+    constexpr double FINISH_CYCLES = 55, WEIGHT_CYCLES = 2.7;    // for a thread's sum
     const Problem& p = form.problem;
     const double   sums = i.m * i.n / (i.schedule < 0 ? 1.0 : 2.0);
-    if (p.epilogue.count > 0) return sums / 512 * (300 + 230.0 * p.epilogue.count);
+    if (p.epilogue_weight > 0) return sums / 128 * (FINISH_CYCLES + WEIGHT_CYCLES * p.epilogue_weight);
     if (p.n * bytes_of(p.c_type) % 16 != 0) return sums * 0.2;
     return i.m * i.n * double(bytes_of(p.c_type)) / 40 + 600;
 }
@@ -118,8 +131,11 @@ double tiles_cycles(const Form& form, const Device& device, const Instance& i)
     // What is loaded costs power, and so some clock, also where it does not cost time.
     const double   tile = double(steps_of(form)) * products_of(form) * (std::max(multiply, load) + 0.06 * load) + 300, store = store_cycles(form, i);
     const double   rounds = double(divided_up(int64_t(tiles), int64_t(slots)));
-    // Pingpong hides what takes less than a tile, the others about a thousand cycles.
-    const double each = i.schedule < 0 ? std::max(tile, (tile + store) / 2) : tile + std::max(store - 1200, 0.0);
+    // Pingpong hides what takes less than a tile, but for its share of power; the others about a thousand cycles, or of an
+    // epilogue's what the second warpgroup is behind.
+    const bool     is_finished = p.epilogue_weight > 0;
+    const double   hidden = is_finished ? 6000 : 1200, share = is_finished ? 0.3 : 0;
+    const double   each = i.schedule < 0 ? std::max(tile + share * store, (tile + store) / 2) : tile + std::max(store - hidden, 0.0);
     return LAUNCH + 1300 + rounds * each + store;
 }
 
@@ -131,7 +147,7 @@ constexpr double RESIDENT_UNITS = 132;
 // Microseconds; numbers fitted to 761 times of 29 shapes of f16 on an H200 (2026-11-21), which they meet within 14 % (rms).
 double split_us(const Form& form, const Device& device, const Instance& i, const Choice& c)
 {
-    constexpr double LAUNCH_US = 1.63, ROW_US = 0.0017, FOUR_US = 0.344, ROUND_US = 0.35, CLUSTER_US = 0.24, BLOCK_US = 0.7, PARTS_US = 2.5;
+    constexpr double LAUNCH_US = 1.63, ROW_US = 0.0017, FOUR_US = 0.344, ROUND_US = 0.35, CLUSTER_US = 0.24, BLOCK_US = 0.7, PARTS_US = 2.5, WEIGHT_US = 0.018;
     const Problem& p = form.problem;
     const double   blocks = double(divided_up(p.m, i.m) * divided_up(p.n, i.n) * p.batches) * c.cluster * c.splits;
     const double   resident = RESIDENT[i.units - 1][c.cluster - 1] * device.units / RESIDENT_UNITS, rounds = std::ceil(blocks / resident);
@@ -140,7 +156,7 @@ double split_us(const Form& form, const Device& device, const Instance& i, const
     // The copy engine takes rows of a box one by one, short ones too.
     const double rows = i.m + (form.b.is_turned ? 64.0 * std::max(i.n / 64, 1) : i.n);
     const double step = std::max(i.m * i.n / 32.0 / 1800, rows * ROW_US) * together;
-    double us = LAUNCH_US + rounds * (steps * step + i.m * i.n / 4.0 / c.cluster / split_threads(i.m) * (FOUR_US + 0.1 * p.epilogue.count)) + (rounds > 1 ? rounds * ROUND_US : 0);
+    double us = LAUNCH_US + rounds * (steps * step + i.m * i.n / 4.0 / c.cluster / split_threads(i.m) * (FOUR_US + WEIGHT_US * p.epilogue_weight)) + (rounds > 1 ? rounds * ROUND_US : 0);
     if (c.cluster > 1) us += CLUSTER_US + BLOCK_US * c.cluster;
     if (c.splits > 1) us += PARTS_US + double(partial_bytes(form, c.splits)) * 2 / 3e6;
     return us;
@@ -177,25 +193,31 @@ double cost_us(const Form& form, const Device& device, const Choice& c)
     return std::max(us, memory_us(form)) + 0.03 * us;
 }
 
-constexpr int32_t CLUSTERS[] = {2, 3, 4, 5, 6, 8};
+const char* shape_of(const Instance& instance, uint32_t variant) { return SHAPES[&sm90::kernels_of(instance.image)[instance.first_kernel + variant] - FACTS]; }
 
-Choice choose(const Form& form, const Device& device, uint64_t most_partial_bytes)
+namespace {
+
+constexpr int32_t  CLUSTERS[] = {2, 3, 4, 5, 6, 8};
+constexpr uint32_t ALL = COUNT;
+
+// only: one instance, or ALL. Nothing where none can run this.
+std::optional<Choice> least_of(const Form& form, const Device& device, uint64_t most_partial_bytes, uint32_t only)
 {
-    Choice best = {};
-    double least = -1;
+    std::optional<Choice> best;
+    double least = 0;
     const auto look = [&](const Choice& c) {
         if (!is_possible(form, c) || partial_bytes(form, c.splits) > most_partial_bytes) return;
         const double cost = cost_us(form, device, c);
-        if (least < 0 || cost < least) least = cost, best = c;
+        if (!best || cost < least) least = cost, best = c;
     };
     const Problem& p = form.problem;
     for (uint32_t i = 0; i < COUNT; i++) {
         const Instance& instance = INSTANCES[i];
-        if (instance.group != form.group) continue;
+        if (instance.group != form.group || (only != ALL && i != only)) continue;
         look({i, instance.cluster, 1, 8});
         if (!instance.is_split) continue;
         // Half a tile for nothing, where a narrower one is there: not worth a look. No more parts than a device holds at once.
-        if (instance.n > 16 && instance.n >= 2 * p.n && best.instance != i) continue;
+        if (instance.n > 16 && instance.n >= 2 * p.n && (!best || best->instance != i)) continue;
         const int64_t room = int64_t(device.units) * instance.units / (divided_up(p.m, instance.m) * divided_up(p.n, instance.n) * p.batches);
         for (const int32_t cluster : CLUSTERS)
             if (cluster <= room) look({i, cluster, 1, 1});
@@ -204,6 +226,18 @@ Choice choose(const Form& form, const Device& device, uint64_t most_partial_byte
             for (int32_t cluster = 1; cluster <= 4 && splits * cluster <= room; cluster *= 4) look({i, cluster, splits, 1});
     }
     return best;
+}
+
+}  // namespace
+
+Choice choose(const Form& form, const Device& device, uint64_t most_partial_bytes)
+{
+    return least_of(form, device, most_partial_bytes, ALL).value_or(Choice{});
+}
+
+std::optional<Choice> choose_among(const Form& form, const Device& device, uint64_t most_partial_bytes, uint32_t instance)
+{
+    return least_of(form, device, most_partial_bytes, instance);
 }
 
 }  // namespace ng::cuda::gemm::sm90

@@ -2,7 +2,6 @@
 #include "lib/backend/cuda/gemm_sm90.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace ng::cuda::gemm::sm90 {
 namespace {
@@ -11,14 +10,6 @@ constexpr int64_t MOST_EXTENT = int64_t(1) << 31, MOST_STRIDE_BYTES = int64_t(1)
 constexpr int64_t UNIT_BYTES = 16;       // what the copy engine wants addresses and strides to be multiples of
 
 int64_t rounded_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
-
-// c is written along its columns; where rows lie side by side instead, its transpose is the product of the transposes.
-void turn(Problem& p)
-{
-    std::swap(p.a, p.b), std::swap(p.a_type, p.b_type), std::swap(p.m, p.n), std::swap(p.c_row, p.c_column), std::swap(p.a_batch, p.b_batch);
-    std::swap(p.a_row, p.b_column), std::swap(p.a_depth, p.b_depth);
-    for (int i = 0; i < std::min(p.epilogue.count, kernels::EPILOGUE_STEPS); i++) std::swap(p.epilogue.step[i].row, p.epilogue.step[i].column);
-}
 
 bool is_byte_float(Dtype t) { return t == Dtype::e4m3 || t == Dtype::e5m2; }
 bool is_byte_integer(Dtype t) { return t == Dtype::i8 || t == Dtype::u8; }

@@ -1,9 +1,4 @@
 // Products of f16 and bf16 on Hopper's tensor cores, compiled: an instance a row, type and way that operands lie.
-#include "lib/backend/cuda/prelude.cuh"
-#include "jit/prelude_common.h"
-#undef DEVICE
-#include "lib/backend/cuda/gemm_epilogue.cuh"
-
 #define TILES_OF_Half(...) GEMM_SM90_Half(TILES_KERNEL, __VA_ARGS__)
 #define SPLIT_OF_Half(...) GEMM_SM90_Half(SPLIT_KERNEL, __VA_ARGS__)
 #define ASIDE_OF_Half(...) ASIDE_KERNEL(__VA_ARGS__)

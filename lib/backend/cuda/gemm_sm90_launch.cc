@@ -50,6 +50,7 @@ struct Runner {
     const Form&   form;
     const Device& device;
     const Place&  place;
+    const Finisher* finisher;            // null: no kernel has the epilogue in it
     char*         next;                  // of the workspace
 
     template <class Numbers>
@@ -59,13 +60,30 @@ struct Runner {
         l.is_early = true, l.numbers = &numbers, l.numbers_bytes = sizeof numbers;
         place.launch(l);
     }
+    // One of the instance's kernels, or what was compiled in place of it.
+    Launch launch_of(const Instance& i) const
+    {
+        Launch l = {};
+        l.image = finisher ? Image::Text : i.image, l.kernel = finisher ? 0 : i.first_kernel + form.variant;
+        return l;
+    }
     // aside: 0 for the first ASIDE row of the image.
     template <class Numbers>
     void launch_aside(uint32_t aside, int64_t threads, const Numbers& numbers) const
     {
         const uint32_t first = uint32_t(sm90::kernels_of(form.image).size()) - (form.image == Image::Sm90Half ? 2 : 1);
+        launch_beside(form.image, first + aside, threads, numbers);
+    }
+    void launch_sum(int64_t threads, const kernels::GemmSumNumbers& numbers) const
+    {
+        if (finisher) launch_beside(Image::Text, 1, threads, numbers);
+        else launch_aside(0, threads, numbers);
+    }
+    template <class Numbers>
+    void launch_beside(Image image, uint32_t kernel, int64_t threads, const Numbers& numbers) const
+    {
         Launch l = {};
-        l.image = form.image, l.kernel = first + aside, l.block = kernels::THREADS, l.cluster = 1;
+        l.image = image, l.kernel = kernel, l.block = kernels::THREADS, l.cluster = 1;
         l.grid[0] = uint32_t(std::clamp<int64_t>(divided_up(threads, kernels::THREADS), 1, int64_t(device.units) * 16)), l.grid[1] = l.grid[2] = 1;
         launch(l, numbers);
     }
@@ -106,17 +124,18 @@ struct Runner {
     {
         const Problem& p = form.problem;
         kernels::GemmOutput o = {};
-        o.c = p.c, o.c_row = p.c_row, o.c_batch = p.c_batch, o.m = int32_t(p.m), o.n = int32_t(p.n), o.c_type = int32_t(p.c_type), o.epilogue = p.epilogue;
+        o.c = p.c, o.c_row = p.c_row, o.c_batch = p.c_batch, o.m = int32_t(p.m), o.n = int32_t(p.n), o.c_type = int32_t(p.c_type), o.epilogue = settled(p);
         const int64_t  bytes = bytes_of(p.c_type);
         const uint64_t address = reinterpret_cast<uintptr_t>(p.c);
         const auto     lies_on = [&](int64_t unit) {
             return address % uint64_t(unit) == 0 && (p.m == 1 || p.c_row * bytes % unit == 0) && (p.batches == 1 || p.c_batch * bytes % unit == 0);
         };
         const bool is_half = p.c_type == Dtype::f16 || p.c_type == Dtype::bf16, is_word = p.c_type == Dtype::f32 || p.c_type == Dtype::i32;
-        const bool is_plain = p.epilogue.count == 0 && !p.epilogue.is_cast && (p.m == 1 || p.c_row > 0) && (p.batches == 1 || p.c_batch > 0);
+        const bool is_plain = (finisher || !p.epilogue.is_cast) && (p.m == 1 || p.c_row > 0) && (p.batches == 1 || p.c_batch > 0);
         o.store = lies_on(4 * bytes) ? kernels::STORE_FOURS : kernels::STORE_SINGLES;
         // The copy engine writes whole units of 16 bytes.
         if (may_use_engine && is_plain && lies_on(16) && p.n * bytes % 16 == 0 && (is_half || is_word)) o.store = is_half ? kernels::STORE_HALVES : kernels::STORE_WORDS;
+        for (int i = 0; finisher && i < p.epilogue.loads; i++) o.epilogue.tensor[i].kind = finisher->kinds[i];
         return o;
     }
 };
@@ -129,6 +148,18 @@ constexpr int32_t PROMOTE_BYTES = 4, PROMOTE_PLANES = 4;
 kernels::PlainOperands plain_of(const Problem& p)
 {
     return {static_cast<const float*>(p.a), static_cast<const float*>(p.b), p.a_row, p.a_depth, p.a_batch, p.b_depth, p.b_column, p.b_batch, p.k};
+}
+
+// Of an epilogue's tensor that the copy engine brings: boxes as results leave.
+void encode_box(const Runner& r, kernels::GemmTilesNumbers& n)
+{
+    const Problem& p = r.form.problem;
+    for (int i = 0; r.finisher && i < p.epilogue.loads; i++) {
+        const kernels::EpilogueTensor& t = p.epilogue.tensor[i];
+        if (r.finisher->kinds[i] != kernels::BY_ENGINE) continue;
+        n.box_moves = p.batches > 1 && t.batch != 0;
+        encode(*r.place.driver, n.box, {t.data, MAP_F16, 2, p.n, p.m, n.box_moves ? p.batches : 1, p.m > 1 ? t.row : 16, t.batch}, 64, 64);
+    }
 }
 
 void run_tiles(Runner& r, const Instance& i, const Choice& c)
@@ -146,11 +177,12 @@ void run_tiles(Runner& r, const Instance& i, const Choice& c)
     n.a_moves = r.form.a.batches > 1, n.b_moves = r.form.b.batches > 1;
     n.planes = r.form.planes, n.promote = n.planes == 3 ? PROMOTE_PLANES : PROMOTE_BYTES;
     n.plain = plain_of(p);
-    Launch l = {};
-    l.image = i.image, l.kernel = i.first_kernel + r.form.variant, l.block = kernels::TILES_THREADS, l.cluster = uint32_t(i.cluster);
+    encode_box(r, n);
+    Launch l = r.launch_of(i);
+    l.block = kernels::TILES_THREADS, l.cluster = uint32_t(i.cluster);
     const int64_t tiles = int64_t(n.row_clusters) * n.column_tiles * n.batches;
     l.grid[0] = uint32_t(std::min<int64_t>(tiles, r.device.units / i.cluster)) * l.cluster, l.grid[1] = l.grid[2] = 1;
-    l.shared_bytes = kernels::tiles_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages));
+    l.shared_bytes = r.finisher ? r.finisher->shared_bytes : kernels::tiles_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages), false);
     r.launch(l, n);
 }
 
@@ -166,22 +198,22 @@ void run_split(Runner& r, const Instance& i, const Choice& c)
     n.partial = c.splits > 1 ? reinterpret_cast<float*>(r.next) : nullptr;
     n.k_steps = int32_t(steps_of(r.form)), n.row_tiles = int32_t(divided_up(p.m, i.m)), n.column_tiles = int32_t(divided_up(p.n, i.n));
     n.splits = c.splits, n.batches = int32_t(p.batches), n.a_moves = r.form.a.batches > 1, n.b_moves = r.form.b.batches > 1;
-    Launch l = {};
-    l.image = i.image, l.kernel = i.first_kernel + r.form.variant, l.block = uint32_t(kernels::split_threads(i.m)), l.cluster = uint32_t(c.cluster);
+    Launch l = r.launch_of(i);
+    l.block = uint32_t(kernels::split_threads(i.m)), l.cluster = uint32_t(c.cluster);
     l.grid[0] = uint32_t(int64_t(n.row_tiles) * n.column_tiles * n.batches * c.splits * c.cluster), l.grid[1] = l.grid[2] = 1;
     l.shared_bytes = kernels::split_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages));
     r.launch(l, n);
     if (c.splits == 1) return;
     const kernels::GemmSumNumbers sum = {n.partial, c.splits, n.batches, n.output};
-    r.launch_aside(0, int64_t(n.batches) * p.m * divided_up(p.n, 4), sum);
+    r.launch_sum(int64_t(n.batches) * p.m * divided_up(p.n, 4), sum);
 }
 
 }  // namespace
 
-void run_as(const Form& form, const Device& device, const Choice& choice, const Place& place)
+void run_as(const Form& form, const Device& device, const Choice& choice, const Finisher* finisher, const Place& place)
 {
     const Instance& i = instances()[choice.instance];
-    Runner r = {form, device, place, static_cast<char*>(place.workspace)};
+    Runner r = {form, device, place, finisher, static_cast<char*>(place.workspace)};
     if (i.is_split) run_split(r, i, choice);
     else run_tiles(r, i, choice);
 }
@@ -189,14 +221,129 @@ void run_as(const Form& form, const Device& device, const Choice& choice, const 
 bool can_run(const Problem& problem, const Device& device, uint64_t workspace_bytes)
 {
     Form form;
-    return device.compute == 90 && make_form(problem, true, form) && device.has[size_t(form.image)] && copies_workspace(form) <= workspace_bytes;
+    return device.compute == 90 && problem.epilogue_weight == 0 && make_form(problem, true, form) && device.has[size_t(form.image)] && copies_workspace(form) <= workspace_bytes;
 }
+
+namespace {
+
+bool is_remembered(const Memory& m, const Form& form, uint64_t room)
+{
+    const Problem& p = form.problem;
+    return m.is_known && m.m == p.m && m.n == p.n && m.k == p.k && m.batches == p.batches && m.variant == form.variant && m.room == room;
+}
+void remember(Memory& m, const Form& form, uint64_t room, const Choice& c, bool is_better)
+{
+    const Problem& p = form.problem;
+    m = {true, p.m, p.n, p.k, p.batches, room, form.variant, c.instance, c.cluster, c.splits, c.group, is_better};
+}
+
+}  // namespace
 
 void run(const Problem& problem, const Device& device, const Place& place)
 {
     Form form;
     if (!make_form(problem, true, form)) return;
-    run_as(form, device, choose(form, device, place.workspace_bytes - copies_workspace(form)), place);
+    const uint64_t room = place.workspace_bytes - copies_workspace(form);
+    Memory* const  memory = place.memory;
+    if (memory && is_remembered(*memory, form, room)) return run_as(form, device, {memory->instance, memory->cluster, memory->splits, memory->group}, nullptr, place);
+    const Choice choice = choose(form, device, room);
+    if (memory) remember(*memory, form, room, choice, false);
+    run_as(form, device, choice, nullptr, place);
+}
+
+// ---- with an epilogue's text ------------------------------------------------------------------------------------------------
+
+namespace {
+
+// What a kernel behind the product takes, which reads all sums, and writes c again.
+double behind_us(const Form& form)
+{
+    constexpr double LAUNCH_US = 2, BYTES_A_US = 3.3e6;
+    const Problem& p = form.problem;
+    double bytes = 4 + bytes_of(p.c_type);
+    for (int i = 0; i < p.epilogue.count; i++) bytes += p.epilogue.tensor[i].row && p.epilogue.tensor[i].column ? p.epilogue.tensor[i].bytes : 0;
+    return LAUNCH_US + double(p.batches) * double(p.m) * double(p.n) * bytes / BYTES_A_US;
+}
+
+bool is_better_fused(const Form& form, const Device& device, const Choice& fused, uint64_t room)
+{
+    Form bare = form;
+    bare.problem.epilogue_weight = 0;
+    return cost_us(form, device, fused) < cost_us(bare, device, choose(bare, device, room)) + behind_us(form);
+}
+
+}  // namespace
+
+namespace {
+
+bool lies_on_units(const Problem& p, int64_t row, int64_t batch, int64_t bytes)
+{
+    return (p.m == 1 || (row > 0 && row * bytes % 16 == 0)) && (p.batches == 1 || (batch >= 0 && batch * bytes % 16 == 0));
+}
+// Whether the tensor may come so. Boxes go where results of 16 bits leave by the copy engine.
+bool can_come(const Problem& p, const kernels::EpilogueTensor& t, kernels::EpilogueKind kind)
+{
+    switch (kind) {
+    case kernels::OF_COLUMNS: return t.row == 0 && t.bytes <= 4;
+    case kernels::OF_ROWS: return t.column == 0 && t.bytes <= 4;
+    case kernels::BY_ENGINE:
+        return t.bytes == 2 && t.column == 1 && reinterpret_cast<uintptr_t>(t.data) % 16 == 0 && lies_on_units(p, t.row, t.batch, 2) && bytes_of(p.c_type) == 2 && p.n % 8 == 0 &&
+               reinterpret_cast<uintptr_t>(p.c) % 16 == 0 && lies_on_units(p, p.c_row, p.c_batch, 2);
+    default: return true;
+    }
+}
+
+}  // namespace
+
+Finisher finisher_of(const Form& form, uint32_t instance)
+{
+    const Problem&  p = form.problem;
+    const Instance& i = instances()[instance];
+    Finisher f = {instance, form.variant, i.is_split ? kernels::split_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages))
+                                                     : kernels::tiles_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages - kernels::FINISH_FEWER_STAGES), true), {}};
+    if (i.is_split) return f;
+    uint32_t vectors = 0;
+    bool     has_box = false;
+    for (int k = 0; k < p.epilogue.loads; k++) {
+        const kernels::EpilogueTensor& t = p.epilogue.tensor[k];
+        if (vectors < kernels::FINISH_VECTORS && can_come(p, t, kernels::OF_COLUMNS)) f.kinds[k] = kernels::OF_COLUMNS, vectors++;
+        else if (vectors < kernels::FINISH_VECTORS && can_come(p, t, kernels::OF_ROWS)) f.kinds[k] = kernels::OF_ROWS, vectors++;
+        else if (!has_box && can_come(p, t, kernels::BY_ENGINE)) f.kinds[k] = kernels::BY_ENGINE, has_box = true;
+    }
+    return f;
+}
+
+std::optional<Finisher> finisher_for(const Problem& problem, const Device& device)
+{
+    Form form;
+    if (device.compute != 90 || !make_form(problem, false, form) || !device.has[size_t(form.image)]) return std::nullopt;
+    const Choice choice = choose(form, device, MOST_PARTIAL_BYTES);
+    if (!is_better_fused(form, device, choice, MOST_PARTIAL_BYTES)) return std::nullopt;
+    return finisher_of(form, choice.instance);
+}
+
+bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place)
+{
+    Form form;
+    if (!make_form(problem, true, form) || instances()[finisher.instance].group != form.group || finisher.variant != form.variant) return false;
+    for (int i = 0; i < form.problem.epilogue.loads; i++)
+        if (!can_come(form.problem, form.problem.epilogue.tensor[i], finisher.kinds[i])) return false;
+    if (copies_workspace(form) > place.workspace_bytes) return false;
+    const uint64_t room = place.workspace_bytes - copies_workspace(form);
+    Memory* const memory = place.memory;
+    Choice choice = {};
+    if (memory && is_remembered(*memory, form, room)) {
+        if (!memory->is_better) return false;
+        choice = {memory->instance, memory->cluster, memory->splits, memory->group};
+    } else {
+        const std::optional<Choice> found = choose_among(form, device, room, finisher.instance);
+        const bool is_better = found && is_better_fused(form, device, *found, room);
+        if (memory) remember(*memory, form, room, found.value_or(Choice{}), is_better);
+        if (!is_better) return false;
+        choice = *found;
+    }
+    run_as(form, device, choice, &finisher, place);
+    return true;
 }
 
 }  // namespace ng::cuda::gemm::sm90

@@ -1,9 +1,4 @@
 // Products of f32 on Hopper's tensor cores, compiled: as planes of bf16, or rounded to tf32 where that is allowed.
-#include "lib/backend/cuda/prelude.cuh"
-#include "jit/prelude_common.h"
-#undef DEVICE
-#include "lib/backend/cuda/gemm_epilogue.cuh"
-
 #define TILES_OF_Half(...)
 #define SPLIT_OF_Half(...)
 #define ASIDE_OF_Half(...)

@@ -11,7 +11,7 @@ using gemm::Problem;
 // One axis of the result with its strides in everything that has it.
 struct Axis {
     int64_t extent = 1, a = 0, b = 0, c = 0;
-    int64_t tensor[kernels::EPILOGUE_STEPS] = {};
+    int64_t tensor[kernels::EPILOGUE_TENSORS] = {};
 };
 
 // Whether `outer` goes on where `inner` ends, everywhere.
@@ -105,6 +105,7 @@ Problem problem_of(const MatmulStep& step, const Axes& axes)
     Problem p = {};
     p.a_type = step.in[0].type(), p.b_type = step.in[1].type(), p.c_type = step.epilogue ? step.epilogue->result().type : step.out.type();
     p.allows_tf32 = step.node.value & NG_TF32;
+    p.epilogue_weight = step.epilogue ? step.epilogue->weight() : 0;
     const Axis batch = axes.batches() ? axes.batch(0) : Axis{};
     p.m = axes.rows().extent, p.n = axes.columns().extent, p.k = axes.depth().extent, p.batches = batch.extent;
     p.a_row = axes.rows().a, p.a_depth = axes.depth().a, p.b_depth = axes.depth().b, p.b_column = axes.columns().b;
@@ -113,21 +114,27 @@ Problem problem_of(const MatmulStep& step, const Axes& axes)
     return p;
 }
 
-// The epilogue's tensors: where they begin, and their strides.
-void place_tensors(const MatmulStep& step, const Axes& axes, const ExecutorRun& run, std::span<const int64_t> variables, Problem& p)
+// The strides of what the epilogue reads and writes.
+void place_tensors(const Axes& axes, Problem& p)
 {
-    p.epilogue = step.epilogue->steps(run.scalars);
     const Axis batch = axes.batches() ? axes.batch(0) : Axis{};
     for (size_t i = 0; i < axes.tensors(); i++) {
-        const EpilogueTensor& t = step.epilogue->tensors()[i];
-        kernels::EpilogueStep& s = p.epilogue.step[step.epilogue->tensor_step(i)];
-        s.tensor = run.buffers[t.buffer] + t.access.offset.value(variables) * bytes_of(t.type);
-        s.row = axes.rows().tensor[i], s.column = axes.columns().tensor[i], s.batch = batch.tensor[i];
+        kernels::EpilogueTensor& t = p.epilogue.tensor[i];
+        t.row = axes.rows().tensor[i], t.column = axes.columns().tensor[i], t.batch = batch.tensor[i];
+    }
+}
+// Where they begin.
+void find_tensors(const MatmulStep& step, const ExecutorRun& run, std::span<const int64_t> variables, Problem& p)
+{
+    for (int i = 0; i < p.epilogue.count; i++) {
+        const EpilogueTensor& t = step.epilogue->tensors()[size_t(i)];
+        const char* const base = run.buffers[t.buffer];
+        p.epilogue.tensor[i].data = base ? base + t.access.offset.value(variables) * bytes_of(t.type) : nullptr;
     }
 }
 
 // The same problem at one place of the batch's outer axes.
-Problem moved(const MatmulStep& step, const Axes& axes, Problem p, int64_t index)
+Problem moved(const Axes& axes, Problem p, int64_t index)
 {
     for (int i = 1; i < axes.batches(); i++) {
         const Axis&   axis = axes.batch(i);
@@ -137,8 +144,8 @@ Problem moved(const MatmulStep& step, const Axes& axes, Problem p, int64_t index
         p.b = static_cast<const char*>(p.b) + at * axis.b * bytes_of(p.b_type);
         p.c = static_cast<char*>(p.c) + at * axis.c * bytes_of(p.c_type);
         for (size_t t = 0; t < axes.tensors(); t++) {
-            kernels::EpilogueStep& s = p.epilogue.step[step.epilogue->tensor_step(t)];
-            s.tensor = static_cast<const char*>(s.tensor) + at * axis.tensor[t] * bytes_of(step.epilogue->tensors()[t].type);
+            kernels::EpilogueTensor& tensor = p.epilogue.tensor[t];
+            if (tensor.data) tensor.data = static_cast<const char*>(tensor.data) + at * axis.tensor[t] * tensor.bytes;
         }
     }
     return p;
@@ -154,27 +161,44 @@ uint64_t matmul_scratch(const MatmulStep& step, std::span<const int64_t> largest
     Axes axes(x, y, step.out.rank());
     axes.simplify();
     Problem p = problem_of(step, axes);
+    p.epilogue_weight = 0;
     p.batches = 1;
     for (int i = 0; i < axes.batches(); i++) p.batches *= axes.batch(i).extent;
+    const bool is_fixed = largest.empty();
+    if (p.batches == 1) return gemm::workspace(p, device, is_fixed);
     // Whether batches become rows or columns shows only when run.
     Problem by_rows = p, by_columns = p;
     by_rows.m *= p.batches, by_rows.batches = 1, by_columns.n *= p.batches, by_columns.batches = 1;
-    const bool is_fixed = largest.empty();
     return std::max({gemm::workspace(p, device, is_fixed), gemm::workspace(by_rows, device, is_fixed), gemm::workspace(by_columns, device, is_fixed)});
 }
 
-bool is_matmul_certain(const MatmulStep& step, const gemm::Device& device)
+namespace {
+
+// Of a step without variables, or of one with the greatest that they can be; addresses are missing.
+Problem problem_of_most(const MatmulStep& step, std::span<const int64_t> largest)
 {
     Placed::Numbers x[2], y;
-    for (size_t i = 0; i < 2; i++) step.in[i].evaluate({}, x[i]);
-    step.out.evaluate({}, y);
-    const Axes axes = axes_of(step, x, y, {});
+    for (size_t i = 0; i < 2; i++) step.in[i].evaluate_most(largest, x[i]);
+    step.out.evaluate_most(largest, y);
+    const Axes axes = axes_of(step, x, y, largest);
     Problem p = problem_of(step, axes);
-    if (step.epilogue) p.epilogue.count = step.epilogue->count();
-    return gemm::can_run(p, device, matmul_scratch(step, {}, device));
+    if (step.epilogue) p.epilogue = step.epilogue->in_numbers(), place_tensors(axes, p);
+    return p;
 }
 
-bool run_matmul(const MatmulStep& step, const ExecutorRun& run, int32_t variables, const gemm::Device& device, const gemm::Place& place)
+}  // namespace
+
+bool is_matmul_certain(const MatmulStep& step, const gemm::Device& device)
+{
+    return gemm::can_run(problem_of_most(step, {}), device, matmul_scratch(step, {}, device));
+}
+
+std::optional<gemm::Finisher> matmul_finisher(const MatmulStep& step, std::span<const int64_t> largest, const gemm::Device& device)
+{
+    return gemm::finisher_for(problem_of_most(step, largest), device);
+}
+
+bool run_matmul(const MatmulStep& step, const ExecutorRun& run, int32_t variables, const gemm::Device& device, const gemm::Finisher* finisher, const gemm::Place& place)
 {
     const std::span<const int64_t> values(run.variables, size_t(variables));
     Placed::Numbers x[2], y;
@@ -187,13 +211,16 @@ bool run_matmul(const MatmulStep& step, const ExecutorRun& run, int32_t variable
         const EpilogueTensor& result = step.epilogue->result();
         char* const base = run.buffers[result.buffer];
         p.c = base ? base + result.access.offset.value(values) * bytes_of(result.type) : nullptr;
-        place_tensors(step, axes, run, values, p);
+        p.epilogue = step.epilogue->in_numbers(values, run.scalars);
+        place_tensors(axes, p), find_tensors(step, run, values, p);
     }
     int64_t outer = 1;
     for (int i = 1; i < axes.batches(); i++) outer *= axes.batch(i).extent;
-    if (!p.c || p.m == 0 || p.n == 0 || p.batches == 0 || outer == 0) return true;     // not wanted, or empty
+    if (p.m == 0 || p.n == 0 || p.batches == 0 || outer == 0) return true;
+    if (!p.c) return !step.epilogue || !step.epilogue->is_wanted(run.buffers);         // of several results another may be
+    if (finisher) return outer == 1 && gemm::run_finished(p, device, *finisher, place);
     if (!gemm::can_run(p, device, place.workspace_bytes)) return false;
-    for (int64_t i = 0; i < outer; i++) gemm::run(moved(step, axes, p, i), device, place);
+    for (int64_t i = 0; i < outer; i++) gemm::run(moved(axes, p, i), device, place);
     return true;
 }
 

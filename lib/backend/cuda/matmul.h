@@ -18,7 +18,11 @@ uint64_t matmul_scratch(const MatmulStep& step, std::span<const int64_t> largest
 // Of a step without variables: whether run_matmul never says false.
 bool is_matmul_certain(const MatmulStep& step, const gemm::Device& device);
 
-// False: no kernel is made for this one; nothing was launched.
-bool run_matmul(const MatmulStep& step, const ExecutorRun& run, int32_t variables, const gemm::Device& device, const gemm::Place& place);
+// What to compile with the step's epilogue, for lengths up to these; nothing where that is no gain.
+std::optional<gemm::Finisher> matmul_finisher(const MatmulStep& step, std::span<const int64_t> largest, const gemm::Device& device);
+
+// False: no kernel is made for this one, or the finisher is none for it; nothing was launched. finisher: what was compiled with
+// the epilogue; null: shipped kernels.
+bool run_matmul(const MatmulStep& step, const ExecutorRun& run, int32_t variables, const gemm::Device& device, const gemm::Finisher* finisher, const gemm::Place& place);
 
 }  // namespace ng::cuda

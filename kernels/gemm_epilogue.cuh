@@ -1,0 +1,100 @@
+// Neighbours of a row of sums as an epilogue meets them: where they are, and how what it reads comes to them.
+//
+// A text with an epilogue defines HAS_EPILOGUE as true before this, and HAS_BOX where a tensor comes by the copy engine; behind
+// it EpilogueOperands and its two functions. These take operands from a source: fetch<TENSOR, KIND, VECTOR>(neighbours), VECTOR
+// numbering those that wait in shared memory.
+#pragma once
+#include "kernels/elements.cuh"
+#include "kernels/gemm_epilogue.h"
+
+#ifndef HAS_EPILOGUE
+#define HAS_EPILOGUE false
+#endif
+#ifndef HAS_BOX
+#define HAS_BOX false
+#endif
+
+namespace ng::kernels {
+namespace {
+
+// `valid` of COUNT columns are there; the first is a multiple of COUNT, 2 or 4.
+struct EpilogueSpot {
+    i64 batch, row, column;
+    i32 valid;
+};
+
+// Elements as they lie in memory.
+template <class T, int COUNT>
+struct alignas(sizeof(T) * COUNT < 16 ? sizeof(T) * COUNT : 16) Neighbours {
+    T e[COUNT];
+};
+
+DEVICE u32 bits_of(float x) { return __float_as_uint(x); }
+DEVICE u32 bits_of(i32 x) { return u32(x); }
+
+// The struct of a text's numbers, from the words that hold it.
+template <class N>
+DEVICE N numbers_of(const Epilogue& e)
+{
+    constexpr u32 WORDS = (sizeof(N) + 7) / 8;
+    static_assert(WORDS <= EPILOGUE_NUMBERS, "as many as there are");
+    union {
+        u64 words[WORDS];
+        N   numbers;
+    } r;
+    UNROLLED for (u32 i = 0; i < WORDS; i++) r.words[i] = e.numbers[i];
+    return r.numbers;
+}
+
+template <class T, int COUNT>
+DEVICE void fetch_neighbours(const EpilogueTensor& t, const EpilogueSpot& at, Neighbours<T, COUNT>& to)
+{
+    const T* const row = static_cast<const T*>(t.data) + (at.batch * t.batch + at.row * t.row);
+    if (at.valid <= 0) return;
+    if (t.together == 0) {
+        const T same = *row;
+        UNROLLED for (int j = 0; j < COUNT; j++) to.e[j] = same;
+    } else if (t.together >= COUNT && at.valid == COUNT) {
+        to = *reinterpret_cast<const Neighbours<T, COUNT>*>(row + at.column);
+    } else {
+        UNROLLED for (int j = 0; j < COUNT; j++) to.e[j] = row[(at.column + (j < at.valid ? j : 0)) * t.column];
+    }
+}
+template <class T, int COUNT>
+DEVICE void put_neighbours(const EpilogueTensor& t, const EpilogueSpot& at, const Neighbours<T, COUNT>& v)
+{
+    if (!t.data) return;                                     // an output that is not wanted
+    T* const row = const_cast<T*>(static_cast<const T*>(t.data)) + (at.batch * t.batch + at.row * t.row);
+    if (t.together >= COUNT && at.valid == COUNT) *reinterpret_cast<Neighbours<T, COUNT>*>(row + at.column) = v;
+    else
+        UNROLLED for (int j = 0; j < COUNT; j++)
+            if (j < at.valid) row[(at.column + j) * t.column] = v.e[j];
+}
+
+// Operands from where they lie.
+struct FromMemory {
+    const Epilogue&     epilogue;
+    const EpilogueSpot& at;
+
+    template <int TENSOR, int KIND, int VECTOR, class T, int COUNT>
+    DEVICE void fetch(Neighbours<T, COUNT>& to) const
+    {
+        fetch_neighbours(epilogue.tensor[TENSOR], at, to);
+    }
+};
+
+#if !HAS_EPILOGUE
+template <int COUNT>
+struct EpilogueOperands {};
+template <int COUNT, class Source>
+DEVICE void fetch_operands(const Source&, EpilogueOperands<COUNT>&)
+{
+}
+template <int COUNT>
+DEVICE void finish_sums(const Epilogue&, const EpilogueSpot&, const EpilogueOperands<COUNT>&, u32 (&)[COUNT])
+{
+}
+#endif
+
+}  // namespace
+}  // namespace ng::kernels

@@ -1,0 +1,156 @@
+// An epilogue that is compiled with a product's tiles: what it reads is brought while the tile is multiplied, and it runs on pairs
+// of sums in the registers where they are.
+//
+//   boxes    one tensor of 16 bits, by the copy engine to where the results will be staged, in their layout: no bank is met twice,
+//            and ldmatrix gives each thread the elements beside its sums
+//   vectors  what is the same in all rows or all columns, 256 elements each
+//   else     each thread reads from memory
+#pragma once
+#include "kernels/gemm_sm90_store.cuh"
+
+namespace ng::kernels {
+namespace {
+
+template <int BYTES>
+DEVICE void read_shared(u32 from, void* to)
+{
+    if constexpr (BYTES == 8) {
+        u32* const w = static_cast<u32*>(to);
+        asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(w[0]), "=r"(w[1]) : "r"(from));
+    } else if constexpr (BYTES == 4) {
+        asm volatile("ld.shared.b32 %0, [%1];" : "=r"(*static_cast<u32*>(to)) : "r"(from));
+    } else if constexpr (BYTES == 2) {
+        asm volatile("ld.shared.b16 %0, [%1];" : "=h"(*static_cast<u16*>(to)) : "r"(from));
+    } else {
+        static_assert(BYTES == 1, "vectors have elements of up to 32 bits");
+        u32 w;
+        asm volatile("ld.shared.u8 %0, [%1];" : "=r"(w) : "r"(from));
+        *static_cast<u8*>(to) = u8(w);
+    }
+}
+DEVICE void write_shared(u32 to, i32 bytes, u32 bits)
+{
+    if (bytes == 4) asm volatile("st.shared.b32 [%0], %1;" ::"r"(to), "r"(bits) : "memory");
+    else if (bytes == 2) asm volatile("st.shared.b16 [%0], %1;" ::"r"(to), "h"(u16(bits)) : "memory");
+    else asm volatile("st.shared.b8 [%0], %1;" ::"r"(to), "r"(bits) : "memory");
+}
+
+// Operands of a pair of sums. row, column: in the warpgroup's tile; box: the pair that the copy engine brought.
+struct FromTile {
+    const Epilogue& epilogue;
+    EpilogueSpot    at;
+    u32             vectors;
+    i32             row, column;
+    u32             box;
+
+    template <int TENSOR, int KIND, int VECTOR, class T>
+    DEVICE void fetch(Neighbours<T, 2>& to) const
+    {
+        const u32 vector = vectors + VECTOR * VECTOR_BYTES;
+        if constexpr (KIND == OF_COLUMNS) {
+            read_shared<2 * sizeof(T)>(vector + u32(column) * sizeof(T), to.e);
+        } else if constexpr (KIND == OF_ROWS) {
+            read_shared<sizeof(T)>(vector + u32(row) * sizeof(T), to.e);
+            to.e[1] = to.e[0];
+        } else if constexpr (KIND == BY_ENGINE) {
+            static_assert(sizeof(T) == 2, "pairs of 32 bits");
+            to.e[0] = T(box), to.e[1] = T(box >> 16);
+        } else {
+            fetch_neighbours(epilogue.tensor[TENSOR], at, to);
+        }
+    }
+};
+
+// By a warpgroup, before it multiplies, all of it done with what was there before.
+template <int ROWS, int COLUMNS>
+DEVICE void bring_vectors(const GemmOutput& o, const TileSpot& first, u32 to)
+{
+    ROLLED for (i32 i = 0; i < o.epilogue.loads; i++) {
+        const EpilogueTensor& t = o.epilogue.tensor[i];
+        if (t.kind != OF_COLUMNS && t.kind != OF_ROWS) continue;
+        const bool is_row = t.kind == OF_COLUMNS;
+        const i64  step = is_row ? t.column : t.row, from = first.batch * t.batch + (is_row ? first.column : first.row) * step;
+        const i32  count = is_row ? min(COLUMNS, o.n - first.column) : min(ROWS, o.m - first.row);
+        ROLLED for (i32 j = i32(threadIdx.x & 127); j < count; j += 128) write_shared(to + u32(j * t.bytes), t.bytes, u32(load_bits(t.bytes, t.data, from + j * step)));
+        to += VECTOR_BYTES;
+    }
+}
+template <int ROWS, int COLUMNS>
+DEVICE void bring_operands(const GemmTilesNumbers& g, const TileSpot& first, const Staging& s)
+{
+    bring_vectors<ROWS, COLUMNS>(g.output, first, s.vectors);
+    if ((threadIdx.x & 127) != 0) return;
+    wait_stores_read<0>();
+    if constexpr (HAS_BOX) {
+        barrier_expect(s.full, ROWS * COLUMNS * 2);
+        UNROLLED for (i32 i = 0; i < ROWS * COLUMNS / 4096; i++)
+            load_box(s.buffers + u32(i) * STAGING_BYTES, g.box, first.column + i % (COLUMNS / 64) * 64, first.row + i / (COLUMNS / 64) * 64, first.batch * g.box_moves, s.full);
+    }
+}
+
+// Of 32 columns and a warpgroup's 64 rows a thread has eight pairs: number i is in group i / 2 of columns, in one of two rows.
+constexpr i32 PAIRS = 8;
+
+// Where pairs 4 j .. of a half buffer are, as stage_halves puts them there.
+DEVICE void read_box(u32 buffer, i32 half, u32 (&box)[PAIRS])
+{
+    const i32 lane = i32(threadIdx.x) & 31, row = i32(threadIdx.x >> 5 & 3) * 16 + (lane & 15);
+    UNROLLED for (i32 j = 0; j < 2; j++) {
+        const u32 from = buffer + u32(row * 128 + ((((half * 2 + j) * 2 + (lane >> 4)) ^ (row & 7)) << 4));
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(box[4 * j]), "=r"(box[4 * j + 1]), "=r"(box[4 * j + 2]), "=r"(box[4 * j + 3])
+                     : "r"(from)
+                     : "memory");
+    }
+}
+
+// in_tile: the chunk's first row and column in the warpgroup's tile, which begins at first.
+DEVICE void finish_pairs(const GemmOutput& o, const TileSpot& first, const TileSpot& in_tile, const Staging& s, const u32 (&box)[PAIRS], float (&sums)[2 * PAIRS])
+{
+    const i32 lane = i32(threadIdx.x) & 31, row = in_tile.row + i32(threadIdx.x >> 5 & 3) * 16 + (lane >> 2), column = in_tile.column + (lane & 3) * 2;
+    EpilogueOperands<2> operands[PAIRS];
+    const auto spot = [&](i32 i) {
+        const i32 r = row + (i & 1) * 8, c = column + (i >> 1) * 8;
+        return EpilogueSpot{first.batch, first.row + r, first.column + c, first.row + r < o.m ? min(2, o.n - first.column - c) : 0};
+    };
+    UNROLLED for (i32 i = 0; i < PAIRS; i++) fetch_operands(FromTile{o.epilogue, spot(i), s.vectors, row + (i & 1) * 8, column + (i >> 1) * 8, box[i]}, operands[i]);
+    UNROLLED for (i32 i = 0; i < PAIRS; i++) {
+        u32 pair[2] = {bits_of(sums[2 * i]), bits_of(sums[2 * i + 1])};
+        finish_sums(o.epilogue, spot(i), operands[i], pair);
+        sums[2 * i] = __uint_as_float(pair[0]), sums[2 * i + 1] = __uint_as_float(pair[1]);
+    }
+}
+
+// A warpgroup's tile, 32 columns of 64 rows at a time, by the copy engine. IN_BOX: how many of these a buffer holds.
+template <int IN_BOX, class Word, int BLOCKS, int WORDS>
+DEVICE void finish_tile(const TensorMap& map, const GemmOutput& o, const TileSpot& first, const Word (&d)[BLOCKS][WORDS], Staging& s)
+{
+    constexpr i32 ACROSS = WORDS / 16, CHUNKS = BLOCKS * ACROSS, MOST = i32(FINISH_BUFFERS);
+    const bool is_elected = (threadIdx.x & 127) == 0;
+    named_barrier(s.barrier, 128);                           // vectors are there, and buffers have been read
+    ROLLED for (i32 chunk = 0; chunk < CHUNKS; chunk++) {
+        const TileSpot at = {0, chunk / ACROSS * 64, chunk % ACROSS * 32};
+        const i32      number = chunk / IN_BOX;
+        const u32      buffer = s.buffers + u32(number % MOST) * STAGING_BYTES;
+        float          sums[2 * PAIRS];
+        u32            box[PAIRS] = {};
+        if constexpr (HAS_BOX) read_box(buffer, chunk % 2, box);
+        UNROLLED for (i32 i = 0; i < CHUNKS; i++)
+            if (i == chunk)
+                UNROLLED for (i32 j = 0; j < 2 * PAIRS; j++) sums[j] = __uint_as_float(bits_of(d[i / ACROSS][i % ACROSS * 2 * PAIRS + j]));
+        finish_pairs(o, first, at, s, box, sums);
+        if (number >= MOST && chunk % IN_BOX == 0) {
+            if (is_elected) wait_stores_read<MOST - 1>();
+            named_barrier(s.barrier, 128);
+        }
+        if constexpr (IN_BOX == 2) stage_halves<2>(buffer, o.c_type, sums, chunk % 2 * 2);
+        else stage_words(buffer, sums);
+        if (chunk % IN_BOX != IN_BOX - 1) continue;
+        async_fence();
+        named_barrier(s.barrier, 128);
+        if (is_elected) store_box(map, buffer, first.column + at.column - (IN_BOX - 1) * 32, first.row + at.row, first.batch), end_stores();
+    }
+}
+
+}  // namespace
+}  // namespace ng::kernels

@@ -1,0 +1,86 @@
+// The executor's matrix products: shipped kernels, and kernels that are compiled with the step behind a product in them.
+#include "lib/backend/cuda/calls.h"
+#include "lib/backend/cuda/ending.h"
+#include "lib/backend/cuda/executor.h"
+
+namespace ng::cuda {
+
+void Finished::make(CodeStore& store, const DeviceContext& home) noexcept
+{
+    variant.make([&] {
+        const UntilExit working;
+        variant.code = store.need(gemm::finisher_text(finisher, epilogue), gemm::FINISHER_FUNCTIONS, is_counted);
+        const CurrentContext now(home);
+        allow_shared(home, variant.code->functions[0], finisher.shared_bytes);
+    });
+    waiting.store(0, std::memory_order_release);
+}
+
+void CudaExecutor::prepare_product(Call& c, const Plan& plan, size_t at)
+{
+    const Step& step = plan.steps[at];
+    backend_.shipped().need_products(step.in[0].dtype, step.in[1].dtype);
+    products_ = backend_.shipped().product_device(backend_.compute(), backend_.units());
+    if (at + 1 < plan.steps.size() && plan.steps[at + 1].epilogue) c.epilogue = EpilogueForm::of(step, plan.steps[at + 1]);
+    const bool is_often = use_ == Backend::Use::Often;
+    if (is_often) c.memories = std::make_unique<gemm::Memory[]>(2);
+    if (variables_ == 0) c.fixed_scratch = product_scratch(c, {});
+    if (!c.epilogue) return;
+    if (c.epilogue->is_cast()) {
+        if (variables_ == 0 && is_matmul_certain(matmul_step(c, true), products_)) fused_away_.push_back(step.out.buffer);
+        return;
+    }
+    if (!is_often || !backend_.code().can_compile() || plan.most.size() != size_t(variables_)) return;
+    const std::optional<gemm::Finisher> finisher = matmul_finisher(matmul_step(c, true), plan.most, products_);
+    if (!finisher) return;
+    c.finished = std::make_shared<Finished>();
+    c.finished->finisher = *finisher, c.finished->epilogue = c.epilogue->text(), c.finished->waiting = 1;
+    backend_.code().later([&store = backend_.code(), &home = backend_.home(), finished = c.finished] { finished->make(store, home); });
+}
+
+uint64_t CudaExecutor::product_scratch(const Call& c, std::span<const int64_t> variables) const
+{
+    const uint64_t bare = matmul_scratch(matmul_step(c, false), variables, products_);
+    return c.epilogue ? std::max(bare, matmul_scratch(matmul_step(c, true), variables, products_)) : bare;
+}
+
+uint64_t CudaExecutor::call_scratch(const Call& c, std::span<const int64_t> variables) const
+{
+    const uint64_t basic = calls::scratch_bytes(c.node, c.in, c.out, variables);
+    return c.is_matmul() ? std::max(basic, product_scratch(c, variables)) : basic;
+}
+
+bool CudaExecutor::launch_product(const Call& c, const MatmulStep& step, const Finished* finished, const ExecutorRun& run) const
+{
+    const CUstream stream = backend_.order().stream();
+    const bool     may_overlap = backend_.order().may_overlap();
+    auto basic_body = [&](const basic::Launch& launch) { backend_.shipped().launch(launch, stream); };
+    auto body = [&](gemm::Launch launch) {
+        launch.is_early &= may_overlap;
+        if (launch.image == gemm::Image::Text) Shipped::launch(backend_.home(), finished->variant.code->functions[launch.kernel], launch, stream);
+        else backend_.shipped().launch(launch, stream);
+    };
+    const basic::Launcher basic_launcher(basic_body);
+    const gemm::Launcher launcher(body);
+    const std::span<const int64_t> variables(run.variables, size_t(variables_));
+    const uint64_t bytes = variables.empty() ? c.fixed_scratch : product_scratch(c, variables);
+    gemm::Memory* const memory = c.memories ? &c.memories[finished ? 1 : 0] : nullptr;
+    return run_matmul(step, run, variables_, products_, finished ? &finished->finisher : nullptr,
+                      {aligned_scratch(run), bytes, launcher, basic_launcher, &backend_.home().driver(), memory});
+}
+
+// How many steps behind it are done, too.
+int CudaExecutor::run_product(const Call& c, const ExecutorRun& run, bool& is_slow) const
+{
+    if (const Finished* const finished = c.finished.get()) {
+        const int state = finished->variant.state.load(std::memory_order_acquire);
+        if (state == Variant::Ready && launch_product(c, matmul_step(c, true), finished, run)) return 1;
+        is_slow |= state == Variant::Idle;
+    } else if (c.epilogue && c.epilogue->is_cast() && launch_product(c, matmul_step(c, true), nullptr, run)) {
+        return 1;
+    }
+    if (!launch_product(c, matmul_step(c, false), nullptr, run)) run_call(c, run);
+    return 0;
+}
+
+}  // namespace ng::cuda
