@@ -52,6 +52,7 @@ double now_us();                            // of a steady clock
 
 void bench_ew(Bench& bench);
 void bench_gemm(Bench& bench);
+void bench_epilogue(Bench& bench);
 void bench_conv(Bench& bench);
 void bench_dw(Bench& bench);
 void bench_pool(Bench& bench);

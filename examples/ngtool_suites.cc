@@ -205,6 +205,32 @@ void bench_gemm(Bench& bench)
             if (kind.in != NG_F64 || n < 8192) bench.run("gemm", gemm_case({ n, n, n, 'n', 't' }, kind));
 }
 
+// What follows products of halves: a a matrix, b another, v a row, r a matrix like the product.
+void bench_epilogue(Bench& bench)
+{
+    static const struct { const char *name, *text; } texts[] = {
+        { "none", "a @ b" },
+        { "scale", "(a @ b) * 0.5" },
+        { "bias", "a @ b + v" },
+        { "bias relu", "relu(a @ b + v)" },
+        { "residual", "a @ b + r" },
+        { "bias gelu", "gelu(a @ b + v)" },
+        { "bias gelu residual", "gelu(a @ b + v) + r" },
+        { "silu gate", "silu(a @ b) * r" },
+    };
+    for (const int64_t n : { 1024, 4096, 8192 })
+        for (const auto& t : texts) {
+            Case what = gemm_case({ n, n, n, 'n', 'n' }, HALVES);
+            what.name = text("fp16 n%lld %s", (long long)n, t.name);
+            what.args.push_back(make_shape(NG_F16, { n }));
+            what.args.push_back(make_shape(NG_F16, { n, n }));
+            what.build = [words = std::string("f16(") + t.text + ")"](ng_scope* scope, const Exprs& args) {
+                return Exprs{ ng_parse(scope, words.c_str(), "a,b,v,r", args.data(), uint32_t(args.size())) };
+            };
+            bench.run("epilogue", what);
+        }
+}
+
 void bench_conv(Bench& bench)
 {
     for (const Conv& conv : CONVS)

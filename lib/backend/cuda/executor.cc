@@ -52,11 +52,14 @@ bool Fused::is_ready() const noexcept
 
 void Fused::unload() noexcept
 {
-    for (size_t i = 0; i < kernel.classes().size(); i++) {
-        if (variants[i].state.load(std::memory_order_acquire) != Variant::Ready) continue;
-        variants[i].state.store(Variant::Refused, std::memory_order_relaxed);
-        variants[i].code = nullptr;
-    }
+    for (size_t i = 0; i < kernel.classes().size(); i++) variants[i].unload();
+}
+
+void Variant::unload() noexcept
+{
+    if (state.load(std::memory_order_acquire) != Ready) return;
+    state.store(Refused, std::memory_order_relaxed);
+    code = nullptr;
 }
 
 // ---- making -----------------------------------------------------------------------------------------------------------
@@ -87,7 +90,7 @@ void CudaExecutor::end() noexcept
 {
     for (Work& w : works_) {
         if (w.fused && use_ == Backend::Use::Often) w.fused->unload();       // others may have what evaluations share
-        if (w.call) w.call->finished = nullptr;
+        if (w.call && w.call->finished) w.call->finished->variant.unload();
         if (!w.interim || !w.interim->code) continue;
         backend_.context().free(std::exchange(w.interim->code, nullptr), w.interim->tape.code_bytes(), NG_MEM_CODE, track_.get());
     }

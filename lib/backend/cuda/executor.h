@@ -24,6 +24,7 @@ struct Variant {
     // Gives code and source.
     template <class Body>
     void make(Body&& body) noexcept;
+    void unload() noexcept;
 };
 
 // A kernel and its texts; a job that compiles keeps it alive. Executors of one kernel may share it.

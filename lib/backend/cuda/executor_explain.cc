@@ -25,6 +25,20 @@ std::string state_of(const Variant& v)
     }
 }
 
+// What is known of a text as long as it has no code, and then.
+CodeText text_of(const Variant& v, std::string name, std::string source, const CodeStore& store)
+{
+    CodeText t;
+    t.name = std::move(name), t.state = state_of(v), t.source = std::move(source);
+    if (store.can_compile()) t.key = hexadecimal(store.key_of(t.source));
+    if (v.state.load(std::memory_order_acquire) == Variant::Ready) {
+        const Function& first = v.code->functions.front();
+        t.code_bytes = v.code->bytes;
+        t.registers = first.registers, t.local_bytes = first.local_bytes, t.shared_bytes = first.shared_bytes, t.threads = first.max_threads;
+    }
+    return t;
+}
+
 }  // namespace
 
 StepCode CudaExecutor::code_of(size_t step) const
@@ -34,25 +48,19 @@ StepCode CudaExecutor::code_of(size_t step) const
     const Work& w = works_[step];
     if (w.call) {
         code.tier = w.call->is_matmul() ? "shipped, by a kernel made for products where one fits" : "shipped";
+        if (const Finished* const f = w.call->finished.get()) {
+            code.tier += ", or compiled with the step behind it";
+            code.texts.push_back(text_of(f->variant, "product and epilogue", gemm::finisher_text(f->finisher, f->epilogue), backend_.code()));
+        }
         return code;
     }
     const Fused& f = *w.fused;
-    for (size_t i = 0; i < f.kernel.classes().size(); i++) {
-        const Variant& v = f.variants[i];
-        CodeText t;
-        t.name = text_of(f.kernel.classes()[i]), t.state = state_of(v);
-        t.source = f.kernel.source(i).text;
-        if (backend_.code().can_compile()) t.key = hexadecimal(backend_.code().key_of(t.source));
-        if (v.state.load(std::memory_order_acquire) == Variant::Ready) {
-            const Function& first = v.code->functions.front();
-            t.code_bytes = v.code->bytes;
-            t.registers = first.registers, t.local_bytes = first.local_bytes, t.shared_bytes = first.shared_bytes, t.threads = first.max_threads;
-        }
-        code.texts.push_back(std::move(t));
-    }
+    for (size_t i = 0; i < f.kernel.classes().size(); i++)
+        code.texts.push_back(text_of(f.variants[i], text_of(f.kernel.classes()[i]), f.kernel.source(i).text, backend_.code()));
     code.tier = f.is_ready() && may_compile(f) ? "compiled" : w.interim ? "interpreted" : "none yet";
     if (w.interim) code.list_bytes = w.interim->tape.code_bytes();
-    if (step > 0 && works_[step - 1].call && works_[step - 1].call->epilogue) code.tier += ", or inside the product before it";
+    const Call* const before = step > 0 ? works_[step - 1].call.get() : nullptr;
+    if (before && before->epilogue && (before->finished || before->epilogue->is_cast())) code.tier += ", or inside the product before it";
     return code;
 }
 
