@@ -36,7 +36,7 @@ struct MmaLayNumbers {
 enum Near { NEAR_DEPTH, NEAR_LINE };
 enum Loads { IN_FLIGHT, IN_REGISTERS };
 // Depth of a tile of tensor cores' products, for elements of so many bytes.
-constexpr int mma_depth_bytes(int bytes) { return bytes == 8 ? 128 : 64; }
+ANYWHERE constexpr int mma_depth_bytes(int bytes) { return bytes == 8 ? 128 : 64; }
 constexpr int MMA_DEPTH = 64;            // steps of depth, of which every tile has a part
 constexpr int MMA_FOUR = 4;              // neighbours of a row that a thread stores at once
 

@@ -5,10 +5,14 @@
 //   NG_TEST_SMALL=1 compute-sanitizer mma_gpu_test    in memory of exactly the size that is theirs
 //   mma_gpu_test --no-skip -tc="speed*"               how fast they are
 #define DOCTEST_CONFIG_IMPLEMENT
+#include "lib/backend/cuda/epilogue.h"
 #include "lib/backend/cuda/images.h"
+#include "lib/backend/cuda/nvrtc.h"
 #include "lib/backend/cuda/runtime.h"
 #include "tests/backend/mma_cases.h"
+#include "tests/backend/plan_of_text.h"
 
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 
@@ -59,6 +63,23 @@ class Gpu final : public Machine {
         void* arguments[] = {const_cast<void*>(l.numbers)};
         ng::cuda::launch(home_, functions_[l.kernel], shape, stream(), arguments);
     }
+    // As an instance that was compiled with an epilogue, once compile() has.
+    void launch_text(const gemm::Launch& l)
+    {
+        ng::cuda::Launch shape;
+        shape.grid[0] = l.grid[0], shape.block[0] = l.block, shape.shared_bytes = l.shared_bytes;
+        void* arguments[] = {const_cast<void*>(l.numbers)};
+        ng::cuda::launch(home_, text_functions_[l.kernel], shape, stream(), arguments);
+    }
+    void compile(const gemm::Finisher& finisher, const std::string& epilogue)
+    {
+        const ng::Dialect& d = ng::cuda_dialect();
+        const int compute = compute_of(driver(), home_.device());
+        const std::string source = gemm::finisher_text(finisher, epilogue), arch = ng::text("sm_", compute, compute == 90 ? "a" : "");
+        text_.emplace(home_, Compiler::find()->compile({.prelude = d.prelude, .text = source, .options = d.options, .arch = arch}), ng::cuda::Module::Accepts::Binary);
+        text_functions_ = {text_->function("fused"), text_->function("fused_1")};
+        allow_shared(home_, text_functions_[0], finisher.shared_bytes);
+    }
     bool is_fast() const override { return !is_small_; }
     bool has_guards() const override { return !is_small_; }
 
@@ -73,6 +94,8 @@ class Gpu final : public Machine {
     Stream                stream_;
     ng::cuda::Module      module_;
     std::vector<Function> functions_;
+    std::optional<ng::cuda::Module> text_;
+    std::vector<Function> text_functions_;
     bool                  is_small_ = std::getenv("NG_TEST_SMALL") != nullptr;
 
   public:
@@ -94,6 +117,92 @@ TEST_CASE("image: every portable product is there and spills nothing")
         CHECK(f.registers > 0);
         CHECK(f.local_bytes == 0);
     }
+}
+
+// ---- epilogues ---------------------------------------------------------------------------------------------------------
+
+namespace {
+
+template <class T>
+struct Array {
+    std::vector<T> here;
+    T*             there;
+    explicit Array(size_t count) : here(count), there(static_cast<T*>(gpu->take(count * sizeof(T) + 16))) {}
+    ~Array() { gpu->give(there); }
+    Array(const Array&) = delete;
+    void put() { gpu->put(there, here.data(), here.size() * sizeof(T)); }
+    void get() { gpu->get(here.data(), there, here.size() * sizeof(T)); }
+};
+
+// max(c / 2 + bias, 0) + residual over a product of these types: the same bits as what the product and then each operation give.
+void check_finished(Dtype a_type, Dtype b_type, const Index& mnk)
+{
+    const int64_t m = mnk[0], n = mnk[1], k = mnk[2];
+    const auto    plan = ng::tests::plan_of_text("maximum(f32(a @ b) * 0.5 + bias, 0) + residual",
+                                                 {{"a", {m, k}, a_type}, {"b", {k, n}, b_type}, {"bias", {n}, Dtype::f32}, {"residual", {m, n}, Dtype::bf16}});
+    const std::optional<EpilogueForm> form = EpilogueForm::of(plan.steps.at(0), plan.steps.at(1));
+    REQUIRE(form);
+    Array<uint8_t> a{size_t(m * k * ng::bytes_of(a_type))}, b{size_t(k * n * ng::bytes_of(b_type))};
+    std::mt19937   random(7);
+    // Of floats, codes with small exponents of both signs; of bytes, any.
+    const auto fill = [&](std::vector<uint8_t>& x, Dtype t) {
+        for (size_t i = 0; i < x.size(); i++) {
+            const bool is_top = i % size_t(ng::bytes_of(t)) == size_t(ng::bytes_of(t)) - 1;
+            x[i] = uint8_t(is_top && ng::is_float(t) ? (t == Dtype::f16 ? 0x38 : 0x3f) | (random() & 1) << 7 : random() % 128);
+        }
+    };
+    fill(a.here, a_type), fill(b.here, b_type);
+    Array<uint16_t> residual{size_t(m * n)};
+    Array<float>    bias{size_t(n)}, bare{size_t(m * n)}, finished{size_t(m * n)};
+    for (float& x : bias.here) x = float(random()) * 0x1p-31f - 1;
+    for (uint16_t& x : residual.here) x = uint16_t(0x3f00 | (random() & 0x80ff));
+    a.put(), b.put(), bias.put(), residual.put();
+    gemm::Problem p{};
+    p.a = a.there, p.b = b.there, p.c = bare.there, p.a_type = a_type, p.b_type = b_type, p.c_type = Dtype::f32;
+    p.m = m, p.n = n, p.k = k, p.batches = 1, p.a_row = k, p.a_depth = 1, p.b_depth = n, p.b_column = 1, p.c_row = n, p.c_column = 1;
+    p.epilogue.is_cast = 1;
+    const gemm::Device device = device_of(gpu->units);
+    const uint64_t     bytes = mma::workspace(p, true);
+    Array<uint8_t>     workspace(bytes);
+    auto send = [](const gemm::Launch& l) { l.image == gemm::Image::Text ? gpu->launch_text(l) : gpu->launch(l); };
+    auto none = [](const basic::Launch&) { FAIL("no basic kernel is needed"); };
+    const gemm::Launcher  launcher(send);
+    const basic::Launcher nobody(none);
+    const gemm::Place     place = {workspace.there, bytes, launcher, nobody, nullptr};
+    mma::run(p, device, place);
+    bare.get();
+    const float no_scalars = 0;
+    p.c = finished.there, p.epilogue = form->in_numbers({}, &no_scalars), p.epilogue_weight = form->weight();
+    for (int i = 0; i < p.epilogue.count; i++) {
+        ng::kernels::EpilogueTensor& t = p.epilogue.tensor[i];
+        t.column = 1;
+        if (form->tensors()[size_t(i)].type == Dtype::f32) t.data = bias.there;
+        else t.data = residual.there, t.row = n;
+    }
+    const std::optional<gemm::Finisher> finisher = mma::finisher_for(p, device);
+    REQUIRE(finisher);
+    gpu->compile(*finisher, form->text());
+    REQUIRE(mma::run_finished(p, device, *finisher, place));
+    finished.get();
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < m * n; i++) {
+        const float scaled = bare.here[size_t(i)] * 0.5f, moved = scaled + bias.here[size_t(i % n)];
+        wrong += finished.here[size_t(i)] != std::max(moved, 0.0f) + std::bit_cast<float>(uint32_t(residual.here[size_t(i)]) << 16);
+    }
+    INFO(std::string(mma::kernels()[finisher->instance].name), ": ", m, " x ", n, " x ", k);
+    CHECK(wrong == 0);
+}
+
+}  // namespace
+
+TEST_CASE("portable products with an epilogue compiled into them: as the product, and then what follows it")
+{
+    if (!Compiler::find()) {
+        MESSAGE("there is no compiler");
+        return;
+    }
+    for (const Index& mnk : {Index{37, 43, 24}, {10, 260, 3000}, {300, 200, 136}, {1, 64, 64}, {130, 3, 40}})
+        for (const auto& [a, b] : {std::pair{Dtype::f16, Dtype::f16}, {Dtype::bf16, Dtype::bf16}, {Dtype::f32, Dtype::f32}, {Dtype::i8, Dtype::u8}}) check_finished(a, b, mnk);
 }
 
 // ---- speed -------------------------------------------------------------------------------------------------------------

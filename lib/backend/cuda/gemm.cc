@@ -73,13 +73,16 @@ kernels::Epilogue settled(const Problem& p)
 
 // ---- with an epilogue's text ------------------------------------------------------------------------------------------------
 
-std::optional<Finisher> finisher_for(const Problem& problem, const Device& device) { return sm90::finisher_for(problem, device); }
-
-std::string finisher_text(const Finisher& finisher, const std::string& epilogue) { return sm90::finisher_text(finisher, epilogue); }
+std::optional<Finisher> finisher_for(const Problem& problem, const Device& device)
+{
+    Problem bare = problem;
+    bare.epilogue_weight = 0;
+    return sm90::can_run(bare, device, UINT64_MAX) ? sm90::finisher_for(problem, device) : mma::finisher_for(problem, device);
+}
 
 bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place)
 {
-    return sm90::run_finished(problem, device, finisher, place);
+    return finisher.is_portable ? mma::run_finished(problem, device, finisher, place) : sm90::run_finished(problem, device, finisher, place);
 }
 
 }  // namespace ng::cuda::gemm

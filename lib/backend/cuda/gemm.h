@@ -99,11 +99,16 @@ struct Place {
 // An instance that a text is made of: with an epilogue in it, it is one kernel for products of these types and this way of
 // lying.
 struct Finisher {
+    bool     is_portable;                // the family
     uint32_t instance, variant;
     uint32_t shared_bytes;               // dynamic, the most of any launch
     kernels::EpilogueKind kinds[kernels::EPILOGUE_TENSORS];      // how the epilogue's tensors come
 };
 inline constexpr int FINISHER_FUNCTIONS = 2;
+// A function of a text in the words of its headers: launch bounds, the struct that it is told, what it calls with that.
+struct FunctionWords {
+    std::string bounds, numbers, call;
+};
 
 // Bytes that let run() choose freely. is_fixed: all runs have these extents and strides; else it grows with each extent,
 // whatever the strides, so that what the largest need is enough for all smaller ones. Addresses do not matter.

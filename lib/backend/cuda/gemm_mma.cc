@@ -52,6 +52,17 @@ constexpr KernelFacts FACTS[] = {
 #include "kernels/gemm_mma.def"
 };
 
+// What each calls, and its bounds.
+#define STRING(...) #__VA_ARGS__
+constexpr struct { const char *bounds, *call; } WORDS[] = {
+#define PRODUCT_TILES(name, kind, m, n, warps_m, warps_n, stages, a, b, loads, blocks) {STRING(32 * warps_m * warps_n, blocks), STRING(mma_tile<MmaShape<kind, m, n, warps_m, warps_n, stages, a, b>, loads>)},
+#define SIMT(name, m, n, warps_m, warps_n, depth, stages, a, blocks) {STRING(32 * warps_m * warps_n, blocks), STRING(simt_tile<SimtShape<m, n, warps_m, warps_n, depth, stages, a>>)},
+#define LAY(name, bytes) {"THREADS", STRING(mma_lay<bytes>)},
+#define PARTS(name, sum) {"THREADS", STRING(mma_sum<sum>)},
+#include "kernels/gemm_mma.def"
+};
+#undef STRING
+
 // ---- the problem -------------------------------------------------------------------------------------------------------
 
 int64_t divided_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
@@ -251,10 +262,11 @@ Choice choose(const Form& f, const Device& device, uint64_t workspace_bytes)
 
 // ---- launches ----------------------------------------------------------------------------------------------------------
 
+// text_kernel: which of a text's it is in place of; -1: none.
 template <class Numbers>
-void send(const Place& place, uint32_t kernel, int64_t blocks, const Numbers& numbers)
+void send(const Place& place, uint32_t kernel, int64_t blocks, const Numbers& numbers, int text_kernel = -1)
 {
-    place.launch({Image::Mma, kernel, {uint32_t(blocks), 1, 1}, uint32_t(INSTANCES[kernel].threads), 1, FACTS[kernel].shared_bytes, false, &numbers, uint32_t(sizeof numbers)});
+    place.launch({text_kernel < 0 ? Image::Mma : Image::Text, text_kernel < 0 ? kernel : uint32_t(text_kernel), {uint32_t(blocks), 1, 1}, uint32_t(INSTANCES[kernel].threads), 1, FACTS[kernel].shared_bytes, false, &numbers, uint32_t(sizeof numbers)});
 }
 constexpr int64_t MOST_BLOCKS = int64_t(1) << 20;    // where threads stride over the rest
 
@@ -315,12 +327,13 @@ uint64_t workspace(const Problem& p, bool is_fixed)
 
 double cost_us(const Problem& problem, const Device& device, uint64_t workspace_bytes) { return choose(form_of(problem), device, workspace_bytes).nanoseconds / 1000; }
 
-void run(const Problem& problem, const Device& device, const Place& place)
+namespace {
+
+Number parts_of(Kind kind) { return kind == Doubles ? NUMBER_parts_f64 : is_of_bytes(kind) ? NUMBER_parts_i32 : NUMBER_parts_f32; }
+
+void run_as(const Form& f, const Choice& choice, bool is_text, const Place& place)
 {
-    if (problem.m == 0 || problem.n == 0 || problem.batches == 0) return;
-    const Form      f = form_of(problem);
     const Problem&  p = f.p;
-    const Choice    choice = choose(f, device, place.workspace ? place.workspace_bytes : 0);
     const Instance& i = INSTANCES[choice.instance];
     char*           free = static_cast<char*>(place.workspace);
 
@@ -339,10 +352,50 @@ void run(const Problem& problem, const Device& device, const Place& place)
     n.splits = int32_t(std::max<int64_t>(divided_up(p.k, std::max<int64_t>(n.split_depth, 1)), 1));
     n.epilogue = settled(p);
     if (n.splits > 1) n.partial = free;
-    send(place, choice.instance, int64_t(n.row_tiles) * n.column_tiles * p.batches * n.splits, n);
+    send(place, choice.instance, int64_t(n.row_tiles) * n.column_tiles * p.batches * n.splits, n, is_text ? 0 : -1);
     if (n.splits == 1) return;
     const int64_t fours = n.pitch / MMA_FOUR * p.m * p.batches;
-    send(place, f.kind == Doubles ? NUMBER_parts_f64 : is_of_bytes(f.kind) ? NUMBER_parts_i32 : NUMBER_parts_f32, std::min(divided_up(fours, THREADS), MOST_BLOCKS), n);
+    send(place, parts_of(f.kind), std::min(divided_up(fours, THREADS), MOST_BLOCKS), n, is_text ? 1 : -1);
+}
+
+}  // namespace
+
+void run(const Problem& problem, const Device& device, const Place& place)
+{
+    if (problem.m == 0 || problem.n == 0 || problem.batches == 0) return;
+    const Form f = form_of(problem);
+    run_as(f, choose(f, device, place.workspace ? place.workspace_bytes : 0), false, place);
+}
+
+// ---- with an epilogue's text --------------------------------------------------------------------------------------------
+
+std::optional<Finisher> finisher_for(const Problem& problem, const Device& device)
+{
+    Problem bare = problem;
+    bare.epilogue_weight = 0;
+    const Form f = form_of(problem);
+    if (f.kind == Doubles || !mma::can_run(bare, device, UINT64_MAX)) return std::nullopt;
+    const uint32_t instance = choose(f, device, mma::workspace(bare, true)).instance;
+    return Finisher{true, instance, 0, FACTS[instance].shared_bytes, {}};
+}
+
+FunctionWords product_of(const Finisher& finisher) { return {WORDS[finisher.instance].bounds, "MmaNumbers", WORDS[finisher.instance].call}; }
+FunctionWords sum_of(const Finisher& finisher)
+{
+    const uint32_t parts = parts_of(INSTANCES[finisher.instance].kind);
+    return {WORDS[parts].bounds, "MmaNumbers", WORDS[parts].call};
+}
+
+bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place)
+{
+    Problem bare = problem;
+    bare.epilogue_weight = 0;
+    if (!mma::can_run(bare, device, place.workspace_bytes)) return false;
+    const Form   f = form_of(problem);
+    const Choice choice = choose(f, device, place.workspace ? place.workspace_bytes : 0);
+    if (choice.instance != finisher.instance) return false;
+    run_as(f, choice, true, place);
+    return true;
 }
 
 }  // namespace ng::cuda::gemm::mma

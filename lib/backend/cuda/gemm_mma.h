@@ -14,4 +14,10 @@ uint64_t workspace(const Problem& largest, bool is_fixed);
 double cost_us(const Problem& problem, const Device& device, uint64_t workspace_bytes);
 void   run(const Problem& problem, const Device& device, const Place& place);
 
+// As gemm.h has them, and a finisher's functions.
+std::optional<Finisher> finisher_for(const Problem& problem, const Device& device);
+FunctionWords product_of(const Finisher& finisher);
+FunctionWords sum_of(const Finisher& finisher);
+bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place);
+
 }  // namespace ng::cuda::gemm::mma

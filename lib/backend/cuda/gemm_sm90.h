@@ -73,7 +73,7 @@ std::optional<Choice> choose_among(const Form& form, const Device& device, uint6
 void   run_as(const Form& form, const Device& device, const Choice& choice, const Finisher* finisher, const Place& place);
 // The finisher of an instance for a problem of this form, as it comes best to what it reads; addresses do not matter.
 Finisher finisher_of(const Form& form, uint32_t instance);
-bool   is_vector(kernels::EpilogueKind kind);
+FunctionWords product_of(const Finisher& finisher);
 
 uint64_t workspace(const Problem& largest, const Device& device, bool is_fixed);
 bool     can_run(const Problem& problem, const Device& device, uint64_t workspace_bytes);
@@ -81,7 +81,6 @@ void     run(const Problem& problem, const Device& device, const Place& place);
 
 // As gemm.h has them.
 std::optional<Finisher> finisher_for(const Problem& problem, const Device& device);
-std::string finisher_text(const Finisher& finisher, const std::string& epilogue);
 bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place);
 
 }  // namespace ng::cuda::gemm::sm90

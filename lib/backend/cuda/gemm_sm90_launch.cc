@@ -1,4 +1,5 @@
 // Launches of Hopper's products: copies of operands, tensor maps, the instance's numbers, sums of parts.
+#include "jit/error.h"
 #include "lib/backend/cuda/driver.h"
 #include "lib/backend/cuda/gemm_sm90.h"
 
@@ -299,7 +300,7 @@ Finisher finisher_of(const Form& form, uint32_t instance)
 {
     const Problem&  p = form.problem;
     const Instance& i = instances()[instance];
-    Finisher f = {instance, form.variant, i.is_split ? kernels::split_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages))
+    Finisher f = {false, instance, form.variant, i.is_split ? kernels::split_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages))
                                                      : kernels::tiles_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages - kernels::FINISH_FEWER_STAGES), true), {}};
     if (i.is_split) return f;
     uint32_t vectors = 0;
@@ -311,6 +312,14 @@ Finisher finisher_of(const Form& form, uint32_t instance)
         else if (!has_box && can_come(p, t, kernels::BY_ENGINE)) f.kinds[k] = kernels::BY_ENGINE, has_box = true;
     }
     return f;
+}
+
+FunctionWords product_of(const Finisher& finisher)
+{
+    const Instance&   i = instances()[finisher.instance];
+    const std::string shape = shape_of(i, finisher.variant);
+    if (i.is_split) return {text("split_threads(", i.m, "), ", i.units), "GemmSplitNumbers", text("run_split<", shape, ">")};
+    return {"TILES_THREADS, 1", "GemmTilesNumbers", text("run_tiles<", shape, ">")};
 }
 
 std::optional<Finisher> finisher_for(const Problem& problem, const Device& device)
