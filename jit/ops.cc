@@ -16,11 +16,6 @@ constexpr OpInfo TABLE[] = {
 #define STAT(name, numpy, summary) {#name, Class::Stat, 1, Domain::Real, Result::Same, "", "", "", 0, numpy, summary},
 #define NORM(name, numpy, summary) {#name, Class::Norm, 1, Domain::Real, Result::Same, "", "", "", 0, numpy, summary},
 #include "jit/ops.def"
-#undef NODE
-#undef MAP
-#undef FOLD
-#undef STAT
-#undef NORM
 };
 static_assert(sizeof TABLE / sizeof *TABLE == OPS);
 

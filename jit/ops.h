@@ -14,11 +14,6 @@ enum class Op : uint8_t {
 #define STAT(name, ...) name,
 #define NORM(name, ...) name,
 #include "jit/ops.def"
-#undef NODE
-#undef MAP
-#undef FOLD
-#undef STAT
-#undef NORM
     count_
 };
 inline constexpr int OPS = int(Op::count_);

@@ -39,7 +39,6 @@ ng_expr* normalisation(const char* who, Op op, ng_expr* x, ng_axes axes)
     ng_expr* ng_##name(ng_expr* x, ng_expr* y) { return word("ng_" #name, Op::name, {x, y}); }
 #define WORD_3(name) \
     ng_expr* ng_##name(ng_expr* x, ng_expr* y, ng_expr* z) { return word("ng_" #name, Op::name, {x, y, z}); }
-#define NODE(...)
 #define MAP(name, arity, ...) WORD_##arity(name)
 #define FOLD(name, ...) \
     ng_expr* ng_##name(ng_expr* x, ng_axes axes, uint32_t flags) { return reduction("ng_" #name, Op::name, x, axes, flags); }
@@ -50,8 +49,3 @@ ng_expr* normalisation(const char* who, Op op, ng_expr* x, ng_axes axes)
 #undef WORD_1
 #undef WORD_2
 #undef WORD_3
-#undef NODE
-#undef MAP
-#undef FOLD
-#undef STAT
-#undef NORM

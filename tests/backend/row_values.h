@@ -121,10 +121,6 @@ struct Values {
 #pragma GCC diagnostic ignored "-Wparentheses"
 #define K(v) (T(v))
 #define F(name) reference::f_##name
-#define NODE(...)
-#define FOLD(...)
-#define STAT(...)
-#define NORM(...)
 #define MAP(name, arity, domain_, result, expression, ...) \
     case Op::name:                                         \
         if constexpr (takes(Domain::domain_)) return T(expression); \
@@ -133,11 +129,6 @@ struct Values {
 #include "jit/ops.def"
         default: break;
         }
-#undef MAP
-#undef NODE
-#undef FOLD
-#undef STAT
-#undef NORM
 #undef F
 #undef K
 #pragma GCC diagnostic pop

@@ -187,7 +187,6 @@ const std::vector<Row> WORDS = {
 #define WORD_1(name) BUILT(ng_##name, w.expr()),
 #define WORD_2(name) BUILT(ng_##name, w.expr(), w.expr()),
 #define WORD_3(name) BUILT(ng_##name, w.expr(), w.expr(), w.expr()),
-#define NODE(...)
 #define MAP(name, arity, ...) WORD_##arity(name)
 #define FOLD(name, ...) BUILT(ng_##name, w.expr(), w.axes(), w.flags()),
 #define STAT(name, ...) FOLD(name)
@@ -196,11 +195,6 @@ const std::vector<Row> WORDS = {
 #undef WORD_1
 #undef WORD_2
 #undef WORD_3
-#undef NODE
-#undef MAP
-#undef FOLD
-#undef STAT
-#undef NORM
 };
 #undef BUILT
 

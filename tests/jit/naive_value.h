@@ -66,10 +66,6 @@ inline double map_of(Op op, double a, double b, double c)
     switch (op) {
 #define K(v) T(v)
 #define F(f) prelude::f
-#define NODE(...)
-#define FOLD(...)
-#define STAT(...)
-#define NORM(...)
 #define MAP(name, arity, domain, result, expression, ...)                    \
     case Op::name: {                                                         \
         using T = Computed<ng::Domain::domain>;                              \
@@ -77,11 +73,6 @@ inline double map_of(Op op, double a, double b, double c)
         return double(expression);                                           \
     }
 #include "jit/ops.def"
-#undef NODE
-#undef MAP
-#undef FOLD
-#undef STAT
-#undef NORM
 #undef K
 #undef F
     default: return NAN;

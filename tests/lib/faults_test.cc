@@ -145,7 +145,6 @@ const Row ROWS[] = {
 #define WORD_1(name) BUILDS('x', ng_##name, h)
 #define WORD_2(name) BUILDS('x', ng_##name, h, w.x) BUILDS('x', ng_##name, w.x, h)
 #define WORD_3(name) BUILDS('x', ng_##name, h, w.x, w.x) BUILDS('x', ng_##name, w.b, h, w.x) BUILDS('x', ng_##name, w.b, w.x, h)
-#define NODE(...)
 #define MAP(name, arity, ...) WORD_##arity(name)
 #define FOLD(name, ...) BUILDS('x', ng_##name, h, NG_AXIS_0, 0)
 #define STAT(name, ...) BUILDS('x', ng_##name, h, NG_AXIS_0, 0)
@@ -154,11 +153,6 @@ const Row ROWS[] = {
 #undef WORD_1
 #undef WORD_2
 #undef WORD_3
-#undef NODE
-#undef MAP
-#undef FOLD
-#undef STAT
-#undef NORM
 };
 
 // h, which is really a `kind` or nothing of ours, in every place where another handle is wanted.

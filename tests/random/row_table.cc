@@ -22,18 +22,12 @@ Row row_of(Row row, Function* call)
 Table::Table()
 {
     enum : bool { Same, Bool };
-#define NODE(...)
 #define MAP(name, arity, domain, result, expression, derivative, ulp, numpy, summary) \
     rows.push_back(row_of({#name, RowClass::Map, arity, Domain::domain, result, ulp, column_of(numpy)}, ng_##name));
 #define FOLD(name, ...) rows.push_back(row_of({#name, RowClass::Fold, 1, Domain::Any, false, 0, {}}, ng_##name));
 #define STAT(name, ...) rows.push_back(row_of({#name, RowClass::Stat, 1, Domain::Any, false, 0, {}}, ng_##name));
 #define NORM(name, ...) rows.push_back(row_of({#name, RowClass::Norm, 1, Domain::Any, false, 0, {}}, ng_##name));
 #include "jit/ops.def"
-#undef NODE
-#undef MAP
-#undef FOLD
-#undef STAT
-#undef NORM
     for (int i = 0; i < int(rows.size()); i++) {
         const RowClass kind = rows[size_t(i)].kind;
         (kind == RowClass::Map ? maps : kind == RowClass::Norm ? norms : reductions).push_back(i);

@@ -240,17 +240,8 @@ constexpr LinkTable table()
     t.other[LINK_KEEP] = put_f32<false>;
     t.other[LINK_ROUND_F16] = round_all<F16>;
     t.other[LINK_ROUND_BF16] = round_all<BF16>;
-#define NODE(...)
 #define MAP(name, ...) put_links<Row_##name>(t);
-#define FOLD(...)
-#define STAT(...)
-#define NORM(...)
 #include "jit/ops.def"
-#undef NODE
-#undef MAP
-#undef FOLD
-#undef STAT
-#undef NORM
     return t;
 }
 constexpr LinkTable TABLE = table();

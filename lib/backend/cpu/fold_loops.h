@@ -14,8 +14,6 @@ template <class T> constexpr T HIGHEST_OF = IS_FLOAT<T> ? T(__builtin_inf()) : s
 #define K(v) (T(v))
 #define LOWEST (LOWEST_OF<T>)
 #define HIGHEST (HIGHEST_OF<T>)
-#define NODE(...)
-#define MAP(...)
 #define FOLD(name, domain_, start_, combine_, ...)                        \
     struct Fold_##name {                                                  \
         static constexpr Op     op = Op::name;                            \
@@ -23,14 +21,7 @@ template <class T> constexpr T HIGHEST_OF = IS_FLOAT<T> ? T(__builtin_inf()) : s
         template <class T> static constexpr T start() { return start_; }  \
         template <class T> static INLINE T combine(T x, T y) { return T(combine_); } \
     };
-#define STAT(...)
-#define NORM(...)
 #include "jit/ops.def"
-#undef NODE
-#undef MAP
-#undef FOLD
-#undef STAT
-#undef NORM
 #undef HIGHEST
 #undef LOWEST
 #undef K

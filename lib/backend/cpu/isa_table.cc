@@ -58,17 +58,8 @@ constexpr IsaTable table()
 #define DTYPE(name, ...) put_dtype<Dtype::name>(t);
 #include "jit/dtypes.def"
 #undef DTYPE
-#define NODE(...)
-#define MAP(...)
 #define FOLD(name, ...) put_folds<Fold_##name>(t);
-#define STAT(...)
-#define NORM(...)
 #include "jit/ops.def"
-#undef NODE
-#undef MAP
-#undef FOLD
-#undef STAT
-#undef NORM
 #if defined(__AVX2__)
     t.chain = ISA_NAME(chain);                         // sixteen registers of 16 bytes would be too few to be worth it
 #endif
@@ -84,19 +75,10 @@ constexpr IsaTable table()
 
 }  // namespace
 
-#define NODE(...)
-#define MAP(...)
 #define FOLD(...) +1
-#define STAT(...)
-#define NORM(...)
 static_assert(FOLDS == 0
 #include "jit/ops.def"
               , "folds lie together, from sum to all");
-#undef NODE
-#undef MAP
-#undef FOLD
-#undef STAT
-#undef NORM
 static_assert(int(Dtype::bool_) == 0 && int(Dtype::i64) == 4 && int(Dtype::u64) == 8 && int(Dtype::f64) == 10, "the order of map's tables");
 constexpr IsaTable ISA_NAME(isa) = table();
 

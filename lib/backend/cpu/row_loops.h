@@ -88,16 +88,7 @@ constexpr bool computes_in_f64(Op op)
             return std::conditional_t<is_truth, bool, T>(expression);                                              \
         }                                                                                                          \
     };
-#define NODE(...)
-#define FOLD(...)
-#define STAT(...)
-#define NORM(...)
 #include "jit/ops.def"
-#undef NODE
-#undef FOLD
-#undef STAT
-#undef NORM
-#undef MAP
 #undef F
 #undef K
 #pragma GCC diagnostic pop
@@ -271,17 +262,8 @@ template <Dtype D>
 constexpr MapTable map_table()
 {
     MapTable table{};
-#define NODE(...)
 #define MAP(name, ...) put_row<Row_##name, D>(table);
-#define FOLD(...)
-#define STAT(...)
-#define NORM(...)
 #include "jit/ops.def"
-#undef NODE
-#undef MAP
-#undef FOLD
-#undef STAT
-#undef NORM
     return table;
 }
 

@@ -26,19 +26,10 @@ uint64_t start_in(Op op)
     [[maybe_unused]] const T LOWEST = Limits::has_infinity ? T(-Limits::infinity()) : Limits::lowest();
     [[maybe_unused]] const T HIGHEST = Limits::has_infinity ? Limits::infinity() : Limits::max();
     switch (op) {
-#define NODE(...)
-#define MAP(...)
-#define STAT(...)
-#define NORM(...)
 #define K(v) T(v)
 #define FOLD(name, domain, start, ...) case Op::name: return bits_of<T>(start);
 #include "jit/ops.def"
-#undef NODE
-#undef MAP
-#undef STAT
-#undef NORM
 #undef K
-#undef FOLD
     default: return 0;
     }
 }

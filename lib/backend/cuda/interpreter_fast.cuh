@@ -4,10 +4,6 @@
 #define T f32
 #define K(v) (f32)(v)
 #define F(f) f##_f32
-#define NODE(...)
-#define FOLD(...)
-#define STAT(...)
-#define NORM(...)
 #define MAP(name, arity, domain, result, expression, derivative, ...) MAP_##domain(name, arity, result, expression)
 #define MAP_Any ROW
 #define MAP_Keep ROW
@@ -62,11 +58,6 @@
 #undef T
 #undef K
 #undef F
-#undef NODE
-#undef FOLD
-#undef STAT
-#undef NORM
-#undef MAP
 #undef MAP_Any
 #undef MAP_Keep
 #undef MAP_Real

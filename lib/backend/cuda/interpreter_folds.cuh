@@ -4,18 +4,9 @@
 
 namespace ng::interpreter {
 
-#define NODE(...)
-#define MAP(...)
-#define STAT(...)
-#define NORM(...)
 #define FOLD(name, domain, start, combine, ...) \
     template <class T> DEVICE T joined_##name(T x, T y) { return combine; }
 #include "jit/ops.def"
-#undef NODE
-#undef MAP
-#undef STAT
-#undef NORM
-#undef FOLD
 
 // What a fold's threads hold: plain values, pairs of sums and products of floats, and the best with where it is; the same
 // functions and order as emitted kernels have, so that the bits are theirs.

@@ -5,10 +5,6 @@
 SLOW_CALL void MAPS(u32 op, Operand out, Operand xs, Operand ys, Operand zs)
 {
     switch (op) {
-#define NODE(...)
-#define FOLD(...)
-#define STAT(...)
-#define NORM(...)
 #define MAP(name, arity, domain, result, expression, derivative, ...) MAP_##domain(name, arity, result, expression)
 #define ROW(name, arity, result, expression)                                                 \
     case OP_##name:                                                                                     \
@@ -23,11 +19,6 @@ SLOW_CALL void MAPS(u32 op, Operand out, Operand xs, Operand ys, Operand zs)
 #define RESULT_Same T
 #define RESULT_Bool u32
 #include "jit/ops.def"
-#undef NODE
-#undef FOLD
-#undef STAT
-#undef NORM
-#undef MAP
 #undef ROW
 #undef RESULT_Same
 #undef RESULT_Bool

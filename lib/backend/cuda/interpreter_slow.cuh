@@ -11,25 +11,11 @@ enum : u32 {
 #define STAT(name, ...) OP_##name,
 #define NORM(name, ...) OP_##name,
 #include "jit/ops.def"
-#undef NODE
-#undef MAP
-#undef FOLD
-#undef STAT
-#undef NORM
 };
 // Which rows on f32 the kernel keeps in registers.
 enum : u32 {
-#define NODE(...)
 #define MAP(name, arity, domain, result, expression, derivative, ulp, ...) IS_FAST_##name = is_fast(#name, ulp),
-#define FOLD(...)
-#define STAT(...)
-#define NORM(...)
 #include "jit/ops.def"
-#undef NODE
-#undef MAP
-#undef FOLD
-#undef STAT
-#undef NORM
 };
 enum : u32 {
 #define DTYPE(name, ...) TYPE_##name,
