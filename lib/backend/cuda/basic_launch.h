@@ -33,11 +33,12 @@ struct Launch {
     uint32_t    numbers_bytes;
 };
 
-// Where launches go: body(launch), which outlives this.
-class Launcher {
+// Where launches of one kind go: body(launch), which outlives this.
+template <class Launch>
+class LauncherOf {
   public:
     template <class Body>
-    explicit Launcher(Body& body) : self_(&body), run_([](void* self, const Launch& launch) { (*static_cast<Body*>(self))(launch); })
+    explicit LauncherOf(Body& body) : self_(&body), run_([](void* self, const Launch& launch) { (*static_cast<Body*>(self))(launch); })
     {
     }
     void operator()(const Launch& launch) const { run_(self_, launch); }
@@ -46,6 +47,7 @@ class Launcher {
     void* self_;
     void (*run_)(void* self, const Launch& launch);
 };
+using Launcher = LauncherOf<Launch>;
 
 // workspace: 256-byte aligned; as many bytes as the operation's _workspace says; null where that is 0. Every _workspace grows
 // with each extent, whatever the strides, so that what the largest need is enough for all smaller ones.

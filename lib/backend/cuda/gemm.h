@@ -62,18 +62,7 @@ struct Launch {
     uint32_t    numbers_bytes;
 };
 
-class Launcher {
-  public:
-    template <class Body>
-    explicit Launcher(Body& body) : self_(&body), run_([](void* self, const Launch& launch) { (*static_cast<Body*>(self))(launch); })
-    {
-    }
-    void operator()(const Launch& launch) const { run_(self_, launch); }
-
-  private:
-    void* self_;
-    void (*run_)(void* self, const Launch& launch);
-};
+using Launcher = basic::LauncherOf<Launch>;
 
 // What one run of a step chose, for the next of the same extents.
 struct Memory {
