@@ -9,6 +9,14 @@
 
 namespace ng::cuda::gemm {
 
+void turn(Problem& p)
+{
+    std::swap(p.a, p.b), std::swap(p.a_type, p.b_type), std::swap(p.m, p.n);
+    std::swap(p.a_row, p.b_column), std::swap(p.a_depth, p.b_depth), std::swap(p.a_batch, p.b_batch);
+    std::swap(p.c_row, p.c_column);
+    for (int i = 0; i < std::min(p.epilogue.count, kernels::EPILOGUE_STEPS); i++) std::swap(p.epilogue.step[i].row, p.epilogue.step[i].column);
+}
+
 std::span<const KernelFacts> kernels_of(Image image)
 {
     switch (image) {

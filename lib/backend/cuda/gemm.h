@@ -27,6 +27,7 @@ struct Problem {
     kernels::Epilogue epilogue;
     int32_t     epilogue_weight;         // of a text's: about its instructions for a sum; 0: there is none
 };
+void turn(Problem& problem);             // c^T = b^T a^T: the same sums, rows for columns
 
 // The images of kernels for products. Each is loaded when a product needs it.
 enum class Image : uint32_t {
