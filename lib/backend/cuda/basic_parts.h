@@ -1,6 +1,7 @@
 // What the files of basic launches share: axes made few, grids, and parts of a workspace.
 #pragma once
 #include "lib/backend/cuda/basic_launch.h"
+#include "lib/backend/cuda/rounding.h"
 
 #include <algorithm>
 
@@ -8,14 +9,12 @@ namespace ng::cuda::basic {
 
 inline constexpr int64_t MOST_BLOCKS = int64_t(1) << 20;   // of one grid; more is strided over
 
-inline int64_t divided_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
 inline int64_t power_up(int64_t n)
 {
     int64_t p = 1;
     while (p < n) p *= 2;
     return p;
 }
-inline uint64_t aligned(uint64_t bytes) { return (bytes + 255) / 256 * 256; }
 
 // An axis of two arrays.
 struct AxisPair {

@@ -113,7 +113,7 @@ Cut cut_of(int64_t m, int64_t n, int64_t k, int64_t batches)
     c.splits = 1, c.split_depth = k;
     if (c.blocks < ENOUGH_BLOCKS && k >= 2 * LEAST_PART) {
         const int64_t wanted = std::min(divided_up(WANTED_BLOCKS, c.blocks), k / LEAST_PART);
-        c.split_depth = divided_up(divided_up(k, wanted), LEAST_PART) * LEAST_PART;
+        c.split_depth = rounded_up(divided_up(k, wanted), LEAST_PART);
         c.splits = divided_up(k, c.split_depth);
     }
     return c;

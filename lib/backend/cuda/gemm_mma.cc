@@ -2,6 +2,7 @@
 #include "lib/backend/cuda/gemm_mma.h"
 
 #include "kernels/gemm_mma.h"
+#include "lib/backend/cuda/rounding.h"
 
 #include <algorithm>
 #include <cmath>
@@ -63,10 +64,6 @@ constexpr struct { const char *bounds, *call; } WORDS[] = {
 #undef STRING
 
 // ---- the problem -------------------------------------------------------------------------------------------------------
-
-int64_t divided_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
-int64_t rounded_up(int64_t n, int64_t unit) { return divided_up(n, unit) * unit; }
-uint64_t aligned(uint64_t bytes) { return (bytes + 255) / 256 * 256; }
 
 bool is_byte(Dtype t) { return t == Dtype::i8 || t == Dtype::u8; }
 bool is_half_or_less(Dtype t) { return t == Dtype::f16 || t == Dtype::e4m3 || t == Dtype::e5m2; }

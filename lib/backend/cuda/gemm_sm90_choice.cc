@@ -1,6 +1,8 @@
 // Which of Hopper's instances runs a product: what each would take by a model of the multiprocessor, and the least of that.
 #include "lib/backend/cuda/gemm_sm90.h"
 
+#include "lib/backend/cuda/rounding.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -93,8 +95,6 @@ constexpr uint32_t COUNTS[] = {
 #undef ASIDE
 };
 static_assert(COUNTS[0] + COUNTS[1] + COUNTS[2] == std::size(FACTS), "every kernel is of one image");
-
-int64_t divided_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
 
 // ---- the model -------------------------------------------------------------------------------------------------------------
 

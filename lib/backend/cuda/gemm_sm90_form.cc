@@ -1,6 +1,8 @@
 // Which problems Hopper's kernels take, and how operands must lie for them: in place, or copied to a workspace first.
 #include "lib/backend/cuda/gemm_sm90.h"
 
+#include "lib/backend/cuda/rounding.h"
+
 #include <algorithm>
 
 namespace ng::cuda::gemm::sm90 {
@@ -8,8 +10,6 @@ namespace {
 
 constexpr int64_t MOST_EXTENT = int64_t(1) << 31, MOST_STRIDE_BYTES = int64_t(1) << 40;
 constexpr int64_t UNIT_BYTES = 16;       // what the copy engine wants addresses and strides to be multiples of
-
-int64_t rounded_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
 bool is_byte_float(Dtype t) { return t == Dtype::e4m3 || t == Dtype::e5m2; }
 bool is_byte_integer(Dtype t) { return t == Dtype::i8 || t == Dtype::u8; }
@@ -102,8 +102,8 @@ bool make_form(const Problem& problem, bool has_addresses, Form& form)
     return true;
 }
 
-uint64_t copies_workspace(const Form& form) { return (form.a.copy_bytes + 255) / 256 * 256 + (form.b.copy_bytes + 255) / 256 * 256; }
-int64_t  steps_of(const Form& form) { return (form.problem.k + form.step - 1) / form.step; }
+uint64_t copies_workspace(const Form& form) { return aligned(form.a.copy_bytes) + aligned(form.b.copy_bytes); }
+int64_t  steps_of(const Form& form) { return divided_up(form.problem.k, form.step); }
 
 uint64_t partial_bytes(const Form& form, int32_t splits)
 {

@@ -1,6 +1,8 @@
 // How a run of a tape is cut into blocks, rows and pieces, and the numbers that each of its launches gets.
 #include "lib/backend/cuda/interpreter.h"
 
+#include "lib/backend/cuda/rounding.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -19,7 +21,6 @@ constexpr int64_t LONG_STEPS = 16, PIECE_STEPS = 4;
 constexpr int64_t LANE_STEPS = 4;                      // of a thread, before a row gets more threads
 constexpr uint32_t BLOCKS_A_UNIT = 24;                 // of a grid, then they stride
 
-int64_t ceiling(int64_t a, int64_t b) { return (a + b - 1) / b; }
 uint32_t power_above(int64_t x, uint32_t most) { return x >= int64_t(most) ? most : std::bit_ceil(uint32_t(std::max<int64_t>(x, 1))); }
 
 // Axes together as one, numbered in row-major order: is_one where their strides are multiples of the last one's.
@@ -71,20 +72,20 @@ bool is_narrow(const Tape& t, std::span<const int64_t> variables)
 void cut_rows(const Tape& t, TapeGeometry& g, int64_t rows, int64_t points, bool across)
 {
     // A warp a row, or less where rows are short; more where rows are long, or too few for all multiprocessors.
-    uint32_t lanes = std::max(power_above(ceiling(points, ITEMS * LANE_STEPS), g.threads), power_above(ceiling(points, ITEMS), 32));
-    while (lanes < g.threads && int64_t(lanes) * ITEMS < points && ceiling(rows, g.threads / lanes) < FEW_BLOCKS) lanes *= 2;
+    uint32_t lanes = std::max(power_above(divided_up(points, ITEMS * LANE_STEPS), g.threads), power_above(divided_up(points, ITEMS), 32));
+    while (lanes < g.threads && int64_t(lanes) * ITEMS < points && divided_up(rows, g.threads / lanes) < FEW_BLOCKS) lanes *= 2;
     if (across) lanes = std::max(1u, std::min(lanes, g.threads / 32));
     g.per_block = g.threads / lanes;
     // No more rows at once than there are.
     if (rows < int64_t(g.per_block) && points > ITEMS) g.per_block = power_above(rows, g.per_block), lanes = g.threads / g.per_block;
-    g.groups = uint64_t(ceiling(rows, g.per_block));
-    const int64_t steps = ceiling(points, int64_t(lanes) * ITEMS);
+    g.groups = uint64_t(divided_up(rows, g.per_block));
+    const int64_t steps = divided_up(points, int64_t(lanes) * ITEMS);
     if (t.may_split && t.passes > 0 && int64_t(g.groups) < FEW_BLOCKS && steps >= LONG_STEPS) {
-        const int64_t wanted = std::min(steps / PIECE_STEPS, ENOUGH_BLOCKS / int64_t(g.groups)), piece = ceiling(steps, std::max<int64_t>(wanted, 1));
-        g.pieces = uint32_t(ceiling(steps, piece));
+        const int64_t wanted = std::min(steps / PIECE_STEPS, ENOUGH_BLOCKS / int64_t(g.groups)), piece = divided_up(steps, std::max<int64_t>(wanted, 1));
+        g.pieces = uint32_t(divided_up(steps, piece));
     }
     g.launches = g.pieces > 1 ? t.passes + t.ends_with_stores : 1;
-    if (g.pieces > 1) g.scratch_bytes = (uint64_t(t.folds) * uint64_t(rows) * g.pieces * UNIT_BYTES + 255) / 256 * 256;
+    if (g.pieces > 1) g.scratch_bytes = aligned(uint64_t(t.folds) * uint64_t(rows) * g.pieces * UNIT_BYTES);
 }
 
 }  // namespace
@@ -107,8 +108,8 @@ TapeGeometry geometry_of(const Tape& t, std::span<const int64_t> variables) noex
         cut_rows(t, g, rows, points, is_across(t, variables));
     } else {
         // Points are computed the same by any thread: few of them take small blocks.
-        while (g.threads > uint32_t(MIN_THREADS) && ceiling(points, int64_t(g.threads) * ITEMS) < ENOUGH_BLOCKS) g.threads /= 2;
-        g.groups = uint64_t(ceiling(points, int64_t(g.threads) * ITEMS));
+        while (g.threads > uint32_t(MIN_THREADS) && divided_up(points, int64_t(g.threads) * ITEMS) < ENOUGH_BLOCKS) g.threads /= 2;
+        g.groups = uint64_t(divided_up(points, int64_t(g.threads) * ITEMS));
     }
     g.shared_bytes = t.shared_bytes;
     return g;
@@ -165,7 +166,7 @@ void Filler::cut(uint32_t launch)
     n_.item_points = n_.lanes;
     n_.quad_points = ITEMS_A_UNIT * (t_.has_rows ? n_.lanes : g_.threads);
     const int64_t at_once = int64_t(n_.lanes) * ITEMS;
-    n_.piece_points = g_.pieces == 1 ? std::max<i64>(n_.points, 1) : ceiling(ceiling(n_.points, at_once), g_.pieces) * at_once;
+    n_.piece_points = g_.pieces == 1 ? std::max<i64>(n_.points, 1) : divided_up(divided_up(n_.points, at_once), g_.pieces) * at_once;
     n_.is_long = n_.points >= i64(1) << 31;
 }
 
