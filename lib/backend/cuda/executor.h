@@ -4,6 +4,7 @@
 #include "lib/backend/cuda/backend.h"
 #include "lib/backend/cuda/interpreter.h"
 #include "lib/backend/cuda/matmul.h"
+#include "lib/backend/cuda/rounding.h"
 #include "lib/deadline.h"
 #include "lib/executor.h"
 #include "lib/placed.h"
@@ -153,6 +154,6 @@ void Variant::make(Body&& body) noexcept
 }
 
 // Where this run's scratch memory begins, as everything wants it.
-inline char* aligned_scratch(const ExecutorRun& run) { return reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(run.scratch) + 255) / 256 * 256); }
+inline char* aligned_scratch(const ExecutorRun& run) { return reinterpret_cast<char*>(aligned(reinterpret_cast<uintptr_t>(run.scratch))); }
 
 }  // namespace ng::cuda

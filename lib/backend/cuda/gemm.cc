@@ -14,7 +14,7 @@ void turn(Problem& p)
     std::swap(p.a, p.b), std::swap(p.a_type, p.b_type), std::swap(p.m, p.n);
     std::swap(p.a_row, p.b_column), std::swap(p.a_depth, p.b_depth), std::swap(p.a_batch, p.b_batch);
     std::swap(p.c_row, p.c_column);
-    for (int i = 0; i < std::min(p.epilogue.count, kernels::EPILOGUE_STEPS); i++) std::swap(p.epilogue.step[i].row, p.epilogue.step[i].column);
+    for (int i = 0; i < p.epilogue.count; i++) std::swap(p.epilogue.tensor[i].row, p.epilogue.tensor[i].column);
 }
 
 std::span<const KernelFacts> kernels_of(Image image)
@@ -54,13 +54,6 @@ void run(const Problem& problem, const Device& device, const Place& place)
 {
     if (sm90::can_run(problem, device, place.workspace_bytes)) sm90::run(problem, device, place);
     else mma::run(problem, device, place);
-}
-
-void turn(Problem& p)
-{
-    std::swap(p.a, p.b), std::swap(p.a_type, p.b_type), std::swap(p.m, p.n), std::swap(p.c_row, p.c_column), std::swap(p.a_batch, p.b_batch);
-    std::swap(p.a_row, p.b_column), std::swap(p.a_depth, p.b_depth);
-    for (int i = 0; i < p.epilogue.count; i++) std::swap(p.epilogue.tensor[i].row, p.epilogue.tensor[i].column);
 }
 
 kernels::Epilogue settled(const Problem& p)

@@ -116,8 +116,6 @@ std::string finisher_text(const Finisher& finisher, const std::string& epilogue)
 // False: another instance, or the product without its epilogue, is better for this one. As run() otherwise.
 bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place);
 
-// c is written along its columns; where rows lie side by side instead, its transpose is the product of the transposes.
-void turn(Problem& problem);
 // The epilogue as kernels want it: which of its tensors come several at once.
 kernels::Epilogue settled(const Problem& problem);
 

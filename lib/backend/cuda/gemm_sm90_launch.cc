@@ -2,6 +2,7 @@
 #include "jit/error.h"
 #include "lib/backend/cuda/driver.h"
 #include "lib/backend/cuda/gemm_sm90.h"
+#include "lib/backend/cuda/rounding.h"
 
 #include <algorithm>
 
@@ -11,8 +12,6 @@ namespace {
 // As cuda.h numbers them.
 enum MapType : int { MAP_BYTES = 0, MAP_WORDS = 3, MAP_F16 = 6, MAP_F32 = 7, MAP_BF16 = 9, MAP_TF32 = 11 };
 constexpr int NO_INTERLEAVING = 0, PROMOTE_256_BYTES = 3, FILL_ZEROS = 0;
-
-int64_t divided_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
 
 // Lines of elements side by side, and batches of them.
 struct Lines {
@@ -96,7 +95,7 @@ struct Runner {
         if (form.group == Group::Round) l.type = MAP_TF32;
         if (s.copying == Copying::None) return l;
         char* const copy = next;
-        next += (s.copy_bytes + 255) / 256 * 256;
+        next += aligned(s.copy_bytes);
         l.data = copy, l.line_stride = s.pitch, l.batch_stride = s.lines * s.pitch;
         if (s.copying == Copying::Planes) {
             const kernels::GemmPlanesNumbers n = {static_cast<const float*>(s.data), copy, s.lines, s.length, s.line_stride, s.element_stride, s.batch_stride, s.pitch, s.batches};
