@@ -5,13 +5,10 @@
 //   basic_gpu_test --no-skip -tc="speed*"          how fast the kernels are
 #define DOCTEST_CONFIG_IMPLEMENT
 #include "lib/backend/cuda/images.h"
-#include "lib/backend/cuda/runtime.h"
 #include "tests/backend/basic_index_cases.h"
 #include "tests/backend/basic_pool_cases.h"
 #include "tests/backend/basic_product_cases.h"
-
-#include <cstdio>
-#include <cstdlib>
+#include "tests/backend/gpu_machine.h"
 
 REGISTER_EXCEPTION_TRANSLATOR(const ng::Error& error) { return error.text.c_str(); }
 
@@ -23,56 +20,21 @@ using basic::BasicKernel;
 
 constexpr uint32_t KERNELS = uint32_t(BasicKernel::count_);
 
-class Device final : public Machine {
+class Device final : public GpuMachine {
   public:
-    explicit Device(const Driver& driver)
-        : home_(DeviceContext::primary(driver, 0)), now_(home_), stream_(make_stream(home_, StreamKind::Ordered)),
-          module_(home_, std::string(basic_image()), ng::cuda::Module::Accepts::Ptx)
+    explicit Device(const Driver& driver) : GpuMachine(driver), module_(gpu().home(), std::string(basic_image()), ng::cuda::Module::Accepts::Ptx)
     {
         for (uint32_t k = 0; k < KERNELS; k++) functions_[k] = module_.function(name_of(BasicKernel(k)));
-        const ng_device_info info = info_of(driver, 0);
+        const ng_device_info info = gpu().info();
         std::printf("%s, %s: %u kernels in an image of %zu bytes, %s\n", info.name, info.arch, KERNELS, basic_image().size(),
-                    has_basic_code(compute_of(driver, home_.device())) ? "with code for it" : "compiled from PTX");
+                    has_basic_code(compute_of(driver, gpu().home().device())) ? "with code for it" : "compiled from PTX");
     }
-    void* take(size_t bytes) override
-    {
-        CUdeviceptr memory = 0;
-        driver().cuMemAlloc(&memory, bytes);
-        return reinterpret_cast<void*>(memory);
-    }
-    void give(void* memory) override { (void)driver().cuMemFree.quiet(reinterpret_cast<CUdeviceptr>(memory)); }
-    void put(void* to, const void* from, size_t bytes) override
-    {
-        if (bytes) driver().cuMemcpyHtoDAsync(reinterpret_cast<CUdeviceptr>(to), from, bytes, stream());
-        driver().cuStreamSynchronize(stream());
-    }
-    void get(void* to, const void* from, size_t bytes) override
-    {
-        if (bytes) driver().cuMemcpyDtoHAsync(to, reinterpret_cast<CUdeviceptr>(from), bytes, stream());
-        driver().cuStreamSynchronize(stream());
-    }
-    void launch(const basic::Launch& l) override
-    {
-        ng::cuda::Launch shape;
-        shape.grid[0] = l.grid, shape.block[0] = l.block, shape.shared_bytes = l.shared_bytes;
-        void* arguments[] = {const_cast<void*>(l.numbers)};
-        ng::cuda::launch(home_, functions_[uint32_t(l.kernel)], shape, stream(), arguments);
-    }
-    bool is_fast() const override { return !is_small_; }
-    bool has_guards() const override { return !is_small_; }
-
-    const Function&      function(BasicKernel k) const { return functions_[uint32_t(k)]; }
-    const Driver&        driver() const { return home_.driver(); }
-    const DeviceContext& home() const { return home_; }
-    CUstream             stream() const { return stream_.get(); }
+    void            launch(const basic::Launch& l) override { gpu().launch(function(l.kernel), l); }
+    const Function& function(BasicKernel k) const { return functions_[uint32_t(k)]; }
 
   private:
-    DeviceContext    home_;
-    CurrentContext   now_;
-    Stream           stream_;
     ng::cuda::Module module_;
     Function         functions_[KERNELS];
-    bool             is_small_ = std::getenv("NG_TEST_SMALL") != nullptr;
 };
 
 Device* device = nullptr;
@@ -142,12 +104,12 @@ void time(const char* what, double work, const char* unit, uint64_t workspace_by
     auto        send = [](const basic::Launch& l) { device->launch(l); };
     const basic::Launcher launcher(send);
     const basic::Place    place = {workspace, launcher};
-    const Event begin(device->home(), Event::Timing::On), end(device->home(), Event::Timing::On);
+    const Event begin(device->gpu().home(), Event::Timing::On), end(device->gpu().home(), Event::Timing::On);
     double      best = HUGE_VAL;
     for (int i = 0; i < 6; i++) {
-        begin.record(device->stream());
+        begin.record(device->gpu().stream());
         body(place);
-        end.record(device->stream());
+        end.record(device->gpu().stream());
         end.wait();
         if (i > 0) best = std::min(best, double(end.milliseconds_since(begin)));
     }
@@ -237,18 +199,10 @@ TEST_CASE("speed: products and pools" * doctest::skip())
 
 int main(int argc, char** argv)
 {
-    doctest::Context context(argc, argv);
-    std::unique_ptr<basic_check::Device> here;
-    try {
-        const ng::cuda::Driver& driver = ng::cuda::Driver::need("skipped");
-        if (!ng::cuda::basic_image().empty()) here = std::make_unique<basic_check::Device>(driver);
-        else std::printf("skipped: this build has no kernels for a device\n");
-    } catch (const ng::Error& error) {
-        std::printf("%s\n", error.text.c_str());
-        // A device that does not take the image is a fault, not a reason to skip.
-        if (ng::cuda::Driver::find()) return 1;
-    }
-    basic_check::device = here.get();
-    if (!here) context.addFilter("test-case-exclude", "*");
-    return context.run();
+    using basic_check::Device;
+    return ng::test::run_cases(argc, argv, basic_check::device, [](const ng::cuda::Driver& driver) {
+        if (!ng::cuda::basic_image().empty()) return std::make_unique<Device>(driver);
+        std::printf("skipped: this build has no kernels for a device\n");
+        return std::unique_ptr<Device>();
+    });
 }

@@ -6,13 +6,11 @@
 #include "lib/backend/cuda/epilogue.h"
 #include "lib/backend/cuda/images.h"
 #include "lib/backend/cuda/nvrtc.h"
-#include "lib/backend/cuda/runtime.h"
 #include "tests/backend/gemm_problems.h"
+#include "tests/backend/gpu_machine.h"
 #include "tests/backend/plan_of_text.h"
 #include "tests/backend/product_check.h"
 
-#include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <set>
 
@@ -26,81 +24,40 @@ using product_check::get;
 namespace sm90 = gemm::sm90;
 constexpr gemm::Image IMAGES[] = {gemm::Image::Sm90Half, gemm::Image::Sm90Byte, gemm::Image::Sm90Wide};
 
-// An instance with an epilogue in it.
-struct Text {
-    gemm::Finisher        finisher;
-    std::vector<Function> functions;
-};
-
 class Device {
   public:
-    explicit Device(const Driver& driver)
-        : home_(DeviceContext::primary(driver, 0)), now_(home_), stream_(make_stream(home_, StreamKind::Ordered)),
-          basic_(home_, std::string(basic_image()), cuda::Module::Accepts::Ptx), is_small(std::getenv("NG_TEST_SMALL") != nullptr)
+    explicit Device(const Driver& driver) : gpu(driver), basic_(gpu.home(), std::string(basic_image()), cuda::Module::Accepts::Ptx)
     {
-        facts = {compute_of(driver, home_.device()), info_of(driver, 0).units, {}};
+        facts = {compute_of(driver, gpu.home().device()), gpu.info().units, {}};
         for (uint32_t k = 0; k < uint32_t(basic::BasicKernel::count_); k++) basic_functions_.push_back(basic_.function(name_of(basic::BasicKernel(k))));
         for (const gemm::Image image : IMAGES) {
-            modules_.emplace_back(home_, std::string(gemm_image(image)), cuda::Module::Accepts::Ptx);
+            modules_.emplace_back(gpu.home(), std::string(gemm_image(image)), cuda::Module::Accepts::Ptx);
             for (const gemm::KernelFacts& k : gemm::kernels_of(image)) {
                 functions_[image].push_back(modules_.back().function(k.name));
-                if (k.shared_bytes) allow_shared(home_, functions_[image].back(), k.shared_bytes);
+                if (k.shared_bytes) allow_shared(gpu.home(), functions_[image].back(), k.shared_bytes);
             }
             facts.has[size_t(image)] = true;
         }
     }
-    const Driver& driver() const { return home_.driver(); }
-    CUstream      stream() const { return stream_.get(); }
-    void          wait() const { driver().cuStreamSynchronize(stream()); }
-    CUdeviceptr take(size_t bytes) const
-    {
-        CUdeviceptr memory = 0;
-        driver().cuMemAlloc(&memory, std::max<size_t>(bytes, 1));
-        return memory;
-    }
     // With an epilogue: by what the text's instance was compiled to.
-    void run(const sm90::Form& form, const sm90::Choice& choice, void* workspace, uint64_t bytes, const Text* text = nullptr) const
+    void run(const sm90::Form& form, const sm90::Choice& choice, void* workspace, uint64_t bytes, const test::FinisherCode* text = nullptr) const
     {
-        auto body = [&](const gemm::Launch& l) {
-            cuda::Launch shape;
-            shape.grid = {l.grid[0], l.grid[1], l.grid[2]}, shape.block[0] = l.block, shape.cluster[0] = l.cluster;
-            shape.shared_bytes = l.shared_bytes, shape.is_early = l.is_early;
-            void* arguments[] = {const_cast<void*>(l.numbers)};
-            cuda::launch(home_, l.image == gemm::Image::Text ? text->functions[l.kernel] : functions_.at(l.image)[l.kernel], shape, stream(), arguments);
-        };
-        auto basic_body = [&](const basic::Launch& l) {
-            cuda::Launch shape;
-            shape.grid[0] = l.grid, shape.block[0] = l.block, shape.shared_bytes = l.shared_bytes;
-            void* arguments[] = {const_cast<void*>(l.numbers)};
-            cuda::launch(home_, basic_functions_[size_t(l.kernel)], shape, stream(), arguments);
-        };
+        auto body = [&](const gemm::Launch& l) { gpu.launch(l.image == gemm::Image::Text ? text->functions[l.kernel] : function(l.image, l.kernel), l); };
+        auto basic_body = [&](const basic::Launch& l) { gpu.launch(basic_functions_[size_t(l.kernel)], l); };
         const gemm::Launcher  launcher(body);
         const basic::Launcher basic_launcher(basic_body);
-        sm90::run_as(form, facts, choice, text ? &text->finisher : nullptr, {workspace, bytes, launcher, basic_launcher, &driver()});
+        sm90::run_as(form, facts, choice, text ? &text->finisher : nullptr, {workspace, bytes, launcher, basic_launcher, &gpu.driver()});
     }
     const Function& function(gemm::Image image, size_t i) const { return functions_.at(image)[i]; }
-    Text compile(const gemm::Finisher& finisher, const EpilogueForm& epilogue)
-    {
-        const Dialect&    d = cuda_dialect();
-        const std::string source = gemm::finisher_text(finisher, epilogue.text());
-        modules_.emplace_back(home_, Compiler::find()->compile({.prelude = d.prelude, .text = source, .options = d.options, .arch = "sm_90a"}), cuda::Module::Accepts::Binary);
-        std::vector<Function> functions = {modules_.back().function("fused"), modules_.back().function("fused_1")};
-        allow_shared(home_, functions[0], finisher.shared_bytes);
-        return {finisher, functions};
-    }
+
+    const test::Gpu gpu;
+    gemm::Device    facts = {};
 
   private:
-    DeviceContext         home_;
-    CurrentContext        now_;
-    Stream                stream_;
     cuda::Module          basic_;
     std::vector<Function> basic_functions_;
     std::vector<cuda::Module> modules_;
     std::map<gemm::Image, std::vector<Function>> functions_;
-
-  public:
-    gemm::Device facts = {};
-    const bool   is_small;
 };
 
 Device* device = nullptr;
@@ -108,17 +65,17 @@ Device* device = nullptr;
 // Bytes there, poisoned, with poison behind them.
 class Bytes {
   public:
-    explicit Bytes(size_t bytes) : bytes_(bytes), data_(device->take(bytes + GUARD)) { poison(); }
-    ~Bytes() { (void)device->driver().cuMemFree.quiet(data_); }
+    explicit Bytes(size_t bytes) : bytes_(bytes), data_(device->gpu.take(bytes + GUARD)) { poison(); }
+    ~Bytes() { device->gpu.give(data_); }
     Bytes(const Bytes&) = delete;
     Bytes& operator=(const Bytes&) = delete;
-    void* data() const { return reinterpret_cast<void*>(data_); }
-    void  poison() const { device->driver().cuMemsetD8Async(data_, 0xff, bytes_ + GUARD, device->stream()); }
-    void  put(const std::vector<char>& from) const { device->driver().cuMemcpyHtoDAsync(data_, from.data(), bytes_, device->stream()), device->wait(); }
+    void* data() const { return data_; }
+    void  poison() const { device->gpu.fill(data_, 0xff, bytes_ + GUARD); }
+    void  put(const std::vector<char>& from) const { device->gpu.put(data_, from.data(), bytes_); }
     std::vector<char> get() const                // and what stands behind
     {
         std::vector<char> r(bytes_ + GUARD);
-        device->driver().cuMemcpyDtoHAsync(r.data(), data_, r.size(), device->stream()), device->wait();
+        device->gpu.get(r.data(), data_, r.size());
         return r;
     }
     bool is_intact() const
@@ -129,8 +86,8 @@ class Bytes {
 
   private:
     static constexpr size_t GUARD = 512;
-    size_t      bytes_;
-    CUdeviceptr data_;
+    size_t bytes_;
+    void*  data_;
 };
 
 // Numbers that the type has, as bytes and as doubles.
@@ -263,7 +220,7 @@ void check_result(const Setting& s, const std::vector<char>& c)
 
 // By every instance that can, in a workspace of just what it needs; twice, to the same bits. text: an instance's, and then by
 // it alone.
-void check_instances(const Setting& s, const std::vector<sm90::Choice>& shapes, const Text* with = nullptr)
+void check_instances(const Setting& s, const std::vector<sm90::Choice>& shapes, const test::FinisherCode* with = nullptr)
 {
     sm90::Form form;
     REQUIRE(sm90::make_form(s.problem, true, form));
@@ -308,7 +265,7 @@ TEST_CASE("products: every instance, type and way that operands lie")
 {
     for (const Types& t : TYPES)
         for (const Extents& e : EXTENTS) {
-            if (device->is_small && e.m * e.n > 10000) continue;
+            if (device->gpu.is_small() && e.m * e.n > 10000) continue;
             for (int bits = 0; bits < 8; bits++) check_instances(Setting(e, {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, 0}, t, t.sum), SHAPES);
         }
 }
@@ -317,7 +274,7 @@ TEST_CASE("products: rows at odd distances, results of few bits")
 {
     for (const Types& t : TYPES)
         for (const Extents& e : EXTENTS) {
-            if (device->is_small && e.m * e.n > 10000) continue;
+            if (device->gpu.is_small() && e.m * e.n > 10000) continue;
             const Dtype few = t.a == Dtype::bf16 ? Dtype::bf16 : Dtype::f16;
             for (int bits = 0; bits < 4; bits++) {
                 const Lying lying = {(bits & 1) != 0, (bits & 2) != 0, (bits & 1) != 0, 1 + bits};
@@ -342,16 +299,16 @@ TEST_CASE("products with an epilogue compiled into them: an instance of each kin
         const Types t = TYPES[instance.group == sm90::Group::Half ? 0 : instance.group == sm90::Group::Byte ? 2 : instance.group == sm90::Group::Whole ? 6 : 10];
         for (const Dtype c : {Dtype::f16, Dtype::f32})
             for (const bool is_batched : {false, true}) {
-                std::optional<Text> text;
+                std::optional<test::FinisherCode> text;
                 for (const Extents& e : EXTENTS) {
-                    if ((device->is_small && e.m * e.n > 10000) || (e.batches > 1) != is_batched) continue;
+                    if ((device->gpu.is_small() && e.m * e.n > 10000) || (e.batches > 1) != is_batched) continue;
                     for (const int64_t gap : {0, 1, 8}) {
                         Setting s(e, {false, true, false, gap}, t, c, true);
                         s.problem.allows_tf32 = is_round;
                         sm90::Form form;
                         REQUIRE(sm90::make_form(s.problem, true, form));
                         const gemm::Finisher finisher = sm90::finisher_of(form, i);
-                        if (!text || !std::ranges::equal(text->finisher.kinds, finisher.kinds)) text = device->compile(finisher, *s.epilogue);
+                        if (!text || !std::ranges::equal(text->finisher.kinds, finisher.kinds)) text.emplace(device->gpu, finisher, s.epilogue->text());
                         check_instances(s, {{0, 1, 1, 8}, {0, 2, 1, 8}, {0, 3, 2, 1}}, &*text);
                     }
                 }
@@ -406,19 +363,11 @@ TEST_CASE("tf32 where it is allowed")
 int main(int argc, char** argv)
 {
     using namespace ng::cuda;
-    doctest::Context context(argc, argv);
-    std::unique_ptr<ng::gemm_check::Device> here;
-    try {
-        const Driver& driver = Driver::need("skipped");
-        const int     compute = compute_of(driver, device_at(driver, 0));
-        if (has_gemm_code(gemm::Image::Sm90Half, compute)) here = std::make_unique<ng::gemm_check::Device>(driver);
-        else std::printf("skipped: this build has no products for a device of compute capability %d\n", compute);
-    } catch (const ng::Error& error) {
-        std::printf("%s\n", error.text.c_str());
-        // A device that does not take the images is a fault, not a reason to skip.
-        if (Driver::find()) return 1;
-    }
-    ng::gemm_check::device = here.get();
-    if (!here) context.addFilter("test-case-exclude", "*");
-    return context.run();
+    using ng::gemm_check::Device;
+    return ng::test::run_cases(argc, argv, ng::gemm_check::device, [](const Driver& driver) {
+        const int compute = compute_of(driver, device_at(driver, 0));
+        if (has_gemm_code(gemm::Image::Sm90Half, compute)) return std::make_unique<Device>(driver);
+        std::printf("skipped: this build has no products for a device of compute capability %d\n", compute);
+        return std::unique_ptr<Device>();
+    });
 }

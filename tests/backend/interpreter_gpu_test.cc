@@ -1,13 +1,10 @@
 // The shipped interpreter on this machine's device, where it has one, against the CPU backend.
+//
+//   interpreter_gpu_test    all cases; without a driver, a device or an image they are skipped, and counted so
+#define DOCTEST_CONFIG_IMPLEMENT
 #include "lib/backend/cuda/images.h"
-#include "lib/backend/cuda/runtime.h"
+#include "tests/backend/gpu_machine.h"
 #include "tests/backend/interpreter_cases.h"
-
-#include <doctest/doctest.h>
-
-#include <cstdio>
-#include <memory>
-#include <string>
 
 using namespace ng;
 using namespace ng::cuda;
@@ -20,71 +17,53 @@ namespace {
 class Device : public TapeMachine {
   public:
     explicit Device(const Driver& driver)
-        : home_(DeviceContext::primary(driver, 0)), now_(home_), module_(home_, std::string(interpreter_image()), Module::Accepts::Ptx),
-          function_(module_.function(INTERPRETER_KERNEL)), stream_(make_stream(home_, StreamKind::Ordered)), pool_(home_),
-          units_(info_of(driver, 0).units)
+        : gpu_(driver), module_(gpu_.home(), std::string(interpreter_image()), Module::Accepts::Ptx), function_(module_.function(INTERPRETER_KERNEL)), pool_(gpu_.home())
     {
-        allow_shared(home_, function_, interpreter::MAX_SHARED_BYTES);
+        allow_shared(gpu_.home(), function_, interpreter::MAX_SHARED_BYTES);
     }
     const Function& function() const { return function_; }
 
     void run(const Tape& tape, const TapeCase& c, std::vector<Buffer>& buffers) override
     {
-        const Driver& driver = home_.driver();
+        const Driver&  driver = gpu_.driver();
+        const CUstream stream = gpu_.stream();
         const TapeGeometry g = geometry_of(tape, c.variables);
         CHECK(g.scratch_bytes <= most_scratch(tape));
-        const DeviceMemory code(pool_, tape.code_bytes(), stream_.get()), scratch(pool_, g.scratch_bytes, stream_.get());
-        driver.cuMemcpyHtoDAsync(code.get(), tape.code.data(), tape.code_bytes(), stream_.get());
+        const DeviceMemory code(pool_, tape.code_bytes(), stream), scratch(pool_, g.scratch_bytes, stream);
+        driver.cuMemcpyHtoDAsync(code.get(), tape.code.data(), tape.code_bytes(), stream);
         std::vector<DeviceMemory> homes;
         std::vector<void*> pointers;
         for (Buffer& b : buffers) {
             const auto bytes = uint64_t(b.count * bytes_of(b.type)), shift = uint64_t(c.shift * bytes_of(b.type));
-            homes.emplace_back(pool_, bytes + shift, stream_.get());
+            homes.emplace_back(pool_, bytes + shift, stream);
             pointers.push_back(reinterpret_cast<void*>(homes.back().get() + shift));
-            if (bytes) driver.cuMemcpyHtoDAsync(homes.back().get() + shift, b.data(), bytes, stream_.get());
+            if (bytes) driver.cuMemcpyHtoDAsync(homes.back().get() + shift, b.data(), bytes, stream);
         }
         for (uint32_t k = 0; k < g.launches; k++) {
             interpreter::Numbers numbers;
             fill_numbers(tape, g, {reinterpret_cast<void*>(code.get()), reinterpret_cast<void*>(scratch.get()), pointers, c.variables, &CASE_SCALARS}, k, numbers);
-            void* arguments[] = {&numbers};
             Launch l;
-            l.grid[0] = g.blocks(k, units_), l.block[0] = g.threads, l.shared_bytes = g.shared_bytes;
-            launch(home_, function_, l, stream_.get(), arguments);
+            l.grid[0] = g.blocks(k, gpu_.info().units), l.block[0] = g.threads, l.shared_bytes = g.shared_bytes;
+            gpu_.launch(function_, l, &numbers);
         }
         for (size_t b = 0; b < buffers.size(); b++) {
             const auto bytes = uint64_t(buffers[b].count * bytes_of(buffers[b].type));
-            if (bytes) driver.cuMemcpyDtoHAsync(buffers[b].data(), reinterpret_cast<CUdeviceptr>(pointers[b]), bytes, stream_.get());
+            if (bytes) driver.cuMemcpyDtoHAsync(buffers[b].data(), reinterpret_cast<CUdeviceptr>(pointers[b]), bytes, stream);
         }
-        driver.cuStreamSynchronize(stream_.get());
+        gpu_.wait();
     }
 
   private:
-    DeviceContext  home_;
-    CurrentContext now_;
-    Module         module_;
-    Function       function_;
-    Stream         stream_;
-    MemoryPool     pool_;
-    uint32_t       units_;
+    Gpu        gpu_;
+    Module     module_;
+    Function   function_;
+    MemoryPool pool_;
 };
 
-std::unique_ptr<Device> device_here()
-{
-    if (interpreter_image().empty()) return std::printf("skipped: this build has no nvcc's image of the interpreter\n"), nullptr;
-    const Driver* driver = Driver::find();
-    if (driver) return std::make_unique<Device>(*driver);
-    try {
-        (void)Driver::need("skipped");
-    } catch (const Error& error) {
-        std::printf("%s\n", error.text.c_str());
-    }
-    return nullptr;
-}
+Device* device = nullptr;
 
 void check(const TapeCases& all)
 {
-    const std::unique_ptr<Device> device = device_here();
-    if (!device) return;
     for (const TapeCase& c : all) {
         INFO(c.name);
         const std::string found = difference(c, *device);
@@ -96,8 +75,6 @@ void check(const TapeCases& all)
 
 TEST_CASE("interpreter on a device: registers that leave room for five blocks")
 {
-    const std::unique_ptr<Device> device = device_here();
-    if (!device) return;
     std::printf("interpret: %d registers, %d bytes of local memory\n", device->function().registers, device->function().local_bytes);
     CHECK(device->function().registers <= 65536 / (5 * interpreter::MAX_THREADS));
 }
@@ -106,3 +83,12 @@ TEST_CASE("interpreter on a device: every type in memory, every conversion and b
 TEST_CASE("interpreter on a device: every row of ops.def in every type") { check(map_cases()); }
 TEST_CASE("interpreter on a device: every fold in every type") { check(fold_cases()); }
 TEST_CASE("interpreter on a device: random numbers and roundings by chance are the same bits") { check(chance_cases()); }
+
+int main(int argc, char** argv)
+{
+    return run_cases(argc, argv, device, [](const Driver& driver) {
+        if (!interpreter_image().empty()) return std::make_unique<Device>(driver);
+        std::printf("skipped: this build has no nvcc's image of the interpreter\n");
+        return std::unique_ptr<Device>();
+    });
+}

@@ -8,13 +8,11 @@
 #include "lib/backend/cuda/epilogue.h"
 #include "lib/backend/cuda/images.h"
 #include "lib/backend/cuda/nvrtc.h"
-#include "lib/backend/cuda/runtime.h"
+#include "tests/backend/gpu_machine.h"
 #include "tests/backend/mma_cases.h"
 #include "tests/backend/plan_of_text.h"
 
 #include <bit>
-#include <cstdio>
-#include <cstdlib>
 
 REGISTER_EXCEPTION_TRANSLATOR(const ng::Error& error) { return error.text.c_str(); }
 
@@ -23,96 +21,44 @@ namespace {
 
 using namespace ng::cuda;
 
-class Gpu final : public Machine {
+class Device final : public GpuMachine {
   public:
-    explicit Gpu(const Driver& driver)
-        : home_(DeviceContext::primary(driver, 0)), now_(home_), stream_(make_stream(home_, StreamKind::Ordered)),
-          module_(home_, std::string(gemm_image(gemm::Image::Mma)), ng::cuda::Module::Accepts::Ptx), units(int(info_of(driver, 0).units))
+    explicit Device(const Driver& driver) : GpuMachine(driver), module_(gpu().home(), std::string(gemm_image(gemm::Image::Mma)), ng::cuda::Module::Accepts::Ptx), units(int(gpu().info().units))
     {
         for (const gemm::KernelFacts& k : mma::kernels()) {
             functions_.push_back(module_.function(k.name));
-            allow_shared(home_, functions_.back(), k.shared_bytes);
+            allow_shared(gpu().home(), functions_.back(), k.shared_bytes);
         }
-        const ng_device_info info = info_of(driver, 0);
+        const ng_device_info info = gpu().info();
         std::printf("%s, %s: %zu kernels in an image of %zu bytes, %s\n", info.name, info.arch, functions_.size(), gemm_image(gemm::Image::Mma).size(),
-                    has_gemm_code(gemm::Image::Mma, compute_of(driver, home_.device())) ? "with code for it" : "compiled from PTX");
+                    has_gemm_code(gemm::Image::Mma, compute_of(driver, gpu().home().device())) ? "with code for it" : "compiled from PTX");
     }
-    void* take(size_t bytes) override
-    {
-        CUdeviceptr memory = 0;
-        driver().cuMemAlloc(&memory, bytes);
-        return reinterpret_cast<void*>(memory);
-    }
-    void give(void* memory) override { (void)driver().cuMemFree.quiet(reinterpret_cast<CUdeviceptr>(memory)); }
-    void put(void* to, const void* from, size_t bytes) override
-    {
-        if (bytes) driver().cuMemcpyHtoDAsync(reinterpret_cast<CUdeviceptr>(to), from, bytes, stream());
-        driver().cuStreamSynchronize(stream());
-    }
-    void get(void* to, const void* from, size_t bytes) override
-    {
-        if (bytes) driver().cuMemcpyDtoHAsync(to, reinterpret_cast<CUdeviceptr>(from), bytes, stream());
-        driver().cuStreamSynchronize(stream());
-    }
-    void launch(const basic::Launch&) override { FAIL("no basic kernel is needed"); }
-    void launch(const gemm::Launch& l)
-    {
-        ng::cuda::Launch shape;
-        std::copy_n(l.grid, 3, shape.grid.begin());
-        shape.block[0] = l.block, shape.shared_bytes = l.shared_bytes;
-        void* arguments[] = {const_cast<void*>(l.numbers)};
-        ng::cuda::launch(home_, functions_[l.kernel], shape, stream(), arguments);
-    }
-    // As an instance that was compiled with an epilogue, once compile() has.
-    void launch_text(const gemm::Launch& l)
-    {
-        ng::cuda::Launch shape;
-        shape.grid[0] = l.grid[0], shape.block[0] = l.block, shape.shared_bytes = l.shared_bytes;
-        void* arguments[] = {const_cast<void*>(l.numbers)};
-        ng::cuda::launch(home_, text_functions_[l.kernel], shape, stream(), arguments);
-    }
-    void compile(const gemm::Finisher& finisher, const std::string& epilogue)
-    {
-        const ng::Dialect& d = ng::cuda_dialect();
-        const int compute = compute_of(driver(), home_.device());
-        const std::string source = gemm::finisher_text(finisher, epilogue), arch = ng::text("sm_", compute, compute == 90 ? "a" : "");
-        text_.emplace(home_, Compiler::find()->compile({.prelude = d.prelude, .text = source, .options = d.options, .arch = arch}), ng::cuda::Module::Accepts::Binary);
-        text_functions_ = {text_->function("fused"), text_->function("fused_1")};
-        allow_shared(home_, text_functions_[0], finisher.shared_bytes);
-    }
-    bool is_fast() const override { return !is_small_; }
-    bool has_guards() const override { return !is_small_; }
-
-    const Function&      function(size_t k) const { return functions_[k]; }
-    const Driver&        driver() const { return home_.driver(); }
-    const DeviceContext& home() const { return home_; }
-    CUstream             stream() const { return stream_.get(); }
+    void            launch(const basic::Launch&) override { FAIL("no basic kernel is needed"); }
+    void            launch(const gemm::Launch& l) { gpu().launch(l.image == gemm::Image::Text ? text_->functions[l.kernel] : functions_[l.kernel], l); }
+    const Function& function(size_t k) const { return functions_[k]; }
+    // What launches of texts are from here on.
+    void compile(const gemm::Finisher& finisher, const std::string& epilogue) { text_.emplace(gpu(), finisher, epilogue); }
 
   private:
-    DeviceContext         home_;
-    CurrentContext        now_;
-    Stream                stream_;
     ng::cuda::Module      module_;
     std::vector<Function> functions_;
-    std::optional<ng::cuda::Module> text_;
-    std::vector<Function> text_functions_;
-    bool                  is_small_ = std::getenv("NG_TEST_SMALL") != nullptr;
+    std::optional<ng::test::FinisherCode> text_;
 
   public:
     const int units;
 };
 
-Gpu* gpu = nullptr;
+Device* device = nullptr;
 
 }  // namespace
 
-Machine& machine() { return *gpu; }
-void     launch_product(const gemm::Launch& l) { gpu->launch(l); }
+Machine& machine() { return *device; }
+void     launch_product(const gemm::Launch& l) { device->launch(l); }
 
 TEST_CASE("image: every portable product is there and spills nothing")
 {
     for (size_t k = 0; k < mma::kernels().size(); k++) {
-        const Function& f = gpu->function(k);
+        const Function& f = device->function(k);
         INFO(std::string(mma::kernels()[k].name));
         CHECK(f.registers > 0);
         CHECK(f.local_bytes == 0);
@@ -127,11 +73,11 @@ template <class T>
 struct Array {
     std::vector<T> here;
     T*             there;
-    explicit Array(size_t count) : here(count), there(static_cast<T*>(gpu->take(count * sizeof(T) + 16))) {}
-    ~Array() { gpu->give(there); }
+    explicit Array(size_t count) : here(count), there(static_cast<T*>(device->take(count * sizeof(T) + 16))) {}
+    ~Array() { device->give(there); }
     Array(const Array&) = delete;
-    void put() { gpu->put(there, here.data(), here.size() * sizeof(T)); }
-    void get() { gpu->get(here.data(), there, here.size() * sizeof(T)); }
+    void put() { device->put(there, here.data(), here.size() * sizeof(T)); }
+    void get() { device->get(here.data(), there, here.size() * sizeof(T)); }
 };
 
 // max(c / 2 + bias, 0) + residual over a product of these types: the same bits as what the product and then each operation give.
@@ -161,15 +107,15 @@ void check_finished(Dtype a_type, Dtype b_type, const Index& mnk)
     p.a = a.there, p.b = b.there, p.c = bare.there, p.a_type = a_type, p.b_type = b_type, p.c_type = Dtype::f32;
     p.m = m, p.n = n, p.k = k, p.batches = 1, p.a_row = k, p.a_depth = 1, p.b_depth = n, p.b_column = 1, p.c_row = n, p.c_column = 1;
     p.epilogue.is_cast = 1;
-    const gemm::Device device = device_of(gpu->units);
+    const gemm::Device facts = device_of(device->units);
     const uint64_t     bytes = mma::workspace(p, true);
     Array<uint8_t>     workspace(bytes);
-    auto send = [](const gemm::Launch& l) { l.image == gemm::Image::Text ? gpu->launch_text(l) : gpu->launch(l); };
+    auto send = [](const gemm::Launch& l) { device->launch(l); };
     auto none = [](const basic::Launch&) { FAIL("no basic kernel is needed"); };
     const gemm::Launcher  launcher(send);
     const basic::Launcher nobody(none);
     const gemm::Place     place = {workspace.there, bytes, launcher, nobody, nullptr};
-    mma::run(p, device, place);
+    mma::run(p, facts, place);
     bare.get();
     const float no_scalars = 0;
     p.c = finished.there, p.epilogue = form->in_numbers({}, &no_scalars), p.epilogue_weight = form->weight();
@@ -179,10 +125,10 @@ void check_finished(Dtype a_type, Dtype b_type, const Index& mnk)
         if (form->tensors()[size_t(i)].type == Dtype::f32) t.data = bias.there;
         else t.data = residual.there, t.row = n;
     }
-    const std::optional<gemm::Finisher> finisher = mma::finisher_for(p, device);
+    const std::optional<gemm::Finisher> finisher = mma::finisher_for(p, facts);
     REQUIRE(finisher);
-    gpu->compile(*finisher, form->text());
-    REQUIRE(mma::run_finished(p, device, *finisher, place));
+    device->compile(*finisher, form->text());
+    REQUIRE(mma::run_finished(p, facts, *finisher, place));
     finished.get();
     int64_t wrong = 0;
     for (int64_t i = 0; i < m * n; i++) {
@@ -230,8 +176,8 @@ void* random_memory(Dtype type, uint64_t count)
         if (type == Dtype::f64) bits = (bits & 0x800fffffffffffff) | 0x3ff0000000000000;
         std::memcpy(host.data() + i, &bits, 8);
     }
-    void* const memory = gpu->take(bytes + 256);
-    for (uint64_t at = 0; at < bytes; at += part) gpu->put(static_cast<char*>(memory) + at, host.data(), std::min(part, bytes - at));
+    void* const memory = device->take(bytes + 256);
+    for (uint64_t at = 0; at < bytes; at += part) device->put(static_cast<char*>(memory) + at, host.data(), std::min(part, bytes - at));
     return memory;
 }
 
@@ -242,35 +188,35 @@ void time_product(const Speed& s, const Index& mnk, const char* transposes)
     const int64_t m = mnk[0], n = mnk[1], k = mnk[2], a_pitch = a_turned ? m : k, b_pitch = b_turned ? k : n;
     gemm::Problem p{};
     p.a = random_memory(s.a, uint64_t(a_pitch * (a_turned ? k : m))), p.b = random_memory(s.b, uint64_t(b_pitch * (b_turned ? n : k)));
-    p.c = gpu->take(uint64_t(m * n * ng::bytes_of(s.c)));
+    p.c = device->take(uint64_t(m * n * ng::bytes_of(s.c)));
     p.a_type = s.a, p.b_type = s.b, p.c_type = s.c, p.allows_tf32 = s.allows_tf32;
     p.m = m, p.n = n, p.k = k, p.batches = 1, p.c_row = n, p.c_column = 1;
     p.a_row = a_turned ? 1 : a_pitch, p.a_depth = a_turned ? a_pitch : 1, p.b_depth = b_turned ? 1 : b_pitch, p.b_column = b_turned ? b_pitch : 1;
     const uint64_t bytes = mma::workspace(p, true);
-    void* const    workspace = gpu->take(bytes + 256);
+    void* const    workspace = device->take(bytes + 256);
     std::string    ran;
     auto           send = [&](const gemm::Launch& l) {
         ran += std::string(ran.empty() ? "" : " + ") + mma::kernels()[l.kernel].name + " " + std::to_string(l.grid[0]);
-        gpu->launch(l);
+        device->launch(l);
     };
     auto none = [](const basic::Launch&) {};
     const gemm::Launcher  launcher(send);
     const basic::Launcher nobody(none);
-    const Event begin(gpu->home(), Event::Timing::On), end(gpu->home(), Event::Timing::On);
+    const Event begin(device->gpu().home(), Event::Timing::On), end(device->gpu().home(), Event::Timing::On);
     const double work = 2.0 * double(m) * double(n) * double(k);
     const int    turns = work > 1e11 ? 1 : work > 1e9 ? 5 : 20;
     std::vector<double> times;
     for (int i = 0; i < 12; i++) {
-        begin.record(gpu->stream());
-        for (int j = 0; j < turns; j++) ran.clear(), mma::run(p, device_of(gpu->units), {workspace, bytes, launcher, nobody, nullptr});
-        end.record(gpu->stream());
+        begin.record(device->gpu().stream());
+        for (int j = 0; j < turns; j++) ran.clear(), mma::run(p, device_of(device->units), {workspace, bytes, launcher, nobody, nullptr});
+        end.record(device->gpu().stream());
         end.wait();
         if (i > 1) times.push_back(double(end.milliseconds_since(begin)) * 1000 / turns);
     }
     std::sort(times.begin(), times.end());
     std::printf("%-6s %s %6ld %6ld %6ld %10.2f us %8.1f TFLOP/s  %s\n", s.name, transposes, long(m), long(n), long(k), times[times.size() / 2],
                 work / times[times.size() / 2] / 1e6, ran.c_str());
-    for (const void* memory : {p.a, p.b, static_cast<const void*>(p.c), static_cast<const void*>(workspace)}) gpu->give(const_cast<void*>(memory));
+    for (const void* memory : {p.a, p.b, static_cast<const void*>(p.c), static_cast<const void*>(workspace)}) device->give(const_cast<void*>(memory));
 }
 
 const Speed SPEEDS[] = {{"f16", Dtype::f16, Dtype::f16, Dtype::f16, false}, {"bf16", Dtype::bf16, Dtype::bf16, Dtype::bf16, false}, {"tf32", Dtype::f32, Dtype::f32, Dtype::f32, true},
@@ -293,18 +239,10 @@ TEST_CASE("speed: portable products" * doctest::skip())
 
 int main(int argc, char** argv)
 {
-    doctest::Context context(argc, argv);
-    std::unique_ptr<basic_check::Gpu> here;
-    try {
-        const ng::cuda::Driver& driver = ng::cuda::Driver::need("skipped");
-        if (!ng::cuda::gemm_image(ng::cuda::gemm::Image::Mma).empty()) here = std::make_unique<basic_check::Gpu>(driver);
-        else std::printf("skipped: this build has no kernels for a device\n");
-    } catch (const ng::Error& error) {
-        std::printf("%s\n", error.text.c_str());
-        // A device that does not take the image is a fault, not a reason to skip.
-        if (ng::cuda::Driver::find()) return 1;
-    }
-    basic_check::gpu = here.get();
-    if (!here) context.addFilter("test-case-exclude", "*");
-    return context.run();
+    using basic_check::Device;
+    return ng::test::run_cases(argc, argv, basic_check::device, [](const ng::cuda::Driver& driver) {
+        if (!ng::cuda::gemm_image(ng::cuda::gemm::Image::Mma).empty()) return std::make_unique<Device>(driver);
+        std::printf("skipped: this build has no kernels for a device\n");
+        return std::unique_ptr<Device>();
+    });
 }

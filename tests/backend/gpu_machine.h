@@ -1,0 +1,135 @@
+// This machine's GPU as tests of shipped kernels see it: memory and launches there, and a main that skips its cases where there is none.
+#pragma once
+#include "jit/dialect.h"
+#include "lib/backend/cuda/gemm.h"
+#include "lib/backend/cuda/nvrtc.h"
+#include "lib/backend/cuda/runtime.h"
+#include "tests/backend/basic_machine.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+namespace ng::test {
+
+// The first device, with one stream on which everything is in order. NG_TEST_SMALL is for compute-sanitizer.
+class Gpu {
+  public:
+    explicit Gpu(const cuda::Driver& driver)
+        : home_(cuda::DeviceContext::primary(driver, 0)), now_(home_), stream_(cuda::make_stream(home_, cuda::StreamKind::Ordered)), is_small_(std::getenv("NG_TEST_SMALL") != nullptr)
+    {
+    }
+    const cuda::Driver&        driver() const { return home_.driver(); }
+    const cuda::DeviceContext& home() const { return home_; }
+    cuda::CUstream             stream() const { return stream_.get(); }
+    ng_device_info             info() const { return cuda::info_of(driver(), 0); }
+    bool                       is_small() const { return is_small_; }
+
+    void* take(size_t bytes) const
+    {
+        cuda::CUdeviceptr memory = 0;
+        driver().cuMemAlloc(&memory, std::max<size_t>(bytes, 1));
+        return reinterpret_cast<void*>(memory);
+    }
+    void give(void* memory) const noexcept { (void)driver().cuMemFree.quiet(reinterpret_cast<cuda::CUdeviceptr>(memory)); }
+    void put(void* to, const void* from, size_t bytes) const
+    {
+        if (bytes) driver().cuMemcpyHtoDAsync(reinterpret_cast<cuda::CUdeviceptr>(to), from, bytes, stream());
+        wait();
+    }
+    void get(void* to, const void* from, size_t bytes) const
+    {
+        if (bytes) driver().cuMemcpyDtoHAsync(to, reinterpret_cast<cuda::CUdeviceptr>(from), bytes, stream());
+        wait();
+    }
+    void fill(void* to, unsigned char value, size_t bytes) const { driver().cuMemsetD8Async(reinterpret_cast<cuda::CUdeviceptr>(to), value, bytes, stream()); }
+    void wait() const { driver().cuStreamSynchronize(stream()); }
+
+    // numbers: the kernel's one parameter.
+    void launch(const cuda::Function& f, const cuda::Launch& shape, const void* numbers) const
+    {
+        void* arguments[] = {const_cast<void*>(numbers)};
+        cuda::launch(home_, f, shape, stream(), arguments);
+    }
+    void launch(const cuda::Function& f, const cuda::basic::Launch& l) const
+    {
+        cuda::Launch shape;
+        shape.grid[0] = l.grid, shape.block[0] = l.block, shape.shared_bytes = l.shared_bytes;
+        launch(f, shape, l.numbers);
+    }
+    void launch(const cuda::Function& f, const cuda::gemm::Launch& l) const
+    {
+        cuda::Launch shape;
+        shape.grid = {l.grid[0], l.grid[1], l.grid[2]}, shape.block[0] = l.block, shape.cluster[0] = l.cluster;
+        shape.shared_bytes = l.shared_bytes, shape.is_early = l.is_early;
+        launch(f, shape, l.numbers);
+    }
+
+  private:
+    cuda::DeviceContext  home_;
+    cuda::CurrentContext now_;
+    cuda::Stream         stream_;
+    bool                 is_small_;
+};
+
+// An instance of a product's kernels that was compiled with an epilogue.
+struct FinisherCode {
+    cuda::gemm::Finisher        finisher;
+    cuda::Module                module;
+    std::vector<cuda::Function> functions;
+
+    FinisherCode(const Gpu& gpu, const cuda::gemm::Finisher& f, const std::string& epilogue) : finisher(f), module(gpu.home(), image_of(gpu, f, epilogue), cuda::Module::Accepts::Binary)
+    {
+        functions = {module.function("fused"), module.function("fused_1")};
+        allow_shared(gpu.home(), functions[0], f.shared_bytes);
+    }
+
+  private:
+    static std::string image_of(const Gpu& gpu, const cuda::gemm::Finisher& f, const std::string& epilogue)
+    {
+        const Dialect&    d = cuda_dialect();
+        const int         compute = cuda::compute_of(gpu.driver(), gpu.home().device());
+        const std::string source = cuda::gemm::finisher_text(f, epilogue), arch = text("sm_", compute, compute == 90 ? "a" : "");
+        return cuda::Compiler::find()->compile({.prelude = d.prelude, .text = source, .options = d.options, .arch = arch});
+    }
+};
+
+// The main of a program whose cases use *device. make(driver): one that it owns, or null and a line that says why.
+template <class Device, class Make>
+int run_cases(int argc, char** argv, Device*& device, const Make& make)
+{
+    doctest::Context        context(argc, argv);
+    std::unique_ptr<Device> here;
+    try {
+        here = make(cuda::Driver::need("skipped"));
+    } catch (const Error& error) {
+        std::printf("%s\n", error.text.c_str());
+        // A device that does not take the image is a fault, not a reason to skip.
+        if (cuda::Driver::find()) return 1;
+    }
+    device = here.get();
+    if (!here) context.addFilter("test-case-exclude", "*");
+    return context.run();
+}
+
+}  // namespace ng::test
+
+namespace basic_check {
+
+// A machine whose memory is a GPU's.
+class GpuMachine : public Machine {
+  public:
+    explicit GpuMachine(const ng::cuda::Driver& driver) : gpu_(driver) {}
+    void*          take(size_t bytes) override { return gpu_.take(bytes); }
+    void           give(void* memory) override { gpu_.give(memory); }
+    void           put(void* to, const void* from, size_t bytes) override { gpu_.put(to, from, bytes); }
+    void           get(void* to, const void* from, size_t bytes) override { gpu_.get(to, from, bytes); }
+    bool           is_fast() const override { return !gpu_.is_small(); }
+    bool           has_guards() const override { return !gpu_.is_small(); }
+    const ng::test::Gpu& gpu() const { return gpu_; }
+
+  private:
+    ng::test::Gpu gpu_;
+};
+
+}  // namespace basic_check
