@@ -131,3 +131,33 @@ TEST_CASE("reshape: what is computed is seen under dims that share no boundary w
         CHECK(differs(f.eval(again), twice) == "");
     }
 }
+
+TEST_CASE("products: sums of lines that begin at any element, and end there")
+{
+    Face f;
+    for (const ng_dtype t : {NG_F32, NG_F64})
+        for (const int64_t start : {0, 1, 3})
+            for (const int64_t columns : {2, 5, 17, 67}) {
+                // x [5, columns] from `start` on in rows that are longer; so the result.
+                const Values far = counted(size_t(5 * (columns + 4))), near = counted(15, -7);
+                ng_tensor *x = f.part(f.tensor(shape(t, {5, columns + 4}), far), 1, start, start + columns), *y = f.part(f.make(shape(t, {3, columns + 4})), 1, start, start + columns);
+                Values want;
+                for (int64_t i = 0; i < 3; i++)
+                    for (int64_t j = 0; j < columns; j++) {
+                        want.push_back(0);
+                        for (int64_t k = 0; k < 5; k++) want.back() += near[size_t(i * 5 + k)] * far[size_t(k * (columns + 4) + start + j)];
+                    }
+                REQUIRE(f.eval_into({ng_matmul(f.leaf(shape(t, {3, 5}), near), ng_leaf(f.s, x), nullptr)}, {y}) == NG_OK);
+                CHECK(differs(f.get(y), want) == "");
+                ng_pool_desc norm{};
+                norm.size = sizeof norm, norm.kind = NG_POOL_L2, norm.window[0] = 5, norm.window[1] = 1, norm.stride[0] = norm.stride[1] = 1;
+                Values lengths;
+                for (int64_t j = 0; j < columns; j++) {
+                    double sum = 0;
+                    for (int64_t k = 0; k < 5; k++) sum += far[size_t(k * (columns + 4) + start + j)] * far[size_t(k * (columns + 4) + start + j)];
+                    lengths.push_back(std::sqrt(sum));
+                }
+                const Dims image = {1, 1, 5, columns};
+                CHECK(differs(f.eval(ng_pool(ng_leaf(f.s, f.view(ng_reshape(ng_leaf(f.s, x), image.data(), 4))), &norm)), lengths, 0, 1e-6) == "");
+            }
+}

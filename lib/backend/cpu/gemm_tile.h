@@ -117,24 +117,32 @@ void store_tile(const void* tile, int64_t tile_columns, const TileTarget& target
 template <class T>
 struct Direct {
     using Vector = typename Lanes<T>::Vector;
-    typedef T Short __attribute__((vector_size(16), aligned(sizeof(T)), may_alias));
     static constexpr int N = Lanes<T>::COUNT, FEW = 16 / int(sizeof(T));
 
+    // Vectors that begin at any element: arguments of templates, types that are deduced and, for clang, what a function returns by
+    // reference are types without that attribute. So vectors go by these names and by value.
+    struct Wide {
+        using Type = Vector;
+    };
+    struct Short {
+        typedef T Type __attribute__((vector_size(16), aligned(sizeof(T)), may_alias));
+    };
+    struct Single {
+        using Type = T;
+    };
     template <class V>
-    static V& at(T* p) { return *reinterpret_cast<V*>(p); }
-    template <class V>
-    static const V& at(const T* p) { return *reinterpret_cast<const V*>(p); }
+    static typename V::Type at(const T* p) { return *reinterpret_cast<const typename V::Type*>(p); }
 
-    // term(s, l, i) adds to s what line l has for elements i on
+    // term(V, l, i): what line l has for elements i on
     template <class V, int VECTORS, class Term>
     static void columns(T* sum, int64_t line_count, const Term& term)
     {
-        constexpr int WIDTH = int(sizeof(V) / sizeof(T));
-        V             s[VECTORS];
+        constexpr int    WIDTH = int(sizeof(typename V::Type) / sizeof(T));
+        typename V::Type s[VECTORS];
         for (int v = 0; v < VECTORS; v++) s[v] = at<V>(sum + v * WIDTH);
         for (int64_t l = 0; l < line_count; l++)
-            for (int v = 0; v < VECTORS; v++) term(s[v], l, v * WIDTH);
-        for (int v = 0; v < VECTORS; v++) at<V>(sum + v * WIDTH) = s[v];
+            for (int v = 0; v < VECTORS; v++) s[v] += term(V{}, l, v * WIDTH);
+        for (int v = 0; v < VECTORS; v++) *reinterpret_cast<typename V::Type*>(sum + v * WIDTH) = s[v];
     }
     static void combine(void* sums, const void* const* line_starts, const void* factor, int64_t line_count, int64_t count)
     {
@@ -142,11 +150,11 @@ struct Direct {
         const T*        factors = static_cast<const T*>(factor);
         const T* const* lines = reinterpret_cast<const T* const*>(line_starts);
         int64_t         j = 0;
-        const auto      term = [&](auto& s, int64_t l, int64_t i) { s += factors[l] * at<std::remove_reference_t<decltype(s)>>(lines[l] + j + i); };
-        for (; j + 4 * N <= count; j += 4 * N) columns<Vector, 4>(sum + j, line_count, term);
-        for (; j + N <= count; j += N) columns<Vector, 1>(sum + j, line_count, term);
+        const auto      term = [&]<class V>(V, int64_t l, int64_t i) { return factors[l] * at<V>(lines[l] + j + i); };
+        for (; j + 4 * N <= count; j += 4 * N) columns<Wide, 4>(sum + j, line_count, term);
+        for (; j + N <= count; j += N) columns<Wide, 1>(sum + j, line_count, term);
         for (; j + FEW <= count; j += FEW) columns<Short, 1>(sum + j, line_count, term);
-        for (; j < count; j++) columns<T, 1>(sum + j, line_count, term);
+        for (; j < count; j++) columns<Single, 1>(sum + j, line_count, term);
     }
     static void multiply(void* sums, const void* const* x_starts, const void* const* y_starts, int64_t line_count, int64_t count)
     {
@@ -154,14 +162,11 @@ struct Direct {
         const T* const* xs = reinterpret_cast<const T* const*>(x_starts);
         const T* const* ys = reinterpret_cast<const T* const*>(y_starts);
         int64_t         j = 0;
-        const auto      term = [&](auto& s, int64_t l, int64_t i) {
-            using V = std::remove_reference_t<decltype(s)>;
-            s += at<V>(xs[l] + j + i) * at<V>(ys[l] + j + i);
-        };
-        for (; j + 4 * N <= count; j += 4 * N) columns<Vector, 4>(sum + j, line_count, term);
-        for (; j + N <= count; j += N) columns<Vector, 1>(sum + j, line_count, term);
+        const auto      term = [&]<class V>(V, int64_t l, int64_t i) { return at<V>(xs[l] + j + i) * at<V>(ys[l] + j + i); };
+        for (; j + 4 * N <= count; j += 4 * N) columns<Wide, 4>(sum + j, line_count, term);
+        for (; j + N <= count; j += N) columns<Wide, 1>(sum + j, line_count, term);
         for (; j + FEW <= count; j += FEW) columns<Short, 1>(sum + j, line_count, term);
-        for (; j < count; j++) columns<T, 1>(sum + j, line_count, term);
+        for (; j < count; j++) columns<Single, 1>(sum + j, line_count, term);
     }
     static void dot(void* sums, const void* xs, const void* ys, int64_t count)
     {
