@@ -161,3 +161,18 @@ TEST_CASE("products: sums of lines that begin at any element, and end there")
                 CHECK(differs(f.eval(ng_pool(ng_leaf(f.s, f.view(ng_reshape(ng_leaf(f.s, x), image.data(), 4))), &norm)), lengths, 0, 1e-6) == "");
             }
 }
+
+TEST_CASE("extents: as many elements as numbers can count, or none of as many, are planned for")
+{
+    Face f;
+    constexpr int64_t MOST = INT64_MAX;
+    for (const Dims& dims : {Dims{MOST}, Dims{MOST / 3, 3}, Dims{3, MOST / 3}, Dims{MOST / 15, 5, 3}, Dims{0, MOST}, Dims{MOST, 0}, Dims{MOST, 0, MOST}}) {
+        const ng_shape d = shape(NG_F32, dims);
+        ng_expr* const x = ng_iota(f.s, &d, int32_t(dims.size()) - 1);
+        for (ng_expr* e : {ng_sum(x, NG_ALL, 0), ng_any(ng_less(x, ng_exp(x)), NG_ALL, 0), ng_var(ng_mul(x, x), NG_ALL, 0)}) {
+            ng_prog* p = nullptr;
+            CHECK_MESSAGE(ng_compile(f.c, nullptr, &e, 1, &p, &f.error) == NG_OK, f.said());
+            ng_prog_release(p);
+        }
+    }
+}

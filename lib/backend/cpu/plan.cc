@@ -20,7 +20,14 @@ struct Axis {
     int64_t* strides;                 // [accesses]
 };
 
-int64_t rounded_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+// Extents may be as large as numbers are, where strides are 0 or another extent is.
+int64_t divided_up(int64_t n, int64_t unit) { return n / unit + (n % unit != 0); }
+int64_t rounded_up(int64_t n, int64_t unit) { return divided_up(n, unit) * unit; }
+int64_t product(int64_t x, int64_t y)
+{
+    int64_t r = 0;
+    return __builtin_mul_overflow(x, y, &r) ? INT64_MAX : r;
+}
 int64_t magnitude(int64_t n) { return n < 0 ? -n : n; }
 
 class Planner {
@@ -92,8 +99,8 @@ int Planner::merged(Axis* axes, int count) const
     for (int i = 0; i < count; i++) {
         bool joins = kept > 0;
         for (int32_t a = 0; joins && a < p_.accesses; a++)
-            joins = axes[kept - 1].strides[a] == axes[i].strides[a] * axes[i].extent;
-        if (joins) axes[kept - 1] = {axes[kept - 1].extent * axes[i].extent, axes[i].strides};
+            joins = axes[kept - 1].strides[a] == product(axes[i].strides[a], axes[i].extent);
+        if (joins) axes[kept - 1] = {product(axes[kept - 1].extent, axes[i].extent), axes[i].strides};
         else axes[kept++] = axes[i];
     }
     return kept;
@@ -187,8 +194,7 @@ int64_t Planner::block_of(const Choice& c) const
     if (is_scattered(c)) most = std::min(most, has_page_strides(c) ? PAGES_BLOCK : LINES_BLOCK);
     const int64_t unit = most >= 256 ? 64 : MIN_BLOCK;
     most = most / unit * unit;
-    const int64_t blocks = (extent + most - 1) / most;
-    return std::min(most, rounded_up((extent + blocks - 1) / blocks, unit));
+    return std::min(most, rounded_up(divided_up(extent, divided_up(extent, most)), unit));
 }
 
 double Planner::touch_ns(const Tape::Touch& touch, const Choice& c) const
@@ -204,7 +210,7 @@ double Planner::touch_ns(const Tape::Touch& touch, const Choice& c) const
 void Planner::price(Choice& c) const
 {
     const double extent = double(std::max<int64_t>(extent_of(c), 1)) * double(c.repeats);
-    const double count = extent / double((int64_t(extent) + c.block - 1) / c.block);
+    const double count = extent / double(divided_up(int64_t(std::min(extent, 0x1p62)), c.block));
     const Tape& tape = *c.tape;
     double calls = (tape.full_calls + 0.7) * CALL_NS;
     if (!c.is_columns) calls += double(p_.folds.size()) * ALONG_NS;
@@ -226,7 +232,7 @@ void Planner::consider(Choice& best, Choice c) const
 bool Planner::can_repeat(int axis, int reduced) const
 {
     for (int32_t a = 0; a < p_.accesses; a++)
-        if (p_.is_full[size_t(a)] && reduced_[reduced].strides[a] != kept_[axis].strides[a] * kept_[axis].extent) return false;
+        if (p_.is_full[size_t(a)] && reduced_[reduced].strides[a] != product(kept_[axis].strides[a], kept_[axis].extent)) return false;
     return p_.position < 0;
 }
 
@@ -264,8 +270,10 @@ void Planner::consider_rows(Choice& best, int axis) const
     consider(best, c);
     if (reduced_count_ > 1 || !p_.has_resident) return;
     c.tape = &p_.resident;
-    c.block = rounded_up(std::max<int64_t>(reduced_[0].extent, 1), MIN_BLOCK);
-    if (c.block <= fitting(c)) consider(best, c);
+    const int64_t extent = std::max<int64_t>(reduced_[0].extent, 1);
+    if (extent > fitting(c)) return;                   // which is whole units
+    c.block = rounded_up(extent, MIN_BLOCK);
+    consider(best, c);
 }
 
 Planner::Choice Planner::chosen() const
@@ -289,7 +297,7 @@ void Planner::lay_loops(Plan& plan, const Choice& c)
     plan.extents = take(kept_count_ + reduced_count_ + 1);
     plan.strides = take(int64_t(kept_count_ + reduced_count_ + 1) * p_.accesses);
     std::fill_n(plan.step, p_.accesses, 0);
-    const int64_t extent = extent_of(c), blocks = (extent + c.block - 1) / c.block;
+    const int64_t extent = extent_of(c), blocks = divided_up(extent, c.block);
     plan.tail = extent - (blocks - 1) * c.block;
     int loop = 0;
     const auto lay = [&](int64_t count, const int64_t* strides, int64_t times) {
@@ -303,7 +311,7 @@ void Planner::lay_loops(Plan& plan, const Choice& c)
     };
     const auto lay_repeats = [&] {
         const Axis& axis = reduced_[c.repeated];
-        const int64_t count = (axis.extent + c.repeats - 1) / c.repeats;
+        const int64_t count = divided_up(axis.extent, c.repeats);
         plan.tail = (axis.extent - (count - 1) * c.repeats) * extent;
         plan.block_loop = lay(count, axis.strides, c.repeats);
     };
@@ -321,8 +329,8 @@ void Planner::lay_loops(Plan& plan, const Choice& c)
         else lay_blocks();
     }
     plan.reduced = loop - plan.kept;
-    for (int l = 0; l < plan.kept; l++) plan.units *= plan.extents[l];
-    for (int l = plan.kept; l < loop; l++) plan.steps *= plan.extents[l];
+    for (int l = 0; l < plan.kept; l++) plan.units = product(plan.units, plan.extents[l]);
+    for (int l = plan.kept; l < loop; l++) plan.steps = product(plan.steps, plan.extents[l]);
 }
 
 // Memory that all full values are together, each element once.
@@ -348,13 +356,13 @@ void Planner::cut(Plan& plan, const Choice& c) const
     if (c.ns < PARALLEL_NS || plan.units == 0) return;
     const double unit_ns = c.ns / double(plan.units);
     if (p_.has_reduced && plan.banks == 1 && unit_ns >= SPLIT_NS) {
-        const int64_t pieces = std::min<int64_t>({MAX_CHUNKS, plan.steps, int64_t(unit_ns / PIECE_NS)});
+        const int64_t pieces = std::min<int64_t>({MAX_CHUNKS, plan.steps, int64_t(std::min(unit_ns / PIECE_NS, double(MAX_CHUNKS)))});
         if (pieces > plan.units) {
             plan.pieces = uint32_t(pieces);
             return;
         }
     }
-    plan.chunks = uint32_t(std::clamp<int64_t>(int64_t(c.ns / CHUNK_NS), 1, std::min(MAX_CHUNKS, plan.units)));
+    plan.chunks = uint32_t(std::clamp<int64_t>(int64_t(std::min(c.ns / CHUNK_NS, double(MAX_CHUNKS))), 1, std::min(MAX_CHUNKS, plan.units)));
 }
 
 Plan Planner::plan()
