@@ -45,7 +45,7 @@ std::vector<Group> groups_of(const Extents& to, const Extents& from)
 }
 
 // The low digit of a flat index in base `base`, and what is above it. Terms that straddle ask for a split.
-bool digit(const Form& flat, const Extent& base, const std::vector<KernelAxis>& axes, Form& low, Form& high, AxisSplit& split)
+bool digit(const IndexForm& flat, const Extent& base, const std::vector<KernelAxis>& axes, IndexForm& low, IndexForm& high, AxisSplit& split)
 {
     if (!flat.offset.is_constant() || (!flat.offset.is(0) && !base.is_constant())) return false;
     const int64_t offset = flat.offset.constant();
@@ -87,18 +87,18 @@ bool digit(const Form& flat, const Extent& base, const std::vector<KernelAxis>& 
 
 }  // namespace
 
-Form scaled(const Form& f, const Extent& by)
+IndexForm scaled(const IndexForm& f, const Extent& by)
 {
-    Form r;
+    IndexForm r;
     if (by.is(0)) return r;
     r.offset = f.offset * by;
     for (const auto& [axis, c] : f.terms) r.terms.emplace_back(axis, c * by);
     return r;
 }
 
-Form sum(const Form& a, const Form& b)
+IndexForm sum(const IndexForm& a, const IndexForm& b)
 {
-    Form r;
+    IndexForm r;
     r.offset = a.offset + b.offset;
     auto x = a.terms.begin(), y = b.terms.begin();
     while (x != a.terms.end() || y != b.terms.end()) {
@@ -113,9 +113,9 @@ Form sum(const Form& a, const Form& b)
     return r;
 }
 
-void apply(const AxisSplit& split, Forms& forms)
+void apply(const AxisSplit& split, IndexForms& forms)
 {
-    for (Form& f : forms) {
+    for (IndexForm& f : forms) {
         std::vector<std::pair<int32_t, Extent>> terms;
         for (const auto& [axis, c] : f.terms) {
             if (axis == split.axis) terms.emplace_back(axis, c * split.inner);
@@ -133,10 +133,10 @@ void apply(const AxisSplit& split, std::vector<KernelAxis>& axes)
     axes.insert(axes.begin() + split.axis + 1, inner);
 }
 
-Forms through(const Node& n, const Forms& forms)
+IndexForms through(const Node& n, const IndexForms& forms)
 {
     const Extents& from = n.arg(0)->dims();
-    Forms out(from.size());
+    IndexForms out(from.size());
     switch (n.op) {
     case Op::broadcast:
         for (size_t i = 0; i < from.size(); i++)
@@ -148,32 +148,32 @@ Forms through(const Node& n, const Forms& forms)
         return out;
     case Op::slice: {
         out = forms;
-        Form& f = out[size_t(n.value)];
+        IndexForm& f = out[size_t(n.value)];
         f = scaled(f, n.int_at(0));
         f.offset = f.offset + n.extra->extents[0];
-        if (is_unit(from[size_t(n.value)])) f = Form();
+        if (is_unit(from[size_t(n.value)])) f = IndexForm();
         return out;
     }
     default: return forms;
     }
 }
 
-std::optional<Forms> through_reshape(const Extents& to, const Extents& from, const Forms& forms, const std::vector<KernelAxis>& axes, AxisSplit& split)
+std::optional<IndexForms> through_reshape(const Extents& to, const Extents& from, const IndexForms& forms, const std::vector<KernelAxis>& axes, AxisSplit& split)
 {
-    Forms out(from.size());
+    IndexForms out(from.size());
     for (const Group& g : groups_of(to, from)) {
         if (g.to.size() == 1 && g.from.size() == 1) {
             out[g.from[0]] = forms[g.to[0]];
             continue;
         }
-        Form flat;
+        IndexForm flat;
         Extent stride = 1;
         for (size_t i = g.to.size(); i-- > 0;) {
             flat = sum(flat, scaled(forms[g.to[i]], stride));
             stride = stride * to[g.to[i]];
         }
         for (size_t j = g.from.size(); j-- > 1;) {
-            Form low, high;
+            IndexForm low, high;
             if (!digit(flat, from[g.from[j]], axes, low, high, split)) return std::nullopt;
             out[g.from[j]] = std::move(low);
             flat = std::move(high);
@@ -183,9 +183,9 @@ std::optional<Forms> through_reshape(const Extents& to, const Extents& from, con
     return out;
 }
 
-std::optional<Forms> laid_over(const Extents& dims, const std::vector<KernelAxis>& axes, std::span<const int32_t> which, AxisSplit& split)
+std::optional<IndexForms> laid_over(const Extents& dims, const std::vector<KernelAxis>& axes, std::span<const int32_t> which, AxisSplit& split)
 {
-    Forms forms(dims.size());
+    IndexForms forms(dims.size());
     size_t at = 0;
     for (size_t d = 0; d < dims.size(); d++) {
         if (is_unit(dims[d])) continue;
@@ -220,7 +220,7 @@ std::optional<Forms> laid_over(const Extents& dims, const std::vector<KernelAxis
     return forms;
 }
 
-Access access_of(const View& view, const Forms& forms, size_t axes)
+Access access_of(const View& view, const IndexForms& forms, size_t axes)
 {
     Access a{view.offset, Extents(axes, Extent(0))};
     for (size_t d = 0; d < forms.size(); d++) {

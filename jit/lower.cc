@@ -11,10 +11,10 @@ constexpr size_t MAX_TASKS = 64;
 constexpr size_t MAX_VALUES = 2048;      // before another task joins: compilers take more than linear time
 
 uint64_t mixed(uint64_t h, uint64_t v) { return (h ^ v) * 0xff51afd7ed558ccdu ^ (h >> 31); }
-uint64_t hash_of(const Forms& forms)
+uint64_t hash_of(const IndexForms& forms)
 {
     uint64_t h = forms.size();
-    for (const Form& f : forms) {
+    for (const IndexForm& f : forms) {
         h = mixed(h, f.offset.hash());
         for (const auto& [axis, c] : f.terms) h = mixed(mixed(h, uint64_t(axis)), c.hash());
     }
@@ -25,7 +25,7 @@ uint64_t key_of(uint32_t node, uint32_t forms) { return uint64_t(forms) << 32 | 
 
 }  // namespace
 
-uint32_t KernelBuilder::intern(const Forms& forms)
+uint32_t KernelBuilder::intern(const IndexForms& forms)
 {
     const uint64_t h = hash_of(forms);
     for (auto [i, end] = forms_index_.equal_range(h); i != end; ++i)
@@ -96,7 +96,7 @@ int32_t KernelBuilder::load(const View& view, uint32_t forms, uint32_t stored)
     return at;
 }
 
-int32_t KernelBuilder::index_value(const Extents& dims, const Forms& forms)
+int32_t KernelBuilder::index_value(const Extents& dims, const IndexForms& forms)
 {
     View numbering{-1, Dtype::i64, 0, dims, dense_strides(dims)};
     Value v{ValueKind::Index};
@@ -124,7 +124,7 @@ bool KernelBuilder::expand_movement(Pending& p, std::vector<Pending>& stack, Ref
         why.store = own ? -1 : int32_t(operand);
         return false;
     } else {
-        p.below = intern(through(n, Forms(forms_[p.forms])));
+        p.below = intern(through(n, IndexForms(forms_[p.forms])));
     }
     const uint32_t below = p.below;          // p lies in the stack, which may move
     stack.push_back({operand, below});
@@ -137,9 +137,9 @@ bool KernelBuilder::expand_take(Pending& p, std::vector<Pending>& stack, Refusal
     const uint32_t x = graph_->arg(p.node, 0);
     if (const uint32_t bottom = stores_->bottom(x); owns(bottom) || !may_read(bottom)) return false;
     if (!stores_->viewed(x)) return why.store = int32_t(x), false;
-    const Forms& all = forms_[p.forms];
+    const IndexForms& all = forms_[p.forms];
     const auto first = all.begin() + n.value;
-    p.below = intern(Forms(first, first + n.arg(1)->rank()));
+    p.below = intern(IndexForms(first, first + n.arg(1)->rank()));
     const uint32_t below = p.below;
     stack.push_back({graph_->arg(p.node, 1), below});
     return true;
@@ -198,7 +198,7 @@ int32_t KernelBuilder::combine_take(const Pending& p)
     const int indices = n.arg(1)->rank();
     Value v{ValueKind::Gather};
     v.extent = view.dims[axis], v.stride = view.strides[axis], v.type = view.dtype, v.buffer = view.buffer;
-    Forms forms = forms_[p.forms];
+    IndexForms forms = forms_[p.forms];
     forms.erase(forms.begin() + n.value, forms.begin() + n.value + indices);
     view.dims.erase(view.dims.begin() + n.value), view.strides.erase(view.strides.begin() + n.value);
     v.access = add_access(access_of(view, forms, kernel_.axes.size()));
@@ -220,7 +220,7 @@ int32_t KernelBuilder::combine(const Pending& p)
     case Op::scalar: v.kind = ValueKind::Scalar, v.bits = n.value; return add_value(std::move(v));
     case Op::length: v.kind = ValueKind::Length, v.extent = Extent::variable(int32_t(n.value)); return add_value(std::move(v));
     case Op::iota: {
-        const Forms one = {forms_[p.forms][size_t(n.value)]};
+        const IndexForms one = {forms_[p.forms][size_t(n.value)]};
         const int32_t index = index_value({n.dims()[size_t(n.value)]}, one);
         if (n.dtype == Dtype::i64) return index;
         v.kind = ValueKind::Convert, v.args[0] = index;
@@ -246,7 +246,7 @@ int32_t KernelBuilder::combine(const Pending& p)
 }
 
 // Without recursion: the stack holds nodes whose operands are on their way.
-bool KernelBuilder::pull(uint32_t node, const Forms& forms, int32_t& value, Refusal& why)
+bool KernelBuilder::pull(uint32_t node, const IndexForms& forms, int32_t& value, Refusal& why)
 {
     const uint32_t top = intern(forms);
     std::vector<Pending> stack = {{node, top}};
@@ -305,7 +305,7 @@ bool KernelBuilder::lay(Task& task, Refusal& why)
         every.push_back(int32_t(a));
         if (!kernel_.axes[a].reduced) kept.push_back(int32_t(a));
     }
-    std::optional<Forms> forms = laid_over(dims, kernel_.axes, every, why.split);
+    std::optional<IndexForms> forms = laid_over(dims, kernel_.axes, every, why.split);
     if (!forms && !fold && kept.size() < every.size()) {
         AxisSplit other;
         forms = laid_over(dims, kernel_.axes, kept, other);
@@ -317,7 +317,7 @@ bool KernelBuilder::lay(Task& task, Refusal& why)
     if (!fold) return true;
     for (size_t d = 0; d < dims.size(); d++) {
         const bool reduced = n.value >> d & 1;
-        if (reduced) task.forms[d] = Form();
+        if (reduced) task.forms[d] = IndexForm();
         for (const auto& [axis, c] : task.operand_forms[d].terms) {
             bool& flag = kernel_.axes[size_t(axis)].reduced;
             if (folds_ && flag != reduced) return false;

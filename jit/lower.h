@@ -11,11 +11,11 @@ namespace ng {
 
 // A value that the kernel owns: a fold, or an element-wise node that is stored or used by several.
 struct Task {
-    uint32_t node;
-    Forms    forms;              // of the node's dims
-    Forms    operand_forms;      // a fold's operand's
-    int32_t  value = -1;
-    bool     copy = false;       // a plain load of what another step has
+    uint32_t   node;
+    IndexForms forms;            // of the node's dims
+    IndexForms operand_forms;    // a fold's operand's
+    int32_t    value = -1;
+    bool       copy = false;     // a plain load of what another step has
 };
 
 struct Destination {             // a task's elements go here
@@ -65,7 +65,7 @@ class KernelBuilder {
     // What a launch is told of what is read: numbers, and for each access where it begins, how it goes on and its strides.
     size_t words() const { return numbers_ + 2 * kernel_.axes.size() + kernel_.accesses.size() * (4 + kernel_.axes.size()); }
     void rollback(const Mark& m);
-    bool pull(uint32_t node, const Forms& forms, int32_t& value, Refusal& why);
+    bool pull(uint32_t node, const IndexForms& forms, int32_t& value, Refusal& why);
     bool expand(Pending& p, std::vector<Pending>& stack, Refusal& why);
     bool expand_movement(Pending& p, std::vector<Pending>& stack, Refusal& why);
     bool expand_take(Pending& p, std::vector<Pending>& stack, Refusal& why);
@@ -73,12 +73,12 @@ class KernelBuilder {
     int32_t combine_take(const Pending& p);
     int32_t combine_random(const Pending& p);
     int32_t load(const View& view, uint32_t forms, uint32_t stored);
-    int32_t index_value(const Extents& dims, const Forms& forms);
+    int32_t index_value(const Extents& dims, const IndexForms& forms);
     int32_t add_value(Value v);
     int32_t typed(int32_t value, Dtype t);     // a narrow float's value, taken for its f32
     int32_t as_type(int32_t value, Dtype t);
     int32_t add_access(Access a);
-    uint32_t intern(const Forms& forms);
+    uint32_t intern(const IndexForms& forms);
     int32_t found(uint32_t node, uint32_t forms) const;
     void    remember(uint32_t node, uint32_t forms, int32_t value);
     void    mark_rows();
@@ -96,7 +96,7 @@ class KernelBuilder {
     struct KeyOrder { static uint32_t of(uint64_t key) { return uint32_t(key) + uint32_t(key >> 32) * 0x9E3779B1u; } };
     FlatMap<uint64_t, KeyOrder, ~uint64_t(0)> memo_;    // node, forms -> value
     std::vector<uint64_t> added_;                      // keys of memo_, in order
-    std::vector<Forms>   forms_;
+    std::vector<IndexForms> forms_;
     std::unordered_multimap<uint64_t, uint32_t> forms_index_;
     std::unordered_multimap<uint64_t, int32_t>  loads_;
     int                  folds_ = 0;

@@ -24,7 +24,7 @@ struct Piece {
 
 struct Item {
     const Node* node;
-    Form        form;
+    Wording     wording;
     uint32_t    uses = 0;
     Piece       piece;
 };
@@ -116,11 +116,11 @@ class Printer {
     Piece  write(const Item& i);
     Piece  write_operator(const Item& i);
     Piece  write_slice(const Item& i);
-    std::string operands(const Form& form, size_t first = 0, size_t count = ~size_t(0));
+    std::string operands(const Wording& wording, size_t first = 0, size_t count = ~size_t(0));
     std::string parameters(const Item& i);
     Piece  call(const std::string& word, const std::string& inside) { return {word + "(" + inside + ")"}; }
 
-    Forms forms_;
+    Wordings wordings_;
     std::vector<Item>   items_;
     std::vector<size_t> order_;                              // operands first
     std::unordered_map<const Node*, size_t> place_;
@@ -152,7 +152,7 @@ void Printer::collect(const Node* root)
     const auto meet = [&](const Node* n) {
         const auto [at, fresh] = place_.emplace(n, items_.size());
         if (fresh) {
-            items_.push_back({n, forms_.form_of(*n), 0, {}});
+            items_.push_back({n, wordings_.wording_of(*n), 0, {}});
             stack.emplace_back(at->second, 0);
         }
         items_[at->second].uses++;
@@ -160,12 +160,12 @@ void Printer::collect(const Node* root)
     meet(root);
     while (!stack.empty()) {
         auto& [i, next] = stack.back();
-        if (next == items_[i].form.operands.size()) {
+        if (next == items_[i].wording.operands.size()) {
             order_.push_back(i);
             stack.pop_back();
             continue;
         }
-        Written& w = items_[i].form.operands[next++];
+        Written& w = items_[i].wording.operands[next++];
         w.node = below_tags(w.node);
         if (w.node->op != Op::constant) meet(w.node);
     }
@@ -202,7 +202,7 @@ Piece Printer::operand(const Written& w)
         return {std::move(s), level};
     }
     Item& it = item(w.node);
-    if (it.uses > 1 || it.form.operands.empty()) return it.piece;
+    if (it.uses > 1 || it.wording.operands.empty()) return it.piece;
     return std::move(it.piece);
 }
 
@@ -212,19 +212,19 @@ std::string Printer::operand(const Written& w, Level least)
     return p.level < least ? "(" + p.text + ")" : std::move(p.text);
 }
 
-std::string Printer::operands(const Form& form, size_t first, size_t count)
+std::string Printer::operands(const Wording& wording, size_t first, size_t count)
 {
     std::string s;
-    const size_t last = std::min(form.operands.size(), count == ~size_t(0) ? count : first + count);
-    for (size_t i = first; i < last; i++) s += (i > first ? ", " : "") + operand(form.operands[i], Level::Any);
+    const size_t last = std::min(wording.operands.size(), count == ~size_t(0) ? count : first + count);
+    for (size_t i = first; i < last; i++) s += (i > first ? ", " : "") + operand(wording.operands[i], Level::Any);
     return s;
 }
 
 Piece Printer::write_operator(const Item& i)
 {
-    const auto& x = i.form.operands;
-    if (const Operator* o = prefix_of(i.form.word)) return {o->symbol + operand(x[0], o->level), o->level};
-    const Operator* o = binary_of(i.form.word);
+    const auto& x = i.wording.operands;
+    if (const Operator* o = prefix_of(i.wording.word)) return {o->symbol + operand(x[0], o->level), o->level};
+    const Operator* o = binary_of(i.wording.word);
     const bool power = o->level == Level::Power, compare = o->level == Level::Compare;
     const Level left = power || compare ? above(o->level) : o->level, right = power ? Level::Sign : above(o->level);
     std::string s = operand(x[0], left);
@@ -238,14 +238,14 @@ Piece Printer::write_slice(const Item& i)
     const auto axis = int(n.value);
     const int64_t step = n.int_at(0);
     int64_t start, stop;
-    if (!forms_.range_of(n, start, stop)) {
+    if (!wordings_.range_of(n, start, stop)) {
         const std::string place = shape_text(std::array{n.extra->extents[0], n.dims()[size_t(axis)]});
-        return call("slice_at", operands(i.form) + ", " + std::to_string(axis) + ", " + place + ", " + std::to_string(step));
+        return call("slice_at", operands(i.wording) + ", " + std::to_string(axis) + ", " + place + ", " + std::to_string(step));
     }
     std::string range = start == NG_END || (start == 0 && step > 0) ? ":" : std::to_string(start) + ":";
     if (stop != NG_END) range += std::to_string(stop);
     if (step != 1) range += ":" + std::to_string(step);
-    Piece x = operand(i.form.operands[0]);
+    Piece x = operand(i.wording.operands[0]);
     const bool joins = x.cut_axis >= 0 && x.cut_axis < axis;
     std::string s = x.level < Level::Atom ? "(" + x.text + ")" : std::move(x.text);
     if (joins) s.pop_back(), s += ", ";
@@ -283,7 +283,7 @@ std::string Printer::parameters(const Item& i)
 Piece Printer::write(const Item& i)
 {
     const Node& n = *i.node;
-    const Form& f = i.form;
+    const Wording& f = i.wording;
     const std::string word = name_of(f.word);
     if (is_map(f.word)) return prefix_of(f.word) || binary_of(f.word) ? write_operator(i) : call(word, operands(f));
     if (f.total) return call(word, operands(f));

@@ -119,13 +119,13 @@ std::string shape_text(std::span<const Extent> dims)
     return s + "]";
 }
 
-Graph& Forms::scratch()
+Graph& Wordings::scratch()
 {
     if (scratch_.size() > MAX_SCRATCH) scratch_ = Graph();
     return scratch_;
 }
 
-NodeRef Forms::read(const Written& w)
+NodeRef Wordings::read(const Written& w)
 {
     if (w.style == Style::Typed) return NodeRef(w.node);
     const Number n = Number::of_bits(w.node->dtype, w.node->value);
@@ -134,7 +134,7 @@ NodeRef Forms::read(const Written& w)
     return build::weak(scratch_, n.real());
 }
 
-bool Forms::reads_back(const Node& n, std::span<const Written> operands)
+bool Wordings::reads_back(const Node& n, std::span<const Written> operands)
 {
     std::vector<NodeRef> args;
     scratch();
@@ -147,26 +147,26 @@ bool Forms::reads_back(const Node& n, std::span<const Written> operands)
     }
 }
 
-void Forms::choose(Form& form)
+void Wordings::choose(Wording& wording)
 {
-    const Node& n = *form.core;
+    const Node& n = *wording.core;
     const auto args = n.args();
     bool plain = true;
     for (const NodeRef& a : args) plain = plain && a->op != Op::broadcast && a->op != Op::cast && a->op != Op::constant;
-    form.operands.clear();
-    for (const NodeRef& a : args) form.operands.push_back({a.get()});
+    wording.operands.clear();
+    for (const NodeRef& a : args) wording.operands.push_back({a.get()});
     if (plain) return;
     std::vector<Written> attempt(args.size());
     for (const auto& levels : LEVELS) {
         for (size_t i = 0; i < args.size(); i++) attempt[i] = written(args[i].get(), levels[std::min(i, levels.size() - 1)]);
         if (!reads_back(n, attempt)) continue;
-        form.operands = attempt;
+        wording.operands = attempt;
         return;
     }
 }
 
 // Whether a custom_grad is what one of the composed words with a rule of its own builds.
-bool Forms::is_norm(const Node& n, Form& form)
+bool Wordings::is_norm(const Node& n, Wording& wording)
 {
     if (n.op != Op::custom_grad || n.args().size() != 4) return false;
     const NodeRef& x = n.arg(2);
@@ -187,30 +187,30 @@ bool Forms::is_norm(const Node& n, Form& form)
             } catch (const Error&) {
                 continue;
             }
-            form.word = word, form.axes = axes, form.operands = {{from}};
+            wording.word = word, wording.axes = axes, wording.operands = {{from}};
             return true;
         }
     return false;
 }
 
-Form Forms::form_of(const Node& n)
+Wording Wordings::wording_of(const Node& n)
 {
-    Form form{n.op, &n, false, 0, {}};
-    if (is_norm(n, form)) return form;
+    Wording wording{n.op, &n, false, 0, {}};
+    if (is_norm(n, wording)) return wording;
     if (n.op == Op::reshape && n.rank() == 0) {
         const Node* fold = n.arg(0).get();
-        if (is_fold(fold->op) && fold->rank() > 0) form.word = fold->op, form.core = fold, form.total = true;
+        if (is_fold(fold->op) && fold->rank() > 0) wording.word = fold->op, wording.core = fold, wording.total = true;
     }
-    form.axes = ng_axes(form.core->value);
-    if (infers(form.word)) {
-        choose(form);
-        return form;
+    wording.axes = ng_axes(wording.core->value);
+    if (infers(wording.word)) {
+        choose(wording);
+        return wording;
     }
-    for (const NodeRef& a : n.args()) form.operands.push_back({a.get()});
-    return form;
+    for (const NodeRef& a : n.args()) wording.operands.push_back({a.get()});
+    return wording;
 }
 
-bool Forms::range_of(const Node& n, int64_t& start, int64_t& stop)
+bool Wordings::range_of(const Node& n, int64_t& start, int64_t& stop)
 {
     const auto axis = size_t(n.value);
     const Extent &d = n.arg(0)->dims()[axis], &first = n.extra->extents[0], &count = n.dims()[axis];

@@ -14,7 +14,7 @@ struct Written {
     Style       style = Style::Typed;
 };
 
-struct Form {
+struct Wording {
     Op                   word;           // the node's, or of ops.def where that is a shorter way to say it
     const Node*          core;           // whose parameters are written: of sum(x) the fold below the reshape
     bool                 total = false;  // a fold of everything, written without axes
@@ -23,15 +23,15 @@ struct Form {
 };
 
 // Every choice is tried by building it: in a graph of its own, so that the expression's graph does not grow.
-class Forms {
+class Wordings {
   public:
-    Form form_of(const Node& n);
+    Wording wording_of(const Node& n);
     // start and stop of a slice in ng_slice's terms; false where no numbers say it.
     bool range_of(const Node& slice, int64_t& start, int64_t& stop);
 
   private:
-    void choose(Form& form);
-    bool is_norm(const Node& n, Form& form);
+    void choose(Wording& wording);
+    bool is_norm(const Node& n, Wording& wording);
     bool reads_back(const Node& n, std::span<const Written> written);
     NodeRef read(const Written& w);
     Graph& scratch();

@@ -115,7 +115,7 @@ class Bench {
         driver.cuDeviceGetAttribute(&units_, 16, home_.device());      // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
     }
     void measure_copy();
-    void sweep(const Sweep& s);
+    void sweep(const RowSweep& s);
     void run(const Trial& t);
     bool shows_registers = false;
     int  failures = 0;
@@ -165,7 +165,7 @@ void Bench::measure_copy()
     std::printf("%-44s %10s %8s %7s  %s\n", "case", "us", "GB/s", "% copy", "texts (compile ms), error against plain");
 }
 
-void Bench::sweep(const Sweep& s)
+void Bench::sweep(const RowSweep& s)
 {
     const DeviceMemory worst(pool_, 8, stream_.get());
     uint64_t found = 0;
@@ -413,7 +413,7 @@ int main(int count, char** words)
         if (!compiler) return std::puts("no NVRTC here"), 1;
         Bench bench(driver, *compiler);
         bench.shows_registers = shows_registers;
-        for (const Sweep& s : sweeps())
+        for (const RowSweep& s : sweeps())
             if (is_sweep) bench.sweep(s);
         bench.measure_copy();
         for (const Trial& t : all) bench.run(t);

@@ -7,11 +7,11 @@
 
 namespace ng {
 
-struct Sweep { const char* name; const char* got; const char* want; };       // expressions of f32 x, of f64 d = x
+struct RowSweep { const char* name; const char* got; const char* want; };       // expressions of f32 x, of f64 d = x
 
-inline const std::vector<Sweep>& sweeps()
+inline const std::vector<RowSweep>& sweeps()
 {
-    static const std::vector<Sweep> all = {
+    static const std::vector<RowSweep> all = {
         {"exp, bound 2", "exp_f32(x)", "exp(d)"},
         {"tanh, bound 3", "tanh_f32(x)", "tanh(d)"},
         {"sigmoid, bound 4", "sigmoid_f32(x)", "d < 0 ? exp(d) / (1 + exp(d)) : 1 / (1 + exp(-d))"},
@@ -24,7 +24,7 @@ inline const std::vector<Sweep>& sweeps()
 }
 
 // Writes the worst: thousandths of a unit in the last place, and below them the code of where.
-inline std::string text_of(const Sweep& s)
+inline std::string text_of(const RowSweep& s)
 {
     return text("DEVICE f32 divided(f32 x, f32 y)\n{\n    bool is_tame = true;\n    const f32 q = quotient_of(x, inverse_of(y), is_tame);\n    return is_tame ? q : x / y;\n}\n",
                 "extern \"C\" __global__ void fused(u64* worst)\n{\n    u64 here = 0;\n    for (u64 code = (u64)blockIdx.x * blockDim.x + threadIdx.x; code >> 32 == 0; code += (u64)gridDim.x * blockDim.x) {\n",

@@ -198,7 +198,7 @@ Index values(const Extents& dims)
     for (const Extent& e : dims) out.push_back(e.value(LENGTHS));
     return out;
 }
-int64_t value(const Form& f, const Index& point)
+int64_t value(const IndexForm& f, const Index& point)
 {
     int64_t v = f.offset.value(LENGTHS);
     for (const auto& [axis, c] : f.terms) v += c.value(LENGTHS) * point[size_t(axis)];
@@ -220,10 +220,10 @@ int64_t flat(const Index& i, const Index& dims)
     for (size_t a = 0; a < dims.size(); a++) at = at * dims[a] + i[a];
     return at;
 }
-Index point_of(const Forms& forms, const Index& axes_at)
+Index point_of(const IndexForms& forms, const Index& axes_at)
 {
     Index out;
-    for (const Form& f : forms) out.push_back(value(f, axes_at));
+    for (const IndexForm& f : forms) out.push_back(value(f, axes_at));
     return out;
 }
 std::vector<KernelAxis> axes_of(const Extents& dims)
@@ -240,9 +240,9 @@ Index sizes(const std::vector<KernelAxis>& axes)
     return out;
 }
 // Each dim's own axis; of extent 1: zero.
-Forms own_axes(const Extents& dims)
+IndexForms own_axes(const Extents& dims)
 {
-    Forms forms(dims.size());
+    IndexForms forms(dims.size());
     int32_t axis = 0;
     for (size_t d = 0; d < dims.size(); d++)
         if (!dims[d].is(1)) forms[d].terms = {{axis++, 1}};
@@ -257,9 +257,9 @@ NodeRef param(Graph& g, Extents dims)
 }
 
 // The forms of a reshape's operand, after as many splits as it asks for; splits says how many.
-std::optional<Forms> reshape_forms(const Extents& to, const Extents& from, std::vector<KernelAxis>& axes, int& splits)
+std::optional<IndexForms> reshape_forms(const Extents& to, const Extents& from, std::vector<KernelAxis>& axes, int& splits)
 {
-    Forms forms = own_axes(to);
+    IndexForms forms = own_axes(to);
     for (splits = 0; splits < 8; splits++) {
         AxisSplit split;
         if (auto below = through_reshape(to, from, forms, axes, split)) return below;
@@ -292,14 +292,14 @@ void check_reshape(const Extents& to, const Extents& from, bool must)
 
 TEST_CASE("forms: sums and multiples, with terms that vanish")
 {
-    const Form a{3, {{0, 2}, {2, n}}}, b{n, {{0, -2}, {1, 5}}};
-    const Form s = sum(a, b), t = scaled(a, 4);
+    const IndexForm a{3, {{0, 2}, {2, n}}}, b{n, {{0, -2}, {1, 5}}};
+    const IndexForm s = sum(a, b), t = scaled(a, 4);
     each_index({3, 3, 3}, [&](const Index& i) {
         CHECK(value(s, i) == value(a, i) + value(b, i));
         CHECK(value(t, i) == 4 * value(a, i));
     });
     CHECK(s.terms.size() == 2);
-    CHECK(scaled(a, 0) == Form());
+    CHECK(scaled(a, 0) == IndexForm());
 }
 
 TEST_CASE("forms: through broadcast, permute and slice to the elements that Python names")
@@ -307,7 +307,7 @@ TEST_CASE("forms: through broadcast, permute and slice to the elements that Pyth
     Graph g;
     const NodeRef x = param(g, {4, 1, 3});
     const auto check = [&](const NodeRef& y, const std::function<Index(const Index&)>& want) {
-        const Forms forms = through(*y, own_axes(y->dims()));
+        const IndexForms forms = through(*y, own_axes(y->dims()));
         const std::vector<KernelAxis> axes = axes_of(y->dims());
         each_index(values(y->dims()), [&](const Index& i) {
             Index point;
@@ -382,8 +382,8 @@ TEST_CASE("forms: dims are laid over neighbouring axes, or the split that would 
 TEST_CASE("forms: a split axis is its two parts, for forms and for axes")
 {
     std::vector<KernelAxis> axes = {{5, false}, {12, true}, {2, false}};
-    Forms forms = {{1, {{0, 3}, {1, 7}, {2, 11}}}};
-    const Forms before = forms;
+    IndexForms forms = {{1, {{0, 3}, {1, 7}, {2, 11}}}};
+    const IndexForms before = forms;
     const AxisSplit split{1, 4};
     ng::apply(split, forms), ng::apply(split, axes);
     REQUIRE(axes.size() == 4);
@@ -396,7 +396,7 @@ TEST_CASE("forms: a split axis is its two parts, for forms and for axes")
 TEST_CASE("forms: an access is offset and strides of the view that the forms walk over")
 {
     const View view{0, Dtype::f32, 100, {4, 6}, {-20, 3}};
-    const Forms forms = {{3, {{0, -1}}}, {1, {{0, 1}, {2, 2}}}};
+    const IndexForms forms = {{3, {{0, -1}}}, {1, {{0, 1}, {2, 2}}}};
     const Access a = access_of(view, forms, 3);
     each_index({4, 2, 2}, [&](const Index& i) {
         int64_t want = 100, have = a.offset.value(LENGTHS);
@@ -427,7 +427,7 @@ TEST_CASE("forms: a view through movement addresses the very elements, or says t
             if (v.strides != turned.strides) REQUIRE(seen);
             if (!can) CHECK_FALSE(seen);
             if (!seen) continue;
-            const Forms forms = through(*y, own_axes(y->dims()));
+            const IndexForms forms = through(*y, own_axes(y->dims()));
             each_index(values(y->dims()), [&](const Index& i) {
                 Index from;
                 if (y->op == Op::reshape) {
