@@ -87,6 +87,15 @@ std::vector<std::string> files_below(const std::vector<std::string>& paths)
     return texts;
 }
 
+// Seeds as files: where libFuzzer begins.
+int write_seeds(const std::filesystem::path& folder)
+{
+    size_t count = 0;
+    for (const std::string& bytes : harm::seeds())
+        if (!(std::ofstream(folder / std::to_string(count++), std::ios::binary) << bytes)) harm::fault("%s: no file can be written there", folder.c_str());
+    return 0;
+}
+
 void watch()
 {
     if (&__sanitizer_set_death_callback) __sanitizer_set_death_callback(keep_input);
@@ -141,6 +150,7 @@ int main(int argc, char** argv)
         else if (option == "--seed") seed = std::strtoull(value(), nullptr, 0);
         else if (option == "--first") first = std::strtoull(value(), nullptr, 0);
         else if (option == "--count") count = std::strtoull(value(), nullptr, 0);
+        else if (option == "--write") return write_seeds(value());
         else paths.push_back(option);
     }
     watch();
