@@ -20,13 +20,9 @@ template <class T> static T atomicMax(T* to, T v) { return std::exchange(*to, *t
 namespace basic_check {
 namespace {
 
-class Emulated final : public Machine {
+class Emulated final : public HostMachine {
   public:
-    void* take(size_t bytes) override { return std::aligned_alloc(256, (bytes + 255) / 256 * 256); }
-    void  give(void* memory) override { std::free(memory); }
-    void  put(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
-    void  get(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
-    void  launch(const basic::Launch& l) override
+    void launch(const basic::Launch& l) override
     {
         switch (l.kernel) {
 #define ROW(name, function, Numbers)                                      \
@@ -37,7 +33,6 @@ class Emulated final : public Machine {
         default: FAIL("no such kernel");
         }
     }
-    bool is_fast() const override { return false; }
 };
 
 }  // namespace

@@ -1,7 +1,10 @@
 // What tests of the shipped kernels run on: a device or its emulation, tensors there, and workspaces whose end is watched.
 #pragma once
 #include "lib/backend/cuda/basic_launch.h"
+#include "lib/backend/cuda/rounding.h"
 #include "tests/backend/product_check.h"
+
+#include <cstdlib>
 
 namespace basic_check {
 using namespace product_check;
@@ -19,6 +22,16 @@ class Machine {
     virtual bool  has_guards() const { return true; }   // false: something else watches the ends of memory
 };
 Machine& machine();                      // of this program
+
+// One whose memory is the host's: kernels are run as C++.
+class HostMachine : public Machine {
+  public:
+    void* take(size_t bytes) override { return std::aligned_alloc(256, size_t(ng::cuda::aligned(bytes))); }
+    void  give(void* memory) override { std::free(memory); }
+    void  put(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
+    void  get(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
+    bool  is_fast() const override { return false; }
+};
 
 // Memory there, of exactly so many bytes, full of NaN.
 class Memory {

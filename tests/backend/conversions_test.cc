@@ -64,17 +64,6 @@ struct Ladder {
 };
 bool same(double a, double b) { return (a != a && b != b) || (a == b && std::signbit(a) == std::signbit(b)); }
 
-template <class From> constexpr Dtype DTYPE_OF = Dtype::f64;
-template <> constexpr Dtype DTYPE_OF<float> = Dtype::f32;
-template <> constexpr Dtype DTYPE_OF<int8_t> = Dtype::i8;
-template <> constexpr Dtype DTYPE_OF<int16_t> = Dtype::i16;
-template <> constexpr Dtype DTYPE_OF<int32_t> = Dtype::i32;
-template <> constexpr Dtype DTYPE_OF<int64_t> = Dtype::i64;
-template <> constexpr Dtype DTYPE_OF<uint8_t> = Dtype::u8;
-template <> constexpr Dtype DTYPE_OF<uint16_t> = Dtype::u16;
-template <> constexpr Dtype DTYPE_OF<uint32_t> = Dtype::u32;
-template <> constexpr Dtype DTYPE_OF<uint64_t> = Dtype::u64;
-
 // Numbers on, beside and halfway between a format's, and any bits at all.
 std::vector<double> around(const Ladder& ladder)
 {

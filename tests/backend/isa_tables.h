@@ -14,4 +14,17 @@ inline std::vector<const IsaTable*> tables()
     return found;
 }
 
+// What loops call the type that a value is held in.
+template <class T> constexpr Dtype DTYPE_OF = Dtype::f64;
+template <> inline constexpr Dtype DTYPE_OF<bool> = Dtype::bool_;
+template <> inline constexpr Dtype DTYPE_OF<int8_t> = Dtype::i8;
+template <> inline constexpr Dtype DTYPE_OF<int16_t> = Dtype::i16;
+template <> inline constexpr Dtype DTYPE_OF<int32_t> = Dtype::i32;
+template <> inline constexpr Dtype DTYPE_OF<int64_t> = Dtype::i64;
+template <> inline constexpr Dtype DTYPE_OF<uint8_t> = Dtype::u8;
+template <> inline constexpr Dtype DTYPE_OF<uint16_t> = Dtype::u16;
+template <> inline constexpr Dtype DTYPE_OF<uint32_t> = Dtype::u32;
+template <> inline constexpr Dtype DTYPE_OF<uint64_t> = Dtype::u64;
+template <> inline constexpr Dtype DTYPE_OF<float> = Dtype::f32;
+
 }  // namespace ng::cpu

@@ -15,18 +15,6 @@ using namespace ng::cpu;
 
 namespace {
 
-template <class T> constexpr Dtype DTYPE_OF = Dtype::f64;
-template <> constexpr Dtype DTYPE_OF<bool> = Dtype::bool_;
-template <> constexpr Dtype DTYPE_OF<int8_t> = Dtype::i8;
-template <> constexpr Dtype DTYPE_OF<int16_t> = Dtype::i16;
-template <> constexpr Dtype DTYPE_OF<int32_t> = Dtype::i32;
-template <> constexpr Dtype DTYPE_OF<int64_t> = Dtype::i64;
-template <> constexpr Dtype DTYPE_OF<uint8_t> = Dtype::u8;
-template <> constexpr Dtype DTYPE_OF<uint16_t> = Dtype::u16;
-template <> constexpr Dtype DTYPE_OF<uint32_t> = Dtype::u32;
-template <> constexpr Dtype DTYPE_OF<uint64_t> = Dtype::u64;
-template <> constexpr Dtype DTYPE_OF<float> = Dtype::f32;
-
 template <class T> using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 
 // The numbers that hurt.

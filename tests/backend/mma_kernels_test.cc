@@ -5,14 +5,9 @@
 namespace basic_check {
 namespace {
 
-class Emulated final : public Machine {
+class Emulated final : public HostMachine {
   public:
-    void* take(size_t bytes) override { return std::aligned_alloc(256, (bytes + 255) / 256 * 256); }
-    void  give(void* memory) override { std::free(memory); }
-    void  put(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
-    void  get(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
-    void  launch(const basic::Launch&) override { FAIL("no basic kernel is needed"); }
-    bool  is_fast() const override { return false; }
+    void launch(const basic::Launch&) override { FAIL("no basic kernel is needed"); }
 };
 
 }  // namespace
