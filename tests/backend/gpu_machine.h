@@ -1,9 +1,8 @@
 // This machine's GPU as tests of shipped kernels see it: memory and launches there, and a main that skips its cases where there is none.
 #pragma once
 #include "jit/dialect.h"
-#include "lib/backend/cuda/gemm.h"
 #include "lib/backend/cuda/nvrtc.h"
-#include "lib/backend/cuda/runtime.h"
+#include "lib/backend/cuda/shipped_launch.h"
 #include "tests/backend/basic_machine.h"
 
 #include <cstdio>
@@ -46,24 +45,9 @@ class Gpu {
     void wait() const { driver().cuStreamSynchronize(stream()); }
 
     // numbers: the kernel's one parameter.
-    void launch(const cuda::Function& f, const cuda::Launch& shape, const void* numbers) const
-    {
-        void* arguments[] = {const_cast<void*>(numbers)};
-        cuda::launch(home_, f, shape, stream(), arguments);
-    }
-    void launch(const cuda::Function& f, const cuda::basic::Launch& l) const
-    {
-        cuda::Launch shape;
-        shape.grid[0] = l.grid, shape.block[0] = l.block, shape.shared_bytes = l.shared_bytes;
-        launch(f, shape, l.numbers);
-    }
-    void launch(const cuda::Function& f, const cuda::gemm::Launch& l) const
-    {
-        cuda::Launch shape;
-        shape.grid = {l.grid[0], l.grid[1], l.grid[2]}, shape.block[0] = l.block, shape.cluster[0] = l.cluster;
-        shape.shared_bytes = l.shared_bytes, shape.is_early = l.is_early;
-        launch(f, shape, l.numbers);
-    }
+    void launch(const cuda::Function& f, const cuda::Launch& shape, const void* numbers) const { cuda::launch_with(home_, f, shape, stream(), numbers); }
+    template <class Launch>
+    void launch(const cuda::Function& f, const Launch& l) const { launch(f, cuda::shape_of(l), l.numbers); }
 
   private:
     cuda::DeviceContext  home_;

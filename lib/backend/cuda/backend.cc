@@ -5,6 +5,7 @@
 #include "lib/backend/cuda/images.h"
 #include "lib/backend/cuda/interpreter.h"
 #include "lib/backend/cuda/ranges.h"
+#include "lib/backend/cuda/shipped_launch.h"
 #include "lib/context.h"
 #include "lib/strided.h"
 
@@ -86,10 +87,7 @@ void Shipped::load()
 
 void Shipped::launch(const basic::Launch& l, CUstream stream) const
 {
-    Launch grid;
-    grid.grid[0] = l.grid, grid.block[0] = l.block, grid.shared_bytes = l.shared_bytes;
-    void* arguments[] = {const_cast<void*>(l.numbers)};
-    cuda::launch(home_, functions_[size_t(l.kernel)], grid, stream, arguments);
+    launch_with(home_, functions_[size_t(l.kernel)], shape_of(l), stream, l.numbers);
 }
 
 void Shipped::need_products(Dtype a, Dtype b)
@@ -128,16 +126,7 @@ gemm::Device Shipped::product_device(int32_t compute, uint32_t units) const
 
 void Shipped::launch(const gemm::Launch& l, CUstream stream) const
 {
-    launch(home_, products_[size_t(l.image)].functions[l.kernel], l, stream);
-}
-
-void Shipped::launch(const DeviceContext& home, const Function& f, const gemm::Launch& l, CUstream stream)
-{
-    Launch grid;
-    grid.grid = {l.grid[0], l.grid[1], l.grid[2]}, grid.block[0] = l.block, grid.cluster[0] = l.cluster;
-    grid.shared_bytes = l.shared_bytes, grid.is_early = l.is_early;
-    void* arguments[] = {const_cast<void*>(l.numbers)};
-    cuda::launch(home, f, grid, stream, arguments);
+    launch_with(home_, products_[size_t(l.image)].functions[l.kernel], shape_of(l), stream, l.numbers);
 }
 
 void Shipped::unload() noexcept

@@ -27,8 +27,6 @@ class Shipped {
     // has: what need_products() brought.
     gemm::Device product_device(int32_t compute, uint32_t units) const;
     void launch(const gemm::Launch& launch, CUstream stream) const;
-    // Of a kernel that is not among them.
-    static void launch(const DeviceContext& home, const Function& f, const gemm::Launch& launch, CUstream stream);
     const Function& interpreter() const { return interpreter_; }
     uint32_t shared_bytes() const { return shared_bytes_; }      // of a block, for the interpreter
     void unload() noexcept;

@@ -2,6 +2,7 @@
 #include "lib/backend/cuda/calls.h"
 #include "lib/backend/cuda/ending.h"
 #include "lib/backend/cuda/executor.h"
+#include "lib/backend/cuda/shipped_launch.h"
 
 namespace ng::cuda {
 
@@ -57,7 +58,7 @@ bool CudaExecutor::launch_product(const Call& c, const MatmulStep& step, const F
     auto basic_body = [&](const basic::Launch& launch) { backend_.shipped().launch(launch, stream); };
     auto body = [&](gemm::Launch launch) {
         launch.is_early &= may_overlap;
-        if (launch.image == gemm::Image::Text) Shipped::launch(backend_.home(), finished->variant.code->functions[launch.kernel], launch, stream);
+        if (launch.image == gemm::Image::Text) launch_with(backend_.home(), finished->variant.code->functions[launch.kernel], shape_of(launch), stream, launch.numbers);
         else backend_.shipped().launch(launch, stream);
     };
     const basic::Launcher basic_launcher(basic_body);
