@@ -12,7 +12,8 @@ std::atomic<bool> armed{false};
 std::atomic<int> news{0};
 }
 
-// Whoever allocates past the hooks is counted as well.
+// Whoever allocates past the hooks is counted as well, but under ThreadSanitizer, which has operators of its own.
+#if !defined __SANITIZE_THREAD__
 [[gnu::noinline]] void* operator new(size_t bytes)
 {
     news += armed.load();
@@ -26,6 +27,7 @@ std::atomic<int> news{0};
 }
 [[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
 [[gnu::noinline]] void operator delete(void* p, size_t) noexcept { std::free(p); }
+#endif
 
 namespace {
 struct Heap {

@@ -16,10 +16,11 @@ def main():
         os.mkdir(found)
         os.mkdir(seeds)
         subprocess.run([driver, "--write", seeds], check=True)
-        # Sizes that no machine has are the library's to refuse; what it really takes is watched.
-        command = [target, "-seed=1", f"-max_total_time={seconds}", "-timeout=60", "-malloc_limit_mb=1000000000", "-verbosity=0", "-print_funcs=0", "-print_final_stats=1",
-                   f"-artifact_prefix={target}-", found, seeds, *corpus]
-        status = subprocess.run(command).returncode
+        # Sizes that no machine has are the library's to refuse; what it really takes is watched. Leaks are looked for once, at the end.
+        # To choose by entropy takes three quarters of the time where an input goes through thousands of branches, as calls do.
+        options = {"seed": 1, "entropic": 0, "max_total_time": seconds, "timeout": 60, "malloc_limit_mb": 10 ** 9, "detect_leaks": 0, "verbosity": 0,
+                   "print_funcs": 0, "print_final_stats": 1, "artifact_prefix": target + "-"}
+        status = subprocess.run([target, *(f"-{name}={value}" for name, value in options.items()), found, seeds, *corpus]).returncode
     print("1 passed, 0 failed" if status == 0 else "0 passed, 1 failed")
     return status != 0
 

@@ -1,0 +1,112 @@
+"""Builds what looks for harm once more with sanitizers, in a folder of its own that is kept, and runs it there.
+
+sanitized.py address|thread FOLDER CC CXX
+address: memory, leaks and undefined behaviour under the fuzzers, a minute each; with clang's libFuzzer, too, where it is.
+thread: races under the tests that start threads, as far as ThreadSanitizer sees threads begin (of C11's it knows nothing).
+clang is taken before CXX: it needs half the time.
+"""
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+from count import counts
+
+FUZZERS = ["api_fuzz", "load_fuzz", "parse_fuzz"]
+THREADS = ["context_test", "ends_test", "handle_test", "program_test", "programs_test", "sharing_test", "tensor_test", "threads_test", "workers_test"]
+SECONDS = 60
+# clang defines no such name; tests look for it, since ThreadSanitizer cannot follow a forked child.
+THREAD_ARGUMENTS = ["-D__SANITIZE_THREAD__=1"]
+# What a virtual table says is not looked at: it would be half of the objects.
+ADDRESS_ARGUMENTS = ["-fno-sanitize=vptr", "-fno-sanitize-recover=undefined"]
+PROBE = 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }\n'
+MAIN = "int main() { return 0; }\n"
+# A failing allocation is a status of ours, not the end. Vectors' alignment is looked at, so elements lie where their types say.
+ENVIRONMENT = {**os.environ, "ASAN_OPTIONS": "allocator_may_return_null=1", "TSAN_OPTIONS": "halt_on_error=1", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+               "HARM_ALIGNED": "1"}
+
+
+def works(cxx, sanitizers, text, *arguments):
+    """Whether this compiler makes programs with these sanitizers, and they run."""
+    command = shlex.split(cxx)             # ccache may stand before it
+    if not shutil.which(command[-1]):
+        return False
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = Path(folder, "probe.cc"), Path(folder, "probe")
+        source.write_text(text)
+        made = subprocess.run([*command, f"-fsanitize={sanitizers}", source, "-o", program], capture_output=True)
+        return made.returncode == 0 and subprocess.run([program, *arguments], capture_output=True).returncode == 0
+
+
+def run(command, **more):
+    done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more)
+    if done.returncode:
+        print(done.stdout[-20000:])
+        sys.exit(f"failed: {' '.join(map(str, command))}")
+    return done.stdout
+
+
+def configure(folder, options, compilers):
+    options = ["-Ddebug=false", "-Doptimization=1", "-Db_ndebug=false", "-Db_lundef=false", "-Dcuda=disabled", "-Dexamples=disabled", "-Dtests=enabled",
+               "-Dsanitized=disabled", *options]
+    if (folder / "build.ninja").exists():
+        run(["meson", "configure", folder, *options])
+    else:
+        run(["meson", "setup", folder, ROOT, *options], env={**os.environ, "CC": compilers[0], "CXX": compilers[1]})
+
+
+def build(folder, names, jobs):
+    """The files of these tests."""
+    def introspected(what):
+        return json.loads(run(["meson", "introspect", folder, what]))
+    # Asking about tests needs what Meson wrote last, which Ninja brings up to date.
+    run(["ninja", "-C", folder, "build.ninja"])
+    needed = {target for test in introspected("--tests") if test["name"] in names for target in test["depends"]}
+    files = [os.path.relpath(file, folder) for target in introspected("--targets") if target["id"] in needed for file in target["filename"]]
+    run(["ninja", "-C", folder, f"-j{jobs}", *sorted(files)])
+
+
+def main():
+    kind, folder, *compilers = sys.argv[1:]
+    names, clang = FUZZERS if kind == "address" else THREADS, ["clang", "clang++"]
+    if kind == "address" and works("clang++", "address,undefined,fuzzer", PROBE, "-runs=1"):
+        compilers, names = clang, FUZZERS + [name + "_libfuzzer" for name in FUZZERS]
+        options = ["-Db_sanitize=address,undefined", "-Dfuzzers=enabled", f"-Dcpp_args={' '.join(['-fsanitize=fuzzer-no-link', *ADDRESS_ARGUMENTS])}"]
+    elif kind == "address" and works(compilers[1], "address,undefined", MAIN):
+        options = ["-Db_sanitize=address,undefined", f"-Dcpp_args={' '.join(ADDRESS_ARGUMENTS)}"]
+    elif kind == "thread" and (works("clang++", "thread", MAIN) or works(compilers[1], "thread", MAIN)):
+        # Half the time of g++.
+        compilers = clang if works("clang++", "thread", MAIN) else compilers
+        options = ["-Db_sanitize=thread", f"-Dcpp_args={' '.join(THREAD_ARGUMENTS)}"]
+    else:
+        print(f"skipped: neither clang++ nor {compilers[1]} makes programs with this sanitizer that run here")
+        print(f"0 passed, 0 failed, {len(names)} skipped")
+        return 77
+    # Another of these may be on the other half of the cores.
+    jobs = max(1, len(os.sched_getaffinity(0)) // 2)
+    folder = Path(folder) / Path(shlex.split(compilers[1])[-1]).name
+    configure(folder, [*options, f"-Dfuzz_seconds={SECONDS}"], compilers)
+    build(folder, names, jobs)
+    log = folder / "meson-logs/testlog.json"
+    log.unlink(missing_ok=True)
+    subprocess.run(["meson", "test", "-C", folder, "--no-rebuild", "--num-processes", str(jobs), "-t", "10", *names], env=ENVIRONMENT, capture_output=True)
+    ran = {test["name"].split(" / ")[-1]: test for test in map(json.loads, log.read_text().splitlines())} if log.exists() else {}
+    passed = failed = skipped = 0
+    for name in names:
+        mine = counts(ran[name]) if name in ran else (0, 1, 0)
+        passed, failed, skipped = passed + mine[0], failed + mine[1], skipped + mine[2]
+        if mine[1]:
+            print(f"{name} under {kind}: {ran.get(name, {}).get('result', 'never ran')}")
+            print(ran.get(name, {}).get("stdout", "")[-4000:], ran.get(name, {}).get("stderr", "")[-12000:])
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return failed != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
