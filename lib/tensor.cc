@@ -113,6 +113,9 @@ Ref<Tensor> Tensor::wrap(Context& context, const TensorForm& form, void* data, u
         throw Error(NG_E_SHAPE, text(who, ": ", text_of(form), " needs ", needed, " bytes with its strides, there are ", bytes));
     if (!data && needed) throw Error(NG_E_INVALID, text(who, ": data is NULL, should be ", needed, " bytes of memory"));
     if (needed) context.backend().need_reachable(data, bytes, form.flags, who);
+    // Processors read elements anywhere; of a device that is a fault that ends its context.
+    if (needed && !context.backend().is_host() && reinterpret_cast<uintptr_t>(data) % uintptr_t(bytes_of(form.dtype)))
+        throw Error(NG_E_INVALID, text(who, ": data of ", name_of(form.dtype), " should lie at a multiple of ", bytes_of(form.dtype), " bytes, this device reads it nowhere else"));
     Ref<Memory> memory = Memory::wrap(context, data, bytes);
     return new Tensor(std::move(memory), static_cast<char*>(data) - reach.low, form, reach);
 }

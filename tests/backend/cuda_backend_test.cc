@@ -185,6 +185,29 @@ TEST_CASE("cuda: memory of the host is refused where the device's is wanted; pag
     shut(c);
 }
 
+TEST_CASE("cuda: elements that lie between multiples of their size are refused, since the device's end would be to read them")
+{
+    fresh();
+    ng_ctx* c = open_ctx();
+    ng_tensor* whole = make(c, 8);
+    void* data = nullptr;
+    REQUIRE(ng_tensor_use(whole, nullptr, NG_USE_READ | NG_USE_WRITE, &data, nullptr) == NG_OK);
+    for (const ng_dtype type : {NG_U8, NG_F16, NG_F32, NG_F64})
+        for (int64_t skipped = 0; skipped <= 8; skipped++) {
+            ng_shape d = vector_of(1);
+            d.dtype = type;
+            const int64_t size = int64_t(type >> 8 & 0xff) / 8;
+            ng_tensor*    t = nullptr;
+            ng_error      error{};
+            const ng_status status = ng_tensor_wrap(c, &d, static_cast<char*>(data) + skipped, 8, nullptr, nullptr, &t, &error);
+            CHECK(status == (skipped % size ? NG_E_INVALID : NG_OK));
+            if (status != NG_OK) CHECK(holds(error.text, "multiple of"));
+            ng_tensor_release(t);
+        }
+    ng_tensor_release(whole);
+    shut(c);
+}
+
 TEST_CASE("cuda: the limit, an allocator of the host's, and trim")
 {
     const fake::Control& driver = fresh();
