@@ -68,6 +68,13 @@ struct GemmPitchNumbers {
     i64         rows, columns, from_row, from_batch, pitch, batches;
 };
 
+// Words [batches, columns, rows], rows side by side, to [batches, rows, pitch].
+struct GemmTurnNumbers {
+    const u32* from;
+    u32*       to;
+    i64        rows, columns, from_column, from_batch, pitch, batches;
+};
+
 // f32 to three planes of bf16, whose values times 1, 2^-8 and 2^-16 are its own: to [batches, 3, rows, pitch].
 struct GemmPlanesNumbers {
     const float* from;
@@ -116,12 +123,29 @@ ANYWHERE constexpr u32 tiles_shared(u32 m, u32 n, u32 stages, bool has_epilogue)
 }
 // What is compiled with an epilogue has fewer stages, which makes room for what that reads.
 constexpr i32 FINISH_FEWER_STAGES = 1;
+// Sums of a split tile go from block to block by units of 16 rows and up to four patches of 8 columns. A patch is 32 lanes' four
+// sums and room that keeps rows of neighbouring patches in other banks.
+constexpr u32 PATCH_BYTES = 528, MOST_BLOCKS = 8;
+ANYWHERE constexpr u32 split_unit(u32 n) { return n < 32 ? n / 8 : 4; }
+ANYWHERE constexpr u32 split_units(u32 m, u32 n) { return m / 16 * (n / 8 / split_unit(n)); }
+// What a block receives from all others, of whatever cluster.
+ANYWHERE constexpr u32 split_received(u32 m, u32 n)
+{
+    u32 most = 0;
+    for (u32 blocks = 2; blocks <= MOST_BLOCKS; blocks++) {
+        const u32 units = (split_units(m, n) + blocks - 1) / blocks * (blocks - 1);
+        if (units > most) most = units;
+    }
+    return most * split_unit(n) * PATCH_BYTES;
+}
+// Stages that are left where blocks receive sums: these take the place of the last ones.
+ANYWHERE constexpr u32 split_kept(u32 m, u32 n, u32 stages) { return stages - split_received(m, n) / ((m + n) * 128); }
 ANYWHERE constexpr u32 split_buffer(u32 m, u32 n, u32 stages)
 {
-    const u32 ring = stages * (m + n) * 128, sums = m * (n + 8) * 4;
-    return ((ring > sums ? ring : sums) + 127) / 128 * 128;
+    const u32 ring = stages * (m + n) * 128, shared = split_kept(m, n, stages) * (m + n) * 128 + split_received(m, n);
+    return ((ring > shared ? ring : shared) + 127) / 128 * 128;
 }
-ANYWHERE constexpr u32 split_shared(u32 m, u32 n, u32 stages) { return 1024 + split_buffer(m, n, stages) + 16 * stages; }
+ANYWHERE constexpr u32 split_shared(u32 m, u32 n, u32 stages) { return 1024 + split_buffer(m, n, stages) + 16 * stages + 8; }
 constexpr i32 TILES_THREADS = 384;
 ANYWHERE constexpr i32 split_threads(i32 m) { return m * 2 + 32; }
 

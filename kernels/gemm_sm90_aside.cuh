@@ -1,4 +1,4 @@
-// What stands beside products on Hopper: sums of parts, rows moved to an even pitch, f32 cut into planes of bf16.
+// What stands beside products on Hopper: sums of parts, rows moved to an even pitch or turned, f32 cut into planes of bf16.
 #pragma once
 #include "kernels/gemm_sm90_store.cuh"
 
@@ -9,8 +9,8 @@ namespace {
 
 DEVICE void run_sum(const GemmSumNumbers& g)
 {
-    wait_for_launch_before();
     let_next_launch();
+    wait_for_launch_before();
     const GemmOutput& o = g.output;
     const i64 row_fours = (o.n + 3) / 4, size = i64(o.m) * o.n, all = i64(g.batches) * o.m * row_fours;
     for (u64 i = first_thread(); i < u64(all); i += all_threads()) {
@@ -53,8 +53,8 @@ DEVICE uint4 window_of(const uint4& low, const uint4& high, u32 shift)
 DEVICE void run_pitch(const GemmPitchNumbers& g)
 {
     constexpr i32 MANY = 4;
-    wait_for_launch_before();
     let_next_launch();
+    wait_for_launch_before();
     const i64 row_units = g.pitch / 8, all = g.batches * g.rows * row_units;
     for (u64 first = first_thread(); first < u64(all); first += all_threads() * MANY) {
         uint4 low[MANY], high[MANY];
@@ -78,6 +78,37 @@ DEVICE void run_pitch(const GemmPitchNumbers& g)
     }
 }
 
+// ---- words turned: a block 64 rows and 32 columns, through shared memory ------------------------------------------------------
+
+DEVICE void run_turn(const GemmTurnNumbers& g)
+{
+    constexpr i32 ROWS = 64, COLUMNS = 32, EACH = ROWS * COLUMNS / THREADS;
+    __shared__ u32 tile[COLUMNS][ROWS + 1];
+    let_next_launch();
+    wait_for_launch_before();
+    const i32 thread = i32(threadIdx.x);
+    const i64 row_tiles = (g.rows + ROWS - 1) / ROWS, column_tiles = (g.columns + COLUMNS - 1) / COLUMNS;
+    ROLLED for (u64 i = blockIdx.x; i < u64(g.batches * row_tiles * column_tiles); i += gridDim.x) {
+        u64 lines, row_tile, batch, column_tile;
+        divide(i, u64(row_tiles), lines, row_tile), divide(lines, u64(column_tiles), batch, column_tile);
+        const i64  first_row = i64(row_tile) * ROWS, first_column = i64(column_tile) * COLUMNS, row = first_row + thread % ROWS;
+        const u32* from = g.from + i64(batch) * g.from_batch + row;
+        u32        v[EACH];
+        UNROLLED for (i32 j = 0; j < EACH; j++) {
+            const i64 column = first_column + thread / ROWS + j * (THREADS / ROWS);
+            v[j] = row < g.rows && column < g.columns ? from[column * g.from_column] : 0;
+        }
+        __syncthreads();                 // the tile before has been read
+        UNROLLED for (i32 j = 0; j < EACH; j++) tile[thread / ROWS + j * (THREADS / ROWS)][thread % ROWS] = v[j];
+        __syncthreads();
+        const i64 column = first_column + thread % COLUMNS;
+        UNROLLED for (i32 j = 0; j < EACH; j++) {
+            const i32 down = thread / COLUMNS + j * (THREADS / COLUMNS);
+            if (first_row + down < g.rows && column < g.columns) g.to[(i64(batch) * g.rows + first_row + down) * g.pitch + column] = tile[thread % COLUMNS][down];
+        }
+    }
+}
+
 // ---- f32 to planes: a thread four neighbours --------------------------------------------------------------------------------
 
 // x as three numbers of bf16; where x is none, the first alone. Nearest ones, but a finite x stays finite.
@@ -93,10 +124,30 @@ DEVICE void cut(float x, u32 (&plane)[3])
     }
 }
 
+// Four at once: [plane][pair]. Where all of them are finite and stay so, two of a plane are one instruction.
+DEVICE void cut_four(float (&x)[4], u32 (&plane)[3][2])
+{
+    constexpr u32 LEAST_TO_INFINITY = 0x7f7f8000;
+    u32 most = 0;
+    UNROLLED for (i32 j = 0; j < 4; j++) most = max(most, __float_as_uint(x[j]) & 0x7fffffff);
+    if (most >= LEAST_TO_INFINITY) {
+        u32 cuts[4][3];
+        UNROLLED for (i32 j = 0; j < 4; j++) cut(x[j], cuts[j]);
+        UNROLLED for (i32 p = 0; p < 3; p++) plane[p][0] = cuts[0][p] | cuts[1][p] << 16, plane[p][1] = cuts[2][p] | cuts[3][p] << 16;
+        return;
+    }
+    UNROLLED for (i32 p = 0; p < 3; p++)
+        UNROLLED for (i32 j = 0; j < 2; j++) {
+            const u32 pair = two_halves(BF16, x[2 * j], x[2 * j + 1]);
+            plane[p][j] = pair;
+            x[2 * j] = (x[2 * j] - __uint_as_float(pair << 16)) * 256, x[2 * j + 1] = (x[2 * j + 1] - __uint_as_float(pair & 0xffff0000)) * 256;
+        }
+}
+
 DEVICE void run_planes(const GemmPlanesNumbers& g)
 {
-    wait_for_launch_before();
     let_next_launch();
+    wait_for_launch_before();
     const i64 row_units = g.pitch / 4, plane = g.rows * row_units, all = g.batches * plane;
     for (u64 i = first_thread(); i < u64(all); i += all_threads()) {
         u64 lines, unit, batch, row;
@@ -111,10 +162,10 @@ DEVICE void run_planes(const GemmPlanesNumbers& g)
             UNROLLED for (i32 j = 0; j < 4; j++)
                 if (j < valid) x[j] = from[j * g.from_column];
         }
-        u32 cuts[4][3];
-        UNROLLED for (i32 j = 0; j < 4; j++) cut(x[j], cuts[j]);
+        u32 planes[3][2];
+        cut_four(x, planes);
         uint2* const to = static_cast<uint2*>(g.to) + i64(batch) * 3 * plane + i64(row) * row_units + i64(unit);
-        UNROLLED for (i32 p = 0; p < 3; p++) to[p * plane] = make_uint2(cuts[0][p] | cuts[1][p] << 16, cuts[2][p] | cuts[3][p] << 16);
+        UNROLLED for (i32 p = 0; p < 3; p++) to[p * plane] = make_uint2(planes[p][0], planes[p][1]);
     }
 }
 

@@ -16,9 +16,10 @@ namespace ng::kernels {
     {                                                                                                                              \
         run_split<SplitShape<Kind, m, n, stages, a, b, promote>>(numbers);                                                         \
     }
-#define ASIDE_sum GemmSumNumbers
-#define ASIDE_pitch GemmPitchNumbers
+#define ASIDE_sum    GemmSumNumbers
+#define ASIDE_pitch  GemmPitchNumbers
 #define ASIDE_planes GemmPlanesNumbers
+#define ASIDE_turn   GemmTurnNumbers
 #define ASIDE_KERNEL(name, threads)                                                                                                \
     extern "C" __global__ void __launch_bounds__(threads) gemm_##name(const __grid_constant__ ASIDE_##name numbers) { run_##name(numbers); }
 #define TILES(image, ...) TILES_OF_##image(__VA_ARGS__)
@@ -34,5 +35,6 @@ namespace ng::kernels {
 #undef ASIDE_sum
 #undef ASIDE_pitch
 #undef ASIDE_planes
+#undef ASIDE_turn
 
 }  // namespace ng::kernels

@@ -67,10 +67,25 @@ DEVICE void async_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "m
 
 // ---- clusters, early launches ---------------------------------------------------------------------------------------------
 
+// Until all threads of the cluster have come here: no more. With .release arriving takes a fence of the whole memory, which
+// waits for whatever was stored last.
+DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
+DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 DEVICE void cluster_barrier()
 {
     __syncwarp();
-    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+    cluster_arrive(), cluster_wait();
+}
+DEVICE u32 cluster_address(u32 address, u32 block)
+{
+    u32 there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(block));
+    return there;
+}
+// Shared memory to that of another block, whose barrier learns of it: `to` and `barrier` from cluster_address.
+DEVICE void hand_over(u32 to, u32 from, u32 bytes, u32 barrier)
+{
+    asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "r"(from), "r"(bytes), "r"(barrier) : "memory");
 }
 DEVICE u32 cluster_rank()
 {

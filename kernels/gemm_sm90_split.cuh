@@ -2,9 +2,11 @@
 //
 //   grid      a cluster a tile and split; all its blocks have the tile, and each a part of the depth
 //   threads   TILE_M / 64 warpgroups multiply, a warp loads
-//   shared    [STAGES] of a's [TILE_M][128 bytes] and b's [TILE_N][128 bytes], swizzled; later the sums [TILE_M][TILE_N + 8];
-//             then barriers
-// Sums are added block by block in the order of depth, each block a share of the tile; so results do not vary.
+//   shared    [STAGES] of a's [TILE_M][128 bytes] and b's [TILE_N][128 bytes], swizzled; then barriers. In clusters the last
+//             stages are room for sums of the others; a block's own come to where its first stages were
+//   sums      [units][patches][32 lanes][4], as wgmma leaves them (gemm_sm90.h). A unit is added up by one block of the
+//             cluster, to which the others send theirs: [blocks - 1][units of that block]
+// A block adds them in the order of blocks, and so of depth; so results do not vary.
 #pragma once
 #include "kernels/gemm_sm90_store.cuh"
 
@@ -17,21 +19,39 @@ struct SplitShape {
     using Word = typename Kind::Word;
     static constexpr i32  TILE_M = TILE_M_, TILE_N = TILE_N_, STAGES = STAGES_, A_TURNED = A_TURNED_, B_TURNED = B_TURNED_;
     static constexpr bool PROMOTE = PROMOTE_;
-    static constexpr i32  GROUPS = TILE_M / 64, THREADS = split_threads(TILE_M), PITCH = TILE_N + 8;
+    static constexpr i32  GROUPS = TILE_M / 64, THREADS = split_threads(TILE_M);
     static constexpr i32  B_WIDTH = TILE_N < 64 ? TILE_N : 64, B_SWIZZLE = B_WIDTH * 2;      // of a turned b
     static constexpr u32  A_BYTES = TILE_M * 128, STAGE = A_BYTES + TILE_N * 128;
-    static constexpr u32  BUFFER = split_buffer(TILE_M, TILE_N, STAGES), SHARED = split_shared(TILE_M, TILE_N, STAGES);
+    static constexpr u32  WARPS = GROUPS * 4, UNIT = split_unit(TILE_N), UNIT_BYTES = UNIT * PATCH_BYTES, UNITS = split_units(TILE_M, TILE_N);
+    static constexpr u32  KEPT = split_kept(TILE_M, TILE_N, STAGES), BUFFER = split_buffer(TILE_M, TILE_N, STAGES), SHARED = split_shared(TILE_M, TILE_N, STAGES);
     static_assert(SHARED <= 232448, "shared memory of a multiprocessor");
+    static_assert(UNITS * UNIT_BYTES <= KEPT * STAGE, "a block's own sums take no room of the others'");
 };
 
 template <class S>
 struct SplitMemory {
-    u32 stages, barriers;
+    u32 stages, received, barriers, ring;    // ring: stages in use
 
-    DEVICE explicit SplitMemory(u32 shared) : stages((shared + 1023) & ~1023u), barriers(stages + S::BUFFER) {}
+    DEVICE SplitMemory(u32 shared, u32 blocks)
+        : stages((shared + 1023) & ~1023u), received(stages + S::KEPT * S::STAGE), barriers(stages + S::BUFFER), ring(blocks > 1 ? S::KEPT : S::STAGES)
+    {
+    }
     DEVICE u32 full(u32 stage) const { return barriers + 8 * stage; }
     DEVICE u32 empty(u32 stage) const { return barriers + 8 * (S::STAGES + stage); }
+    DEVICE u32 handed() const { return barriers + 16 * S::STAGES; }
 };
+
+// Block i adds up units first_unit(i) to first_unit(i + 1). A unit's rows are those of warp unit / (UNITS / WARPS).
+template <class S>
+DEVICE u32 first_unit(u32 block, u32 blocks)
+{
+    return S::UNITS * block / blocks;
+}
+template <class S>
+DEVICE u32 owner_of(u32 unit, u32 blocks)
+{
+    return ((unit + 1) * blocks - 1) / S::UNITS;
+}
 
 // A block's share: the tile's first row and column, the steps of depth.
 struct SplitPart {
@@ -74,15 +94,15 @@ DEVICE void load_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, c
         else UNROLLED for (i32 i = 0; i < S::GROUPS; i++) load_box(a + u32(i) * 8192, g.a, part.at.row + i * 64, at.depth, at.a_batch, full);
         if constexpr (!S::B_TURNED) load_box(b, g.b, at.depth, part.at.column, at.b_batch, full);
         else UNROLLED for (i32 i = 0; i < S::TILE_N / S::B_WIDTH; i++) load_box(b + u32(i) * S::B_WIDTH * 128, g.b, part.at.column + i * S::B_WIDTH, at.depth, at.b_batch, full);
-        if (++stage == S::STAGES) stage = 0, phase ^= 1;
+        if (++stage == memory.ring) stage = 0, phase ^= 1;
     }
 }
 
 template <class S>
-DEVICE void multiply_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, const SplitPart& part, i32 group)
+DEVICE void multiply_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, const SplitPart& part, u32 rank, u32 blocks)
 {
     using Word = typename S::Word;
-    const u32 lane = threadIdx.x & 31, a_first = memory.stages + u32(group) * 8192, b_first = memory.stages + S::A_BYTES;
+    const u32 lane = threadIdx.x & 31, a_first = memory.stages + u32(__shfl_sync(~0u, i32(threadIdx.x >> 7), 0)) * 8192, b_first = memory.stages + S::A_BYTES;
     const u64 a = S::A_TURNED ? matrix_at<128>(a_first, 8192, 1024) : matrix_at<128>(a_first, 16, 1024);
     const u64 b = S::B_TURNED ? matrix_at<S::B_TURNED ? S::B_SWIZZLE : 128>(b_first, 64 * S::B_SWIZZLE, 8 * S::B_SWIZZLE) : matrix_at<128>(b_first, 16, 1024);
     Word d[S::TILE_N / 2], sums[S::TILE_N / 2];
@@ -107,19 +127,30 @@ DEVICE void multiply_part(const GemmSplitNumbers& g, const SplitMemory<S>& memor
             const float weight = product == 5 ? 1.0f : product >= 3 ? 0x1p-8f : 0x1p-16f;
             UNROLLED for (i32 i = 0; i < S::TILE_N / 2; i++) sums[i] = fmaf(d[i], weight, sums[i]);
         }
-        if (++stage == S::STAGES) stage = 0, phase ^= 1;
+        if (++stage == memory.ring) stage = 0, phase ^= 1;
     }
     wait_products<0>();
     settle(d);
     // All groups are done with the stages: sums go there.
     named_barrier(1, S::GROUPS * 128);
-    const i32 row = group * 64 + i32(threadIdx.x >> 5 & 3) * 16 + i32(lane >> 2);
-    UNROLLED for (i32 j = 0; j < S::TILE_N / 8; j++)
-        UNROLLED for (i32 h = 0; h < 2; h++) {
-            const Word x = S::PROMOTE ? sums[j * 4 + h * 2] : d[j * 4 + h * 2], y = S::PROMOTE ? sums[j * 4 + h * 2 + 1] : d[j * 4 + h * 2 + 1];
-            const u32  to = memory.stages + u32(((row + h * 8) * S::PITCH + j * 8 + i32(lane & 3) * 2) * 4);
-            asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(to), "r"(bits_of(x)), "r"(bits_of(y)) : "memory");
+    constexpr u32 MINE = S::UNITS / S::WARPS;
+    const u32     first = (threadIdx.x >> 5) * MINE, to = memory.stages + first * S::UNIT_BYTES + lane * 16;
+    UNROLLED for (i32 j = 0; j < S::TILE_N / 8; j++) {
+        u32 v[4];
+        UNROLLED for (i32 i = 0; i < 4; i++) v[i] = bits_of(S::PROMOTE ? sums[j * 4 + i] : d[j * 4 + i]);
+        write_words(to + u32(j) * PATCH_BYTES, v[0], v[1], v[2], v[3]);
+    }
+    if (blocks > 1) {
+        async_fence();
+        __syncwarp();
+        cluster_wait();                  // the others' barriers are there
+        const u32 unit = first + lane, owner = owner_of<S>(unit, blocks), begin = first_unit<S>(owner, blocks);
+        if (lane < MINE && owner != rank) {
+            const u32 place = (rank - (rank > owner)) * (first_unit<S>(owner + 1, blocks) - begin) + unit - begin;
+            hand_over(cluster_address(memory.received + place * S::UNIT_BYTES, owner), memory.stages + unit * S::UNIT_BYTES, S::UNIT_BYTES, cluster_address(memory.handed(), owner));
         }
+    }
+    named_barrier(1, S::GROUPS * 128);
 }
 
 template <class Word>
@@ -129,27 +160,50 @@ DEVICE u32 added(u32 a, u32 b)
     return a + b;
 }
 
-constexpr i32 TOGETHER = 4;              // fours of a thread whose loads are under way at once: each takes some hundred cycles
+// A lane's sums of a unit: EACH fours, ROWS rows apart, of which lanes side by side have neighbours.
+template <class S>
+struct UnitLane {
+    static constexpr i32 FOURS = i32(S::UNIT) * 2, ROWS = 32 / FOURS, EACH = 16 / ROWS;
+    i32 row, column;
+    u32 place;                           // of the first pair, in a unit; the second is 16 bytes behind
 
-DEVICE void read_sums(u32 at, u32 block, u32 blocks, u32 (&x)[4])
+    DEVICE UnitLane()
+    {
+        const i32 lane = i32(threadIdx.x) & 31, four = lane % FOURS;
+        row = lane / FOURS, column = four * 4, place = u32(four / 2) * PATCH_BYTES + u32(row * 64 + four % 2 * 32);
+    }
+    DEVICE static constexpr u32 down(i32 i) { return u32(i * ROWS % 8 * 64 + i * ROWS / 8 * 8); }
+};
+
+DEVICE void read_pair(u32 from, u32& a, u32& b) { asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(a), "=r"(b) : "r"(from) : "memory"); }
+
+template <class S>
+DEVICE void add_unit(const SplitMemory<S>& memory, const UnitLane<S>& lane, u32 unit, u32 rank, u32 blocks, u32 (&v)[UnitLane<S>::EACH][4])
 {
-    if (blocks == 1) return read_words(at, x);
-    asm volatile("{\n.reg .b32 a;\nmapa.shared::cluster.u32 a, %4, %5;\nld.shared::cluster.v4.b32 {%0, %1, %2, %3}, [a];\n}"
-                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
-                 : "r"(at), "r"(block)
-                 : "memory");
+    constexpr i32 EACH = UnitLane<S>::EACH;
+    const u32 begin = first_unit<S>(rank, blocks), mine = first_unit<S>(rank + 1, blocks) - begin;
+    ROLLED for (u32 block = 0; block < blocks; block++) {
+        const u32 from = lane.place + (block == rank ? memory.stages + unit * S::UNIT_BYTES : memory.received + ((block - (block > rank)) * mine + unit - begin) * S::UNIT_BYTES);
+        u32 x[EACH][4];
+        UNROLLED for (i32 i = 0; i < EACH; i++) read_pair(from + lane.down(i), x[i][0], x[i][1]), read_pair(from + lane.down(i) + 16, x[i][2], x[i][3]);
+        UNROLLED for (i32 i = 0; i < EACH; i++)
+            UNROLLED for (i32 j = 0; j < 4; j++) v[i][j] = block == 0 ? x[i][j] : added<typename S::Word>(v[i][j], x[i][j]);
+    }
 }
 
-// The sums at these places over all blocks of the cluster, where they are valid.
-template <class Word>
-DEVICE void add_blocks(const u32 (&at)[TOGETHER], const i32 (&valid)[TOGETHER], u32 blocks, u32 (&v)[TOGETHER][4])
+// Fours whose store is one access: c's address is that of the first, `down` bytes to the next.
+template <int EACH>
+DEVICE void store_fours(const GemmOutput& o, char* to, i64 down, i32 row, i32 rows, const u32 (&v)[EACH][4])
 {
-    ROLLED for (u32 block = 0; block < blocks; block++) {
-        u32 x[TOGETHER][4] = {};
-        UNROLLED for (i32 q = 0; q < TOGETHER; q++)
-            if (valid[q] > 0) read_sums(at[q], block, blocks, x[q]);
-        UNROLLED for (i32 q = 0; q < TOGETHER; q++)
-            UNROLLED for (i32 i = 0; i < 4; i++) v[q][i] = block == 0 ? x[q][i] : added<Word>(v[q][i], x[q][i]);
+    const bool is_half = o.c_type == F16 || o.c_type == BF16;
+    UNROLLED for (i32 i = 0; i < EACH; i++) {
+        if (row + i * rows < o.m) {
+            if (!is_half) *reinterpret_cast<uint4*>(to) = make_uint4(v[i][0], v[i][1], v[i][2], v[i][3]);
+            else
+                *reinterpret_cast<uint2*>(to) = make_uint2(two_halves(o.c_type, __uint_as_float(v[i][0]), __uint_as_float(v[i][1])),
+                                                           two_halves(o.c_type, __uint_as_float(v[i][2]), __uint_as_float(v[i][3])));
+        }
+        to += down;
     }
 }
 
@@ -178,35 +232,41 @@ template <class S>
 DEVICE void store_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, const SplitPart& part, u32 rank, u32 blocks)
 {
     using Word = typename S::Word;
-    constexpr u32 FOURS = S::TILE_M * S::TILE_N / 4, ROW = S::TILE_N / 4;
+    constexpr i32 EACH = UnitLane<S>::EACH, ROWS = UnitLane<S>::ROWS, A_STRIP = S::UNITS / S::WARPS;
+    const UnitLane<S> lane;
     const GemmOutput& o = g.output;
-    const u32  end = FOURS * (rank + 1) / blocks;
-    const bool is_whole = stays_whole<Word>(o);
-    for (u32 unit = FOURS * rank / blocks + threadIdx.x; unit < end; unit += TOGETHER * S::THREADS) {
-        u32      from[TOGETHER], v[TOGETHER][4];
-        TileSpot at[TOGETHER];
-        i32      valid[TOGETHER];
-        UNROLLED for (i32 q = 0; q < TOGETHER; q++) {
-            const u32 mine = min(unit + u32(q) * S::THREADS, FOURS - 1), row = mine / ROW, column = mine % ROW * 4;
-            at[q] = {part.at.batch, part.at.row + i32(row), part.at.column + i32(column)};
-            valid[q] = unit + u32(q) * S::THREADS < end ? valid_of(o, at[q]) : 0;
-            from[q] = memory.stages + (row * S::PITCH + column) * 4;
-        }
-        EpilogueOperands<4> operands[TOGETHER];
+    const bool is_whole = stays_whole<Word>(o), is_half = o.c_type == F16 || o.c_type == BF16;
+    const bool is_plain = !HAS_EPILOGUE && g.planes == 1 && IS_REAL<Word> != is_whole && g.splits == 1 && o.store != STORE_SINGLES && (is_half || o.c_type == F32 || is_whole);
+    ROLLED for (u32 unit = first_unit<S>(rank, blocks) + (threadIdx.x >> 5); unit < first_unit<S>(rank + 1, blocks); unit += S::WARPS) {
+        const TileSpot first = {part.at.batch, part.at.row + i32(unit) / A_STRIP * 16 + lane.row, part.at.column + i32(unit) % A_STRIP * i32(S::UNIT) * 8 + lane.column};
+        const auto     place = [&](i32 i) { return TileSpot{first.batch, first.row + i * ROWS, first.column}; };
+        EpilogueOperands<4> operands[EACH];
         if (g.splits == 1)
-            UNROLLED for (i32 q = 0; q < TOGETHER; q++) fetch_operands(FromMemory{o.epilogue, spot_of(at[q], valid[q])}, operands[q]);
-        add_blocks<Word>(from, valid, blocks, v);
-        if (g.splits > 1) {
-            UNROLLED for (i32 q = 0; q < TOGETHER; q++)
-                if (valid[q] > 0) store_partial(g, part.split, at[q], valid[q], v[q]);
+            UNROLLED for (i32 i = 0; i < EACH; i++) fetch_operands(FromMemory{o.epilogue, spot_of(place(i), valid_of(o, place(i)))}, operands[i]);
+        u32 v[EACH][4];
+        add_unit<S>(memory, lane, unit, rank, blocks, v);
+        if (is_plain && first.column + 4 <= o.n) {
+            store_fours(o, place_of(o, first), ROWS * o.c_row * (is_half ? 2 : 4), first.row, ROWS, v);
             continue;
         }
-        UNROLLED for (i32 q = 0; q < TOGETHER; q++) {
-            if (valid[q] <= 0) continue;
+        // With an epilogue a text of each, so that what they read is in registers.
+        constexpr i32 TEXTS = HAS_EPILOGUE ? EACH : 1;
+        _Pragma("unroll TEXTS") for (i32 i = 0; i < EACH; i++) {
+            const TileSpot at = place(i);
+            const i32      valid = valid_of(o, at);
+            u32            w[4];
+            UNROLLED for (i32 k = 0; k < EACH; k++)
+                if (k == i)
+                    UNROLLED for (i32 j = 0; j < 4; j++) w[j] = v[k][j];
+            if (valid <= 0) continue;
+            if (g.splits > 1) {
+                store_partial(g, part.split, at, valid, w);
+                continue;
+            }
             if constexpr (S::PROMOTE)
-                if (g.planes == 3) sum_four_again(g.plain, at[q], valid[q], v[q]);
-            finish_four<Word>(o, at[q], valid[q], operands[q], v[q]);
-            store_four(o, at[q], valid[q], v[q], is_whole);
+                if (g.planes == 3) sum_four_again(g.plain, at, valid, w);
+            finish_four<Word>(o, at, valid, operands[HAS_EPILOGUE ? i : 0], w);
+            store_four(o, at, valid, w, is_whole);
         }
     }
 }
@@ -215,25 +275,32 @@ template <class S>
 DEVICE void run_split(const GemmSplitNumbers& g)
 {
     extern __shared__ unsigned char shared[];
-    const SplitMemory<S> memory(shared_address(shared));
     const i32 group = __shfl_sync(~0u, i32(threadIdx.x >> 7), 0);
     const u32 rank = cluster_rank(), blocks = cluster_size();
+    const SplitMemory<S> memory(shared_address(shared), blocks);
     if (threadIdx.x == 0) {
         fetch_map(g.a), fetch_map(g.b);
         for (u32 s = 0; s < S::STAGES; s++) barrier_init(memory.full(s), 1), barrier_init(memory.empty(s), S::GROUPS * 4);
+        barrier_init(memory.handed(), 1);
         barrier_init_fence();
+        barrier_expect(memory.handed(), (first_unit<S>(rank + 1, blocks) - first_unit<S>(rank, blocks)) * (blocks - 1) * S::UNIT_BYTES);
     }
     __syncthreads();
+    if (blocks > 1) cluster_arrive();
     let_next_launch();
     const SplitPart part = split_part(g, S::TILE_M, S::TILE_N, rank, blocks);
-    if (group < S::GROUPS) multiply_part<S>(g, memory, part, group);
-    else if (threadIdx.x % 32 == 0) load_part<S>(g, memory, part);
-    if (blocks > 1) cluster_barrier();
-    else __syncwarp(), __syncthreads();
+    if (group == S::GROUPS) {
+        if (threadIdx.x % 32 == 0) load_part<S>(g, memory, part);
+        __syncwarp();
+        if (blocks > 1) cluster_wait(), cluster_arrive(), cluster_wait();
+        return;
+    }
+    multiply_part<S>(g, memory, part, rank, blocks);
+    if (blocks > 1) barrier_wait(memory.handed(), 0), __syncwarp(), cluster_arrive();
     wait_for_launch_before();
     store_part<S>(g, memory, part, rank, blocks);
-    // Others may still read this block's sums.
-    if (blocks > 1) cluster_barrier();
+    // No block leaves before all have what it sent them.
+    if (blocks > 1) __syncwarp(), cluster_wait();
 }
 
 }  // namespace

@@ -22,13 +22,15 @@ struct TilesShape {
     using Word = typename Kind::Word;
     static constexpr i32  TILE_M = TILE_M_, TILE_N = TILE_N_, CLUSTER = CLUSTER_, STAGES = STAGES_, SCHEDULE = SCHEDULE_;
     static constexpr i32  A_TURNED = A_TURNED_, B_TURNED = B_TURNED_;
-    static constexpr bool PROMOTE = PROMOTE_, IS_PINGPONG = SCHEDULE == PINGPONG;
+    static constexpr bool PROMOTE = PROMOTE_, PLANES = PROMOTE && Kind::BYTES == 2, IS_PINGPONG = SCHEDULE == PINGPONG;
     static constexpr i32  BLOCKS = IS_PINGPONG ? TILE_M / 64 : TILE_M / 128;     // of 64 rows a warpgroup
+    static constexpr i32  SUMS = BLOCKS * TILE_N / 2 * (PROMOTE ? 2 : 1);
+    static constexpr bool IS_BARE = SUMS > 128;      // no room for an epilogue
     static constexpr u32  A_BYTES = TILE_M * 128, STAGE = A_BYTES + TILE_N * 128;
     static constexpr u32  SHARED = tiles_shared(TILE_M, TILE_N, STAGES, HAS_EPILOGUE);
     static constexpr u32  BUFFERS = HAS_EPILOGUE ? FINISH_BUFFERS : STAGING_BUFFERS;   // of a warpgroup
     static_assert(SHARED <= 232448, "shared memory of a multiprocessor");
-    static_assert(BLOCKS * TILE_N / 2 * (PROMOTE ? 2 : 1) <= 128, "sums fit the registers");
+    static_assert(SUMS <= (PLANES ? 128 : 192), "sums fit the registers");
 };
 
 template <class S>
@@ -102,7 +104,7 @@ DEVICE void load_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memory, 
 {
     wait_for_launch_before();
     Turn<S::STAGES> turn = {0, 1};
-    const i32 tiles = g.row_clusters * g.column_tiles * g.batches, products = products_of(g.planes);
+    const i32 tiles = g.row_clusters * g.column_tiles * g.batches, products = S::PLANES ? products_of(g.planes) : 1;
     ROLLED for (i32 tile = i32(blockIdx.x) / S::CLUSTER; tile < tiles; tile += i32(gridDim.x) / S::CLUSTER) {
         const TileSpot t = tile_at(g, tile);
         for (i32 product = 0; product < products; product++) {
@@ -193,7 +195,7 @@ DEVICE bool run_promoted(const GemmTilesNumbers& g, Multiplier<S>& multiplier, t
 {
     typename S::Word d[S::BLOCKS][S::TILE_N / 2];
     clear<S>(sums);
-    const i32 products = products_of(g.planes);
+    const i32 products = S::PLANES ? products_of(g.planes) : 1;
     ROLLED for (i32 product = 0; product < products; product++) {
         if (is_next_weight(product)) {
             UNROLLED for (i32 block = 0; block < S::BLOCKS; block++)
@@ -205,7 +207,7 @@ DEVICE bool run_promoted(const GemmTilesNumbers& g, Multiplier<S>& multiplier, t
                 UNROLLED for (i32 i = 0; i < S::TILE_N / 2; i++) sums[block][i] += d[block][i];
         }
     }
-    if (g.planes == 1) return false;
+    if (!S::PLANES || g.planes == 1) return false;
     float spoilt = 0;                    // stays 0 for numbers; x - x is not 0 for others
     UNROLLED for (i32 block = 0; block < S::BLOCKS; block++)
         UNROLLED for (i32 i = 0; i < S::TILE_N / 2; i++) spoilt += sums[block][i] - sums[block][i];
@@ -246,17 +248,25 @@ DEVICE void multiply_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memo
         multiplier.end_skew();
         if constexpr (S::IS_PINGPONG) named_arrive(4 + (group ^ 1), 256);
         if (is_first) wait_for_launch_before(), is_first = false;
-        if constexpr (S::PROMOTE)
+        if constexpr (S::PLANES)
             if (g.planes > 1) is_loose = any_of_group(is_loose, staging.barrier);
         const auto fix = [&](const TileSpot& at, u32 bits) {
-            if constexpr (S::PROMOTE)
+            if constexpr (S::PLANES)
                 if (is_no_number(bits)) return sum_again(g.plain, at);
             return bits;
         };
         if constexpr (HAS_BOX) barrier_wait(staging.full, staging.phase), staging.phase ^= 1;
-        if (HAS_EPILOGUE && g.output.store == STORE_HALVES && !is_loose) finish_tile<2>(g.c, g.output, first, d, staging);
-        else if (HAS_EPILOGUE && g.output.store == STORE_WORDS && !is_loose) finish_tile<1>(g.c, g.output, first, d, staging);
-        else store_tile<typename S::Word>(g.c, g.output, first, d, staging, S::PROMOTE && is_loose, fix);
+        if constexpr (S::IS_BARE) {
+            GemmOutput output = g.output;
+            if (output.c_type != F16 && output.c_type != BF16) output.c_type = F32;
+            store_tile<typename S::Word>(g.c, output, first, d, staging, false, fix);
+        } else if (HAS_EPILOGUE && g.output.store == STORE_HALVES && !is_loose) {
+            finish_tile<2>(g.c, g.output, first, d, staging);
+        } else if (HAS_EPILOGUE && g.output.store == STORE_WORDS && !is_loose) {
+            finish_tile<1>(g.c, g.output, first, d, staging);
+        } else {
+            store_tile<typename S::Word>(g.c, g.output, first, d, staging, S::PLANES && is_loose, fix);
+        }
         if constexpr (S::IS_PINGPONG) multiplier.turn.skip(g.k_steps);
     }
     if ((threadIdx.x & 127) == 0) wait_stores();
@@ -276,14 +286,14 @@ DEVICE void run_tiles(const GemmTilesNumbers& g)
         for (u32 s = 0; s < S::STAGES; s++) barrier_init(memory.full(s), 1), barrier_init(memory.empty(s), S::CLUSTER * 4 * (S::IS_PINGPONG ? 1 : 2));
         barrier_init_fence();
     }
+    __syncthreads();
     if constexpr (S::CLUSTER > 1) cluster_barrier();
-    else __syncthreads();
     let_next_launch();
     if (group == 2) {
-        keep_registers<40>();
+        keep_registers<S::IS_BARE ? 24 : 40>();
         if (threadIdx.x == 256) load_tiles<S>(g, memory, rank);
     } else {
-        take_registers<232>();
+        take_registers<S::IS_BARE ? 240 : 232>();
         multiply_tiles<S>(g, memory, group, rank);
     }
     // No block leaves while another may still write to it or arrive at its barriers.

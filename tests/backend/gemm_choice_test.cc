@@ -173,6 +173,23 @@ TEST_CASE("choices: one for each problem, possible, the least of the model, and 
         }
 }
 
+TEST_CASE("choices: no epilogue and no result of eight bits where sums of fp8 take the registers for them")
+{
+    gemm::Problem p = problem_of({512, 512, 512, 1}, {false, true, false, 0}, Dtype::e4m3, Dtype::e4m3, Dtype::f16);
+    sm90::Form    form;
+    const auto    count = [&] {
+        REQUIRE(sm90::make_form(p, false, form));
+        int possible = 0;
+        for (uint32_t i = 0; i < sm90::instances().size(); i++) possible += sm90::is_possible(form, {i, sm90::instances()[i].cluster, 1, 8});
+        return possible;
+    };
+    const int all = count();
+    p.epilogue.count = 1;
+    CHECK(count() == all - 1);
+    p.epilogue.count = 0, p.c_type = Dtype::e5m2;
+    CHECK(count() == all - 1);
+}
+
 TEST_CASE("launches: every instance, types and ways say what a device can take, and stay in their workspace")
 {
     for (const Types& t : TYPES)

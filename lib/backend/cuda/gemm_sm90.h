@@ -17,7 +17,7 @@ struct Instance {
     bool        is_split;
     int32_t     m, n;
     int32_t     cluster, schedule;       // of tiles; of splits a launch says how large clusters are
-    int32_t     stages, units;           // units: blocks of it that share a multiprocessor
+    int32_t     stages, kept, units;     // kept: stages in clusters; units: blocks of it that share a multiprocessor
     uint32_t    first_kernel;            // of its variants
 };
 std::span<const Instance> instances();
@@ -53,6 +53,8 @@ struct Form {
 // False: no kernel here takes it. has_addresses: where operands lie counts, too.
 bool make_form(const Problem& problem, bool has_addresses, Form& form);
 uint64_t copies_workspace(const Form& form);
+// Of a Strided copy: words whose lines lie side by side instead.
+inline bool is_turned_by_blocks(const Source& s, const Form& form) { return form.group == Group::Round && s.copying == Copying::Strided && s.line_stride == 1; }
 
 struct Choice {
     uint32_t instance;
@@ -66,6 +68,7 @@ inline constexpr uint64_t MOST_PARTIAL_BYTES = uint64_t(64) << 20;
 
 bool   is_possible(const Form& form, const Choice& choice);
 double cost_us(const Form& form, const Device& device, const Choice& choice);
+double copies_us(const Form& form);      // of operands, before; 0: none
 Choice choose(const Form& form, const Device& device, uint64_t partial_bytes);
 // Of one instance; nothing where it cannot run this.
 std::optional<Choice> choose_among(const Form& form, const Device& device, uint64_t partial_bytes, uint32_t instance);
@@ -77,6 +80,9 @@ FunctionWords product_of(const Finisher& finisher);
 
 uint64_t workspace(const Problem& largest, const Device& device, bool is_fixed);
 bool     can_run(const Problem& problem, const Device& device, uint64_t workspace_bytes);
+// Where can_run says so: whether operands are copied first, and what copies and product may take.
+bool     copies(const Problem& problem);
+double   cost_us(const Problem& problem, const Device& device, uint64_t workspace_bytes);
 void     run(const Problem& problem, const Device& device, const Place& place);
 
 // As gemm.h has them.

@@ -40,7 +40,8 @@ constexpr std::array<Instance, COUNT> numbered()
     for (size_t i = 0; i < COUNT; i++) {
         const Row& row = ROWS[i];
         uint32_t&  first = next[size_t(image_of(row.group))];
-        r[i] = {row.tile, row.group, image_of(row.group), row.is_split, row.m, row.n, row.cluster, row.schedule, row.stages, row.units, first};
+        const int32_t kept = row.is_split ? int32_t(split_kept(uint32_t(row.m), uint32_t(row.n), uint32_t(row.stages))) : row.stages;
+        r[i] = {row.tile, row.group, image_of(row.group), row.is_split, row.m, row.n, row.cluster, row.schedule, row.stages, kept, row.units, first};
         first += VARIANTS[size_t(row.group)];
     }
     return r;
@@ -98,9 +99,11 @@ static_assert(COUNTS[0] + COUNTS[1] + COUNTS[2] == std::size(FACTS), "every kern
 
 // ---- the model -------------------------------------------------------------------------------------------------------------
 
-constexpr double CYCLES_A_US = 1405;             // what the clock comes to under load
-constexpr double CACHE_BYTES = 43;               // from the second cache to a multiprocessor, a cycle, when all ask
-constexpr double LAUNCH = 3000;                  // until the first product, and after the last
+// Of products of 0.01 to 1 ms on an H200 (2026-11-22).
+constexpr double CYCLES_A_US = 1600;
+constexpr double CACHE_BYTES = 62;               // from the second cache to a multiprocessor, a cycle
+constexpr double LAUNCH = 2520;                  // until the first product, and after the last
+constexpr double PROMOTED = 1.35;                // what moving sums to f32 makes of a product
 
 double products_of(const Form& form) { return form.planes == 3 ? 6 : 1; }
 
@@ -127,7 +130,8 @@ double tiles_cycles(const Form& form, const Device& device, const Instance& i)
 {
     const Problem& p = form.problem;
     const double   tiles = double(divided_up(p.m, i.m * i.cluster) * divided_up(p.n, i.n) * p.batches), slots = double(device.units / uint32_t(i.cluster));
-    const double   multiply = i.m * i.n / 32.0, load = (i.m + i.n / double(i.cluster)) * 128 / CACHE_BYTES;
+    const bool     is_promoted = i.group == Group::Byte || i.group == Group::Wide;
+    const double   multiply = i.m * i.n / 32.0 * (is_promoted ? PROMOTED : 1), load = (i.m + i.n / double(i.cluster)) * 128 / CACHE_BYTES;
     // What is loaded costs power, and so some clock, also where it does not cost time.
     const double   tile = double(steps_of(form)) * products_of(form) * (std::max(multiply, load) + 0.06 * load) + 300, store = store_cycles(form, i);
     const double   rounds = double(divided_up(int64_t(tiles), int64_t(slots)));
@@ -136,30 +140,47 @@ double tiles_cycles(const Form& form, const Device& device, const Instance& i)
     const bool     is_finished = p.epilogue_weight > 0;
     const double   hidden = is_finished ? 6000 : 1200, share = is_finished ? 0.3 : 0;
     const double   each = i.schedule < 0 ? std::max(tile + share * store, (tile + store) / 2) : tile + std::max(store - hidden, 0.0);
-    return LAUNCH + 1300 + rounds * each + store;
+    return LAUNCH + rounds * each + store;
 }
 
 // Blocks in clusters of 1 to 8 that an H200 holds at once, one or two on a multiprocessor: a cluster stays in one group of
 // multiprocessors, and groups are of many sizes. Found on it by where times jump.
-constexpr double RESIDENT[2][MOST_CLUSTER] = {{132, 132, 126, 116, 105, 102, 98, 112}, {264, 264, 208, 208, 208, 208, 208, 208}};
+constexpr double RESIDENT[2][MOST_CLUSTER] = {{132, 132, 114, 116, 105, 102, 98, 112}, {264, 264, 228, 240, 210, 204, 196, 224}};
 constexpr double RESIDENT_UNITS = 132;
 
-// Microseconds; numbers fitted to 761 times of 29 shapes of f16 on an H200 (2026-11-21), which they meet within 14 % (rms).
+// What reading and writing takes where nothing else does: an operand that is read by several columns (rows) of tiles, and takes
+// much of the second cache, comes from farther away.
+double traffic_us(const Form& form, const Instance& i)
+{
+    constexpr double LEAST_US = 1.43, BYTES_A_US = 3.8e6, FAR_BYTES_A_US = 17e6, MUCH_BYTES = 20e6;
+    const Problem& p = form.problem;
+    const double   element = form.planes == 3 ? 6 : double(bytes_of(p.a_type)), batches = double(p.batches);
+    const double   a = batches * double(p.m) * double(p.k) * element, b = batches * double(p.k) * double(p.n) * element;
+    double us = LEAST_US + (a + b + batches * double(p.m) * double(p.n) * double(bytes_of(p.c_type))) / BYTES_A_US;
+    if (a > MUCH_BYTES) us += a * double(divided_up(p.n, i.n) - 1) / FAR_BYTES_A_US;
+    if (b > MUCH_BYTES) us += b * double(divided_up(p.m, i.m) - 1) / FAR_BYTES_A_US;
+    return us;
+}
+
+// Microseconds; numbers fitted to 852 times of 35 shapes of f16 on an H200 (2026-11-22), which they meet within 9 % (rms).
 double split_us(const Form& form, const Device& device, const Instance& i, const Choice& c)
 {
-    constexpr double LAUNCH_US = 1.63, ROW_US = 0.0017, FOUR_US = 0.344, ROUND_US = 0.35, CLUSTER_US = 0.24, BLOCK_US = 0.7, PARTS_US = 2.5, WEIGHT_US = 0.018;
+    constexpr double LAUNCH_US = 0.83, ROW_US = 0.00109, LATENCY_US = 1.25, BEGIN_US = 0.04, COLUMN_US = 0.0153, WEIGHT_US = 0.0007, ROUND_US = 1.41;
+    constexpr double SHARED_US = 0.18, BLOCK_US = 0.38, HANDED_BYTES_A_US = 3.1e4, PARTS_US = 2.5;
     const Problem& p = form.problem;
     const double   blocks = double(divided_up(p.m, i.m) * divided_up(p.n, i.n) * p.batches) * c.cluster * c.splits;
     const double   resident = RESIDENT[i.units - 1][c.cluster - 1] * device.units / RESIDENT_UNITS, rounds = std::ceil(blocks / resident);
     const double   together = blocks > resident ? i.units : std::clamp(blocks / device.units, 1.0, double(i.units));
     const double   steps = std::ceil(double(steps_of(form)) * products_of(form) / (double(c.cluster) * c.splits));
-    // The copy engine takes rows of a box one by one, short ones too.
+    // The copy engine takes rows of a box one by one, short ones too; and what comes late is waited for.
     const double rows = i.m + (form.b.is_turned ? 64.0 * std::max(i.n / 64, 1) : i.n);
-    const double step = std::max(i.m * i.n / 32.0 / 1800, rows * ROW_US) * together;
-    double us = LAUNCH_US + rounds * (steps * step + i.m * i.n / 4.0 / c.cluster / split_threads(i.m) * (FOUR_US + WEIGHT_US * p.epilogue_weight)) + (rounds > 1 ? rounds * ROUND_US : 0);
-    if (c.cluster > 1) us += CLUSTER_US + BLOCK_US * c.cluster;
+    const double step = std::max(rows * ROW_US * together, LATENCY_US / (c.cluster > 1 ? i.kept : i.stages));
+    const double store = i.n / double(c.cluster) * together * (COLUMN_US + WEIGHT_US * p.epilogue_weight);
+    double us = LAUNCH_US + rounds * (steps * step + BEGIN_US + store) + (rounds > 1 ? rounds * ROUND_US : 0) + (i.units > 1 ? SHARED_US : 0);
+    if (c.cluster > 1) us += BLOCK_US * c.cluster + i.m * i.n * 4 / HANDED_BYTES_A_US;
     if (c.splits > 1) us += PARTS_US + double(partial_bytes(form, c.splits)) * 2 / 3e6;
-    return us;
+    const double traffic = traffic_us(form, i);
+    return std::sqrt(us * us + traffic * traffic);
 }
 
 }  // namespace
@@ -181,6 +202,9 @@ bool is_possible(const Form& form, const Choice& c)
     const Problem& p = form.problem;
     const int64_t  blocks = divided_up(p.m, i.m) * divided_up(p.n, i.n) * p.batches * c.cluster * c.splits;
     if (blocks > int64_t(1) << 30) return false;
+    // Sums that move to f32 leave no registers for an epilogue, nor for the rarer types, beside so wide a tile (IS_BARE).
+    const bool is_bare = i.group == Group::Byte && !i.is_split && i.n > 128;
+    if (is_bare && (p.epilogue_weight > 0 || p.c_type == Dtype::e4m3 || p.c_type == Dtype::e5m2)) return false;
     if (!i.is_split) return c.cluster == i.cluster && c.splits == 1;
     return int64_t(c.cluster) * c.splits <= steps_of(form) * (form.planes == 3 ? 6 : 1) && (c.splits == 1 || form.group == Group::Half);
 }
@@ -188,12 +212,38 @@ bool is_possible(const Form& form, const Choice& c)
 double cost_us(const Form& form, const Device& device, const Choice& c)
 {
     const Instance& i = INSTANCES[c.instance];
-    const double    us = i.is_split ? split_us(form, device, i, c) : tiles_cycles(form, device, i) / CYCLES_A_US;
+    if (i.is_split) return split_us(form, device, i, c);
+    const double us = tiles_cycles(form, device, i) / CYCLES_A_US;
     // Where memory is what takes the time, the rest still counts a little.
     return std::max(us, memory_us(form)) + 0.03 * us;
 }
 
 const char* shape_of(const Instance& instance, uint32_t variant) { return SHAPES[&sm90::kernels_of(instance.image)[instance.first_kernel + variant] - FACTS]; }
+
+double copies_us(const Form& form)
+{
+    constexpr double LAUNCH_US = 2.2, BYTES_A_US = 2.5e6, STRIDED_BYTES_A_US = 0.9e6;
+    double us = 0;
+    for (const Source* s : {&form.a, &form.b}) {
+        if (s->copying == Copying::None) continue;
+        const double bytes = double(s->batches) * double(s->lines) * double(s->length) * double(bytes_of(form.problem.a_type)) + double(s->copy_bytes);
+        us += LAUNCH_US + bytes / (s->copying == Copying::Strided && !is_turned_by_blocks(*s, form) ? STRIDED_BYTES_A_US : BYTES_A_US);
+    }
+    return us;
+}
+
+bool copies(const Problem& problem)
+{
+    Form form;
+    return make_form(problem, true, form) && (form.a.copying != Copying::None || form.b.copying != Copying::None);
+}
+
+double cost_us(const Problem& problem, const Device& device, uint64_t workspace_bytes)
+{
+    Form form;
+    if (!make_form(problem, true, form)) return 0;
+    return copies_us(form) + cost_us(form, device, choose(form, device, workspace_bytes - copies_workspace(form)));
+}
 
 namespace {
 

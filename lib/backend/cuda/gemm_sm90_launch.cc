@@ -71,7 +71,7 @@ struct Runner {
     template <class Numbers>
     void launch_aside(uint32_t aside, int64_t threads, const Numbers& numbers) const
     {
-        const uint32_t first = uint32_t(sm90::kernels_of(form.image).size()) - (form.image == Image::Sm90Half ? 2 : 1);
+        const uint32_t first = uint32_t(sm90::kernels_of(form.image).size()) - 2;
         launch_beside(form.image, first + aside, threads, numbers);
     }
     void launch_sum(int64_t threads, const kernels::GemmSumNumbers& numbers) const
@@ -106,6 +106,9 @@ struct Runner {
             const void* const end = from + ((s.batches - 1) * s.batch_stride + (s.lines - 1) * s.line_stride + s.length) * l.bytes;
             const kernels::GemmPitchNumbers n = {from, copy, end, s.lines, s.length, s.line_stride, s.batch_stride, s.pitch, s.batches};
             launch_aside(1, divided_up(s.batches * s.lines * (s.pitch / 8), 4), n);
+        } else if (is_turned_by_blocks(s, form)) {
+            const kernels::GemmTurnNumbers n = {static_cast<const uint32_t*>(s.data), reinterpret_cast<uint32_t*>(copy), s.lines, s.length, s.element_stride, s.batch_stride, s.pitch, s.batches};
+            launch_aside(1, divided_up(s.lines, 64) * divided_up(s.length, 32) * s.batches * kernels::THREADS, n);
         } else {
             const int64_t dims[] = {s.batches, s.lines, s.length}, from[] = {s.batch_stride, s.line_stride, s.element_stride}, to[] = {l.batch_stride, s.pitch, 1};
             const Dtype   plain = l.bytes == 1 ? Dtype::u8 : l.bytes == 2 ? Dtype::u16 : Dtype::u32;
