@@ -190,6 +190,23 @@ TEST_CASE("choices: no epilogue and no result of eight bits where sums of fp8 ta
     CHECK(count() == all - 1);
 }
 
+TEST_CASE("families: operands that lie badly for Hopper's kernels go to the portable ones where that is faster")
+{
+    const auto images = [](const Extents& e, const Lying& lying) {
+        gemm::Problem p = problem_of(e, lying, Dtype::f32, Dtype::f32, Dtype::f32);
+        p.a = address(uint64_t(1) << 32), p.b = address(uint64_t(1) << 33), p.c = address(uint64_t(1) << 34);
+        std::set<gemm::Image> seen;
+        auto body = [&](const gemm::Launch& l) { seen.insert(l.image); };
+        auto basic_body = [](const basic::Launch&) {};
+        const gemm::Launcher  launcher(body);
+        const basic::Launcher basic_launcher(basic_body);
+        gemm::run(p, whole_device(), {address(uint64_t(1) << 40), uint64_t(1) << 30, launcher, basic_launcher, &fresh_driver()});
+        return seen;
+    };
+    CHECK(images({2048, 16, 2048, 1}, {}) == std::set{gemm::Image::Mma});
+    CHECK(images({4096, 4096, 4096, 1}, {}) == std::set{gemm::Image::Sm90Wide});
+}
+
 TEST_CASE("launches: every instance, types and ways say what a device can take, and stay in their workspace")
 {
     for (const Types& t : TYPES)

@@ -8,6 +8,17 @@
 #include <utility>
 
 namespace ng::cuda::gemm {
+namespace {
+
+// What Hopper's kernels must copy first can take longer than all of the portable ones.
+bool prefers_sm90(const Problem& problem, const Device& device, uint64_t workspace_bytes)
+{
+    if (!sm90::can_run(problem, device, workspace_bytes)) return false;
+    if (!sm90::copies(problem) || !mma::can_run(problem, device, workspace_bytes)) return true;
+    return sm90::cost_us(problem, device, workspace_bytes) <= mma::cost_us(problem, device, workspace_bytes);
+}
+
+}  // namespace
 
 void turn(Problem& p)
 {
@@ -52,7 +63,7 @@ bool can_run(const Problem& problem, const Device& device, uint64_t workspace_by
 
 void run(const Problem& problem, const Device& device, const Place& place)
 {
-    if (sm90::can_run(problem, device, place.workspace_bytes)) sm90::run(problem, device, place);
+    if (prefers_sm90(problem, device, place.workspace_bytes)) sm90::run(problem, device, place);
     else mma::run(problem, device, place);
 }
 
