@@ -165,8 +165,8 @@ double traffic_us(const Form& form, const Instance& i)
 // Microseconds; numbers fitted to 852 times of 35 shapes of f16 on an H200 (2026-11-22), which they meet within 9 % (rms).
 double split_us(const Form& form, const Device& device, const Instance& i, const Choice& c)
 {
-    constexpr double LAUNCH_US = 0.83, ROW_US = 0.00109, LATENCY_US = 1.25, BEGIN_US = 0.04, COLUMN_US = 0.0153, WEIGHT_US = 0.0007, ROUND_US = 1.41;
-    constexpr double SHARED_US = 0.18, BLOCK_US = 0.38, HANDED_BYTES_A_US = 3.1e4, PARTS_US = 2.5;
+    constexpr double LAUNCH_US = 0.83, ROW_US = 0.00109, LATENCY_US = 1.25, BEGIN_US = 0.04, COLUMN_US = 0.0153, WEIGHT_US = 0.0015, ROUND_US = 1.41;
+    constexpr double SHARED_US = 0.18, BLOCK_US = 0.38, HANDED_BYTES_A_US = 3.1e4, PARTS_US = 2.5, FULL_CYCLES_A_US = 1700, PROMOTING_US = 0.17;
     const Problem& p = form.problem;
     const double   blocks = double(divided_up(p.m, i.m) * divided_up(p.n, i.n) * p.batches) * c.cluster * c.splits;
     const double   resident = RESIDENT[i.units - 1][c.cluster - 1] * device.units / RESIDENT_UNITS, rounds = std::ceil(blocks / resident);
@@ -174,13 +174,17 @@ double split_us(const Form& form, const Device& device, const Instance& i, const
     const double   steps = std::ceil(double(steps_of(form)) * products_of(form) / (double(c.cluster) * c.splits));
     // The copy engine takes rows of a box one by one, short ones too; and what comes late is waited for.
     const double rows = i.m + (form.b.is_turned ? 64.0 * std::max(i.n / 64, 1) : i.n);
-    const double step = std::max(rows * ROW_US * together, LATENCY_US / (c.cluster > 1 ? i.kept : i.stages));
+    // Nothing is under way while sums move to f32.
+    const double promoting = i.group == Group::Byte || i.group == Group::Wide ? PROMOTING_US * together : 0;
+    const double step = promoting + std::max({rows * ROW_US * together, i.m * i.n / 32.0 / FULL_CYCLES_A_US * together, LATENCY_US / (c.cluster > 1 ? i.kept : i.stages)});
     const double store = i.n / double(c.cluster) * together * (COLUMN_US + WEIGHT_US * p.epilogue_weight);
     double us = LAUNCH_US + rounds * (steps * step + BEGIN_US + store) + (rounds > 1 ? rounds * ROUND_US : 0) + (i.units > 1 ? SHARED_US : 0);
     if (c.cluster > 1) us += BLOCK_US * c.cluster + i.m * i.n * 4 / HANDED_BYTES_A_US;
     if (c.splits > 1) us += PARTS_US + double(partial_bytes(form, c.splits)) * 2 / 3e6;
     const double traffic = traffic_us(form, i);
-    return std::sqrt(us * us + traffic * traffic);
+    // A tile as wide as c reads a once: two of half its width took 32 columns up to 14 % longer than that one.
+    const double again = p.n <= 64 && i.n < p.n ? 1.15 : 1;
+    return again * std::sqrt(us * us + traffic * traffic);
 }
 
 }  // namespace
