@@ -16,6 +16,7 @@ constexpr int64_t PART_LEAST = 4096;                                     // poin
 // Parts a processor, so that it does not matter when some of them come late. Tuned on an H200: with 2, sums of 64 Mi f16 took
 // 55 us, kernels starting early; with 16, 33.
 constexpr int64_t WAVES = 16;
+constexpr int64_t COLUMN_BLOCKS = 4;                                     // of columns, that a processor has at once
 
 int32_t threads_of(const LaunchClass& c)
 {
@@ -259,18 +260,19 @@ class Chooser {
         c = {Form::Columns, uint8_t(width), uint8_t(held_walk(running_, width)), width == 1, false};
         const int64_t vectors = ceil_div(rows_, width), threads = threads_of(c);
         int32_t log = log_columns(vectors);
-        // What all blocks read again shall still be in the cache.
-        while (running_.passes.count > 1 && log > 3 && ceil_div(vectors, int64_t(1) << log) >= device_.units * 2 && (points_ * width * loaded_bytes(running_)) << log > 65536) log--;
+        // What all blocks read again shall still be in the cache. Less than a line of it side by side takes as long as all of it.
+        const int64_t line_bytes = width * loaded_bytes(running_);
+        while (running_.passes.count > 1 && (line_bytes << log) > 128 && ceil_div(vectors, int64_t(1) << log) >= device_.units * 2 && (points_ * line_bytes) << log > 65536) log--;
         const int64_t blocks = ceil_div(vectors, int64_t(1) << log), lanes = threads >> log;
         cut(Cut::LogLanes) = log;
-        const int64_t wanted = int64_t(device_.units) * WAVES / 2, most = points_ / (lanes * c.held * PART_STEPS);
-        const int64_t parts = 2 * blocks >= wanted || !may_split(running_) ? 1 : std::min(ceil_div(wanted, blocks), most);
+        // All at once, since their meeting is what costs. Tuned on an H200: with twice as many, sums of 32 columns of f16 took 31 us, so 25.
+        const int64_t wanted = int64_t(device_.units) * COLUMN_BLOCKS, most = points_ / (lanes * c.held * PART_STEPS);
+        const int64_t parts = 2 * blocks >= wanted || !may_split(running_) ? 1 : std::min(wanted / blocks, most);
         if (parts <= 1) return launch(blocks, threads);
         split(c, parts, lanes * c.held);
-        // Few parts are met by few threads of many columns. One vector a block, whose parts lie 8 KB apart, took sums of 1024
-        // columns from 49 to 65 us on an H200.
-        cut(Cut::LogJoin) = std::clamp(log_of(4 * threads / cut(Cut::Parts)), 0, log);
-        launch_stages(blocks * cut(Cut::Parts), threads, ceil_div(vectors, int64_t(1) << cut(Cut::LogJoin)), threads);
+        // Of single columns: eight parts a thread are on their way at once, and neighbours read 32 bytes at least.
+        cut(Cut::LogJoin) = std::clamp(log_of(8 * threads / cut(Cut::Parts)), 2, 5);
+        launch_stages(blocks * cut(Cut::Parts), threads, ceil_div(rows_, int64_t(1) << cut(Cut::LogJoin)), threads);
     }
 
     void launch_stages(int64_t blocks, int64_t threads, int64_t blocks_that_join, int64_t threads_that_join)

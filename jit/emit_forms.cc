@@ -113,7 +113,7 @@ void FormPrinter::scatter(int32_t pass)
     for (const size_t f : folds_of(pass)) {
         const FoldWords w = fold_words_of(f);
         meet_threads(f);
-        if (a_.is_across) line(text(w.block, "((", w.accumulator, "*)shared, ", accumulated(f, true), ", rows);"));
+        if (a_.is_across) line(text(w.block, "<WIDTH>((", w.accumulator, "*)shared, ", accumulated(f, true), ", rows);"));
         else line(text("const ", w.accumulator, " g", f, " = ", w.block, "((", w.accumulator, "*)shared[", slot(f), "], ", accumulated(f, true), ", lanes);"));
         write_partial(f, "part", a_.is_across ? accumulated(f, true) : text("g", f));
     }
@@ -126,12 +126,13 @@ void FormPrinter::gather(int32_t pass)
     for (const size_t f : folds_of(pass)) {
         const FoldWords w = fold_words_of(f);
         const std::string a = text("a", f, a_.is_across ? "[j]" : "");
+        if (a_.is_across) body_ += "#pragma unroll 8\n";
         open(text("for (i32 p = lane; p < ", a_.is_across ? "(is_row ? " : "", cut("parts", Cut::Parts), a_.is_across ? " : 0)" : "", "; p += lanes)"));
         if (a_.is_across) open_lanes();
         line(text(a, " = ", w.combine, "(", a, ", ", partial(f, "p"), ");"));
         if (a_.is_across) close_lanes();
         close();
-        if (a_.is_across) line(text(w.block, "((", w.accumulator, "*)shared, a", f, ", rows);"));
+        if (a_.is_across) line(text(w.block, "<WIDTH>((", w.accumulator, "*)shared, a", f, ", rows);"));
         else line(text("const ", w.accumulator, " g", f, " = ", w.block, "((", w.accumulator, "*)shared[", slot(f), "], a", f, ", lanes);"));
         const std::string all = a_.is_across ? text("a", f) : text("g", f);
         if (a_.is_across) write_partial(f, cut("parts", Cut::Parts), all);
@@ -219,9 +220,10 @@ void FormPrinter::stage(int32_t stage)
     walk(stage), scatter(stage);
 }
 
-// The last meeting stores what a row has once.
+// By single columns, so that neighbours read side by side. The last meeting stores what a row has once.
 void FormPrinter::join(int32_t stage, bool is_last)
 {
+    line("enum { WIDTH = 1 };");
     shared();
     define_uniform();
     lanes_of_columns(false, false);
@@ -242,6 +244,7 @@ bool ends_with_rows(const Arranged& a)
 }
 void FormPrinter::last_rows()
 {
+    if (a_.is_across) line("enum { WIDTH = 1 };");
     shared();
     define_uniform();
     if (c_.form == Form::Walked) lanes_of_walked(false, false);

@@ -12,6 +12,12 @@ std::string shuffled(const std::string& x, Dtype t)
     const bool is_narrow = is_bool(t) || bytes_of(t) < 4;
     return is_narrow ? text("(", name_of(t), ")shuffled((i32)", x, ", reach)") : text("shuffled(", x, ", reach)");
 }
+// What the thread `reach` away has of an accumulator.
+std::string other_of(const FoldWords& w, const std::string& x)
+{
+    const bool is_plain = w.kind == FoldWords::Kind::Plain || w.kind == FoldWords::Kind::Tree;
+    return w.kind == FoldWords::Kind::Running ? text("all_shuffled(", x, ", reach)") : is_plain ? shuffled(x, w.type) : text("shuffled_", w.accumulator, "(", x, ", reach)");
+}
 std::string from_first(const std::string& x, Dtype t)
 {
     const bool is_narrow = is_bool(t) || bytes_of(t) < 4;
@@ -41,9 +47,8 @@ FoldWords Helpers::team(Op op, Dtype operand, bool is_across, bool is_held, Pass
     if (!names_.insert(w.block).second) return w;
     if (w.kind != FoldWords::Kind::Pair && !is_plain_f32) combine(w, op);
     if (w.kind == FoldWords::Kind::Best) best(w, op);
-    if (is_across) return meet_across(w), w;
     shuffle(w);
-    meet_along(w);
+    is_across ? meet_across(w) : meet_along(w);
     return w;
 }
 
@@ -62,10 +67,8 @@ void Helpers::shuffle(const FoldWords& w)
 void Helpers::meet_along(const FoldWords& w)
 {
     const Dialect& d = dialect_;
-    const bool is_plain = w.kind == FoldWords::Kind::Plain || w.kind == FoldWords::Kind::Tree;
     const bool runs = w.kind == FoldWords::Kind::Running;
-    const std::string other = runs ? "all_shuffled(x, reach)" : is_plain ? shuffled("x", w.type) : text("shuffled_", w.accumulator, "(x, reach)");
-    const std::string step = text("x = ", w.combine, "(x, ", other, ");\n");
+    const std::string step = text("x = ", w.combine, "(x, ", other_of(w, "x"), ");\n");
     text_ += text("// A team is `lanes` threads side by side, a power of two. shared: of its block, an element a warp.\n", d.helper, " ", w.accumulator, " ", w.block, "(", w.accumulator,
                   "* shared, ", w.accumulator, " x, i32 lanes)\n{\n", "    for (i32 reach = (lanes < 32 ? lanes : 32) / 2; reach > 0; reach /= 2) ", step,
                   "    if (lanes > 32) {\n", "        const i32 thread = ", d.thread, ", warps = lanes / 32;\n", "        if (thread % 32 == 0) shared[thread / 32] = x;\n", "        ", d.barrier, ";\n",
@@ -73,18 +76,17 @@ void Helpers::meet_along(const FoldWords& w)
                   runs ? "    return all_of_first(x, lanes);\n}\n\n" : w.kind == FoldWords::Kind::Plain && is_float(w.type) ? text("    return ", from_first("x", w.type), ";\n}\n\n") : "    return x;\n}\n\n");
 }
 
-// Threads t, t + rows, t + 2 rows .. have what belongs to one vector of rows.
+// Threads t, t + rows, t + 2 rows .. have what belongs to one vector of rows; rows is at most a warp's width.
 void Helpers::meet_across(const FoldWords& w)
 {
     const Dialect& d = dialect_;
-    text_ += text("// Threads t, t + rows, t + 2 rows .. have what belongs to one vector of rows: it meets as a tree down to 16 of each, and then\n// each thread goes through those of a row.\n", d.helper, " void ", w.block, "(",
-                  w.accumulator, "* shared, ", w.accumulator, "* x, i32 rows)\n{\n", "    const i32 thread = ", d.thread, ", threads = ", d.threads, ";\n", "#pragma unroll\n",
-                  "    for (i32 j = 0; j < WIDTH; j++) shared[j * threads + thread] = x[j];\n", "    ", d.barrier, ";\n", "    i32 left = threads;\n", "    for (; left > 16 * rows; left /= 2) {\n",
-                  "        if (thread < left / 2)\n", "#pragma unroll\n", "            for (i32 j = 0; j < WIDTH; j++) shared[j * threads + thread] = ", w.combine,
-                  "(shared[j * threads + thread], shared[j * threads + thread + left / 2]);\n", "        ", d.barrier, ";\n", "    }\n",
-                  "    for (i32 c = thread; c < rows * WIDTH; c += threads) {\n", "        ", w.accumulator, "* of = shared + c / rows * threads + (c & (rows - 1));\n", "        ", w.accumulator, " all = of[0];\n",
-                  "        for (i32 k = rows; k < left; k += rows) all = ", w.combine, "(all, of[k]);\n", "        of[0] = all;\n", "    }\n", "    ", d.barrier, ";\n", "#pragma unroll\n",
-                  "    for (i32 j = 0; j < WIDTH; j++) x[j] = shared[j * threads + (thread & (rows - 1))];\n", "    ", d.barrier, ";\n}\n\n");
+    text_ += text("// Threads t, t + rows, t + 2 rows .. have what belongs to one vector of rows: it meets in warps, then each thread goes through the\n// warps' for a row.\ntemplate <i32 WIDTH>\n", d.helper, " void ", w.block, "(",
+                  w.accumulator, "* shared, ", w.accumulator, "* x, i32 rows)\n{\n", "    const i32 thread = ", d.thread, ", warps = ", d.threads, " / 32, columns = rows * WIDTH;\n",
+                  "    for (i32 reach = 16; reach >= rows; reach /= 2)\n", "#pragma unroll\n", "        for (i32 j = 0; j < WIDTH; j++) x[j] = ", w.combine, "(x[j], ", other_of(w, "x[j]"), ");\n",
+                  "    if (thread % 32 < rows)\n", "#pragma unroll\n", "        for (i32 j = 0; j < WIDTH; j++) shared[thread / 32 * columns + j * rows + thread % 32] = x[j];\n", "    ", d.barrier, ";\n",
+                  "    for (i32 c = thread; c < columns; c += ", d.threads, ") {\n", "        ", w.accumulator, " all = shared[c];\n",
+                  "        for (i32 k = 1; k < warps; k++) all = ", w.combine, "(all, shared[k * columns + c]);\n", "        shared[c] = all;\n", "    }\n", "    ", d.barrier, ";\n", "#pragma unroll\n",
+                  "    for (i32 j = 0; j < WIDTH; j++) x[j] = shared[j * rows + (thread & (rows - 1))];\n", "    ", d.barrier, ";\n}\n\n");
 }
 
 }  // namespace ng::emitting

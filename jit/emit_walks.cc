@@ -363,7 +363,7 @@ void FormPrinter::meet(int32_t pass, bool is_walk)
             finish(f, text(w.block, "((", w.accumulator, "*)shared[", slot(f), "], ", accumulated(f, is_walk), ", lanes)"));
             continue;
         }
-        line(text(w.block, "((", w.accumulator, "*)shared, ", accumulated(f, is_walk), ", rows);"));
+        line(text(w.block, "<WIDTH>((", w.accumulator, "*)shared, ", accumulated(f, is_walk), ", rows);"));
         finish(f, accumulated(f, is_walk));
     }
 }

@@ -8,30 +8,34 @@ typedef struct {
     i32 log_lanes;
 } Numbers;
 
-// Threads t, t + rows, t + 2 rows .. have what belongs to one vector of rows: it meets as a tree down to 16 of each, and then
-// each thread goes through those of a row.
+static __device__ __forceinline__ pair_f32 shuffled_pair_f32(pair_f32 x, i32 reach)
+{
+    x.hi = shuffled(x.hi, reach);
+    x.lo = shuffled(x.lo, reach);
+    return x;
+}
+
+// Threads t, t + rows, t + 2 rows .. have what belongs to one vector of rows: it meets in warps, then each thread goes through the
+// warps' for a row.
+template <i32 WIDTH>
 static __device__ __forceinline__ void across_sum_f32(pair_f32* shared, pair_f32* x, i32 rows)
 {
-    const i32 thread = (i32)threadIdx.x, threads = (i32)blockDim.x;
+    const i32 thread = (i32)threadIdx.x, warps = (i32)blockDim.x / 32, columns = rows * WIDTH;
+    for (i32 reach = 16; reach >= rows; reach /= 2)
 #pragma unroll
-    for (i32 j = 0; j < WIDTH; j++) shared[j * threads + thread] = x[j];
+        for (i32 j = 0; j < WIDTH; j++) x[j] = sum_f32(x[j], shuffled_pair_f32(x[j], reach));
+    if (thread % 32 < rows)
+#pragma unroll
+        for (i32 j = 0; j < WIDTH; j++) shared[thread / 32 * columns + j * rows + thread % 32] = x[j];
     __syncthreads();
-    i32 left = threads;
-    for (; left > 16 * rows; left /= 2) {
-        if (thread < left / 2)
-#pragma unroll
-            for (i32 j = 0; j < WIDTH; j++) shared[j * threads + thread] = sum_f32(shared[j * threads + thread], shared[j * threads + thread + left / 2]);
-        __syncthreads();
-    }
-    for (i32 c = thread; c < rows * WIDTH; c += threads) {
-        pair_f32* of = shared + c / rows * threads + (c & (rows - 1));
-        pair_f32 all = of[0];
-        for (i32 k = rows; k < left; k += rows) all = sum_f32(all, of[k]);
-        of[0] = all;
+    for (i32 c = thread; c < columns; c += (i32)blockDim.x) {
+        pair_f32 all = shared[c];
+        for (i32 k = 1; k < warps; k++) all = sum_f32(all, shared[k * columns + c]);
+        shared[c] = all;
     }
     __syncthreads();
 #pragma unroll
-    for (i32 j = 0; j < WIDTH; j++) x[j] = shared[j * threads + (thread & (rows - 1))];
+    for (i32 j = 0; j < WIDTH; j++) x[j] = shared[j * rows + (thread & (rows - 1))];
     __syncthreads();
 }
 
@@ -104,7 +108,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) fused(const f32* __restric
             a2[j] = sum_f32(a2[j], pair_of_f32(x2[j][0]));
         }
     }
-    across_sum_f32((pair_f32*)shared, a2, rows);
+    across_sum_f32<WIDTH>((pair_f32*)shared, a2, rows);
     f32 v2[WIDTH];
 #pragma unroll
     for (i32 j = 0; j < WIDTH; j++) v2[j] = total_f32(a2[j]);
