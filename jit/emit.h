@@ -79,6 +79,7 @@ struct LaunchClass {
     bool    is_split = false;    // a row's points are spread over blocks, whose folds meet in scratch memory: several functions,
                                  // or, where they are held, one for clusters of blocks
     bool    is_full = false;     // held: every vector of every thread has its points
+    bool    is_large = false;    // held: by a block that fills a processor, of lengths that are known
     int8_t  log_lanes = -1;      // held: of the threads that share a row, where all launches have as many; -1: said at launch
     bool operator==(const LaunchClass&) const = default;
 };

@@ -16,12 +16,12 @@ constexpr int64_t PART_LEAST = 4096;                                     // poin
 // Parts a processor, so that it does not matter when some of them come late. Tuned on an H200: with 2, sums of 64 Mi f16 took
 // 55 us, kernels starting early; with 16, 33.
 constexpr int64_t WAVES = 16;
-constexpr int64_t COLUMN_BLOCKS = 4;                                     // of columns, that a processor has at once
+constexpr int64_t LARGE_THREADS = 1024;
 
 int32_t threads_of(const LaunchClass& c)
 {
-    const bool is_small = c.form == Form::Points || c.form == Form::Columns || (c.form == Form::Held && c.width * c.held <= 8);
-    return is_small ? 256 : 512;
+    const bool is_small = c.form == Form::Points || c.form == Form::Columns || c.form == Form::Walked || (c.form == Form::Held && c.width * c.held <= 8);
+    return c.is_large ? 1024 : is_small ? 256 : 512;
 }
 
 namespace {
@@ -190,7 +190,7 @@ class Chooser {
         const int32_t held = held_row(a_, width);
         if (!is_narrow_) return false;
         const int32_t most = points_ > team_most(width, held) * held * width ? held_most(a_, width) : held;
-        if (points_ > team_most(width, most) * most * width) return choose_cluster(width, held_most(running_, width), c);
+        if (points_ > team_most(width, most) * most * width) return !is_walked_once() && (choose_large(width, most, c) || choose_cluster(width, most, c));
         // As few threads a row as hold it, but neighbours that read 64 bytes side by side, where each has two vectors. Tuned on
         // an H200: with 32 bytes, norms of 64 f16 took 79 % of a copy's rate, those of 256, by 128 bytes, 93 %.
         const int64_t least = std::min<int64_t>(ceil_div(points_, width * 2), ceil_div(64, std::max(1, loaded_bytes(a_)) * width));
@@ -200,6 +200,20 @@ class Chooser {
         cut(Cut::LogLanes) = log_of(lanes);
         c = held_class(width, most, lanes);
         launch(ceil_div(rows_, threads / lanes), threads);
+        return true;
+    }
+
+    // One walk finds what passes over held rows would: it reads and computes at once.
+    bool is_walked_once() const { return running_.passes.count == 1 && a_.passes.count > 1; }
+
+    // One block a processor: while it computes, others have the memory.
+    bool choose_large(int32_t width, int32_t most, LaunchClass& c)
+    {
+        c = held_class(width, most, LARGE_THREADS);
+        if (!is_constant(a_) || points_ > LARGE_THREADS * most * width) return false;
+        c.is_large = true, c.log_lanes = -1;
+        cut(Cut::LogLanes) = log_of(LARGE_THREADS);
+        launch(rows_, LARGE_THREADS);
         return true;
     }
 
@@ -221,10 +235,11 @@ class Chooser {
         const int64_t vectors = ceil_div(rows_, width);
         if (!is_narrow_ || held == 0) return false;
         c = {Form::Held, uint8_t(width), uint8_t(held), false, false};
-        for (int32_t log = 5; log >= 3; log--)
-            for (const int64_t threads : {256, 512}) {
+        for (const int64_t threads : {256, 512})
+            for (int32_t log = 5; log >= 3; log--) {
                 if (points_ > (threads >> log) * held || threads > threads_of(c)) continue;
                 cut(Cut::LogLanes) = std::min(log, log_columns(vectors));
+                c.is_full = is_constant(a_) && points_ == (threads >> cut(Cut::LogLanes)) * held;
                 launch(ceil_div(vectors, int64_t(1) << cut(Cut::LogLanes)), threads);
                 return true;
             }
@@ -233,12 +248,13 @@ class Chooser {
 
     bool choose_cluster(int32_t width, int32_t most, LaunchClass& c)
     {
-        const int64_t team = team_most(width, most);
+        const bool is_large = is_constant(a_) && loaded_bytes(a_) >= 4 && points_ > (team_most(width, most) * most * width) << LOG_CLUSTER;
+        const int64_t team = is_large ? LARGE_THREADS : team_most(width, most);
         const int32_t log = log_of(ceil_div(points_, std::max<int64_t>(1, team * most * width)));
-        if (most == 0 || !may_cluster(running_, device_) || log > LOG_CLUSTER) return false;
+        if (most == 0 || !may_cluster(a_, device_) || log > LOG_CLUSTER) return false;
         const int64_t held = is_constant(a_) ? ceil_div(points_, (team << log) * width) : most;
         c = {Form::Held, uint8_t(width), uint8_t(held), false, true};
-        c.is_full = points_ == (team << log) * held * width;
+        c.is_full = points_ == (team << log) * held * width, c.is_large = is_large;
         cut(Cut::Parts) = int64_t(1) << log;
         launch(rows_ << log, team);
         g_.launch[0].cluster = uint32_t(1) << log;
@@ -263,13 +279,17 @@ class Chooser {
         // What all blocks read again shall still be in the cache. Less than a line of it side by side takes as long as all of it.
         const int64_t line_bytes = width * loaded_bytes(running_);
         while (running_.passes.count > 1 && (line_bytes << log) > 128 && ceil_div(vectors, int64_t(1) << log) >= device_.units * 2 && (points_ * line_bytes) << log > 65536) log--;
+        // Where there are parts, as few as may be.
+        while (may_split(running_) && (line_bytes << log) > 128 && log > 0 && 2 * ceil_div(vectors, int64_t(1) << log) < device_.units * column_blocks(running_, width)) log--;
         const int64_t blocks = ceil_div(vectors, int64_t(1) << log), lanes = threads >> log;
         cut(Cut::LogLanes) = log;
         // All at once, since their meeting is what costs. Tuned on an H200: with twice as many, sums of 32 columns of f16 took 31 us, so 25.
-        const int64_t wanted = int64_t(device_.units) * COLUMN_BLOCKS, most = points_ / (lanes * c.held * PART_STEPS);
+        const bool is_again = running_.passes.folded.empty() || running_.passes.last_fold() + 1 < running_.passes.count;
+        const int64_t turn = lanes * c.held * (is_again ? LAST_TURNS : 1);
+        const int64_t wanted = int64_t(device_.units) * column_blocks(running_, width), most = points_ / (turn * PART_STEPS);
         const int64_t parts = 2 * blocks >= wanted || !may_split(running_) ? 1 : std::min(wanted / blocks, most);
         if (parts <= 1) return launch(blocks, threads);
-        split(c, parts, lanes * c.held);
+        split(c, parts, turn);
         // Of single columns: eight parts a thread are on their way at once, and neighbours read 32 bytes at least.
         cut(Cut::LogJoin) = std::clamp(log_of(8 * threads / cut(Cut::Parts)), 2, 5);
         launch_stages(blocks * cut(Cut::Parts), threads, ceil_div(rows_, int64_t(1) << cut(Cut::LogJoin)), threads);
@@ -278,8 +298,9 @@ class Chooser {
     void launch_stages(int64_t blocks, int64_t threads, int64_t blocks_that_join, int64_t threads_that_join)
     {
         for (int32_t s = 0; s < running_.passes.count; s++) {
-            launch(blocks, threads);
-            if (running_.is_across && std::ranges::find(running_.passes.folded, s) != running_.passes.folded.end()) launch(blocks_that_join, threads_that_join);
+            const bool has_folds = std::ranges::find(running_.passes.folded, s) != running_.passes.folded.end();
+            launch(running_.is_across && !has_folds ? blocks * LAST_TURNS : blocks, threads);
+            if (running_.is_across && has_folds) launch(blocks_that_join, threads_that_join);
         }
         if (ends_with_rows(running_)) launch(blocks_that_join, threads_that_join);
     }
@@ -328,7 +349,7 @@ using namespace emitting;
 std::string text_of(const LaunchClass& c)
 {
     constexpr const char* NAMES[] = {"points", "rows held", "rows walked", "columns"};
-    return text(NAMES[size_t(c.form)], " by ", c.held, " of ", c.width, c.is_wide ? ", 64-bit" : "", c.is_split ? ", in parts" : "", c.is_full ? ", full" : "", c.log_lanes >= 0 ? text(" by ", 1 << c.log_lanes, " threads") : "");
+    return text(NAMES[size_t(c.form)], " by ", c.held, " of ", c.width, c.is_wide ? ", 64-bit" : "", c.is_split ? ", in parts" : "", c.is_full ? ", full" : "", c.is_large ? ", large" : "", c.log_lanes >= 0 ? text(" by ", 1 << c.log_lanes, " threads") : "");
 }
 
 KernelFamily::KernelFamily(const Kernel& kernel, const Dialect& dialect, DeviceTraits device, std::span<const int64_t> most)
@@ -371,7 +392,7 @@ void KernelFamily::list(std::span<const int64_t> most)
             const auto held = uint8_t(held_row(a, w));
             for (const bool is_full : {false, true})
                 if (held) add({Form::Held, width, held, false, false, is_full});
-            if (held && held_row(*running_, w) && may_cluster(*running_, device_)) for (const bool is_full : {false, true}) add({Form::Held, width, uint8_t(held_row(*running_, w)), false, true, is_full});
+            if (held && may_cluster(a, device_)) for (const bool is_full : {false, true}) add({Form::Held, width, held, false, true, is_full});
         }
         const int32_t wide = std::min(w, running_->width);
         if (a.is_across && held_column(a, w)) add({Form::Held, width, uint8_t(held_column(a, w)), false, false});
@@ -383,8 +404,8 @@ void KernelFamily::list(std::span<const int64_t> most)
 KernelSource KernelFamily::source(size_t which) const
 {
     const LaunchClass& c = classes_.at(which);
-    const bool is_by_one_block = c.form == Form::Points || (c.form == Form::Held && !c.is_split);
-    return print_form(is_by_one_block ? *kernel_ : *running_, *dialect_, c);
+    const bool reads_once = c.form == Form::Points || c.form == Form::Held;
+    return print_form(reads_once ? *kernel_ : *running_, *dialect_, c);
 }
 
 Geometry KernelFamily::choose(std::span<const int64_t> variables, std::span<const uint64_t> addresses) const

@@ -27,7 +27,7 @@ void FormPrinter::shared()
         if (w.kind == FoldWords::Kind::Running && bytes_of(w.type) == 8) words = 4;
         if (is_cluster()) line(text(dialect_.shared, w.accumulator, " given", v, "[", 1 << LOG_CLUSTER, "];"));
     }
-    if (folds) line(a_.is_across ? text(dialect_.shared, "u64 shared[WIDTH * THREADS * ", words, "];") : text(dialect_.shared, "u64 shared[", folds, "][64];"));
+    if (folds) line(a_.is_across ? text(dialect_.shared, "u64 shared[WIDTH * THREADS * ", words, c_.is_large ? " / 4];" : "];") : text(dialect_.shared, "u64 shared[", folds, "][", threads_of(c_) / 8, "];"));
 }
 
 // Several rows a block, each with a team of threads.
@@ -71,17 +71,19 @@ void FormPrinter::lanes_of_walked(bool has_parts, bool is_reversed)
     line("const bool is_row = true;");
 }
 
-// Threads of a block: `rows` vectors of rows side by side, times lanes over points.
+// Threads of a block: `rows` vectors of rows side by side, times lanes over points. All parts are walked at once, so the last
+// walk begins with the ends of all of them: what the one before read last is still in the cache.
 void FormPrinter::lanes_of_columns(bool has_parts, bool is_reversed)
 {
-    const bool is_join = c_.is_split && !has_parts;
+    const bool is_join = c_.is_split && !has_parts, is_last = has_parts && is_reversed;
     const std::string log = is_join ? cut("log_join", Cut::LogJoin) : cut("log_lanes", Cut::LogLanes);
     line(text("const i32 rows = 1 << ", log, ", lane = ", dialect_.thread, " >> ", log, ", lanes = ", dialect_.threads, " >> ", log, ";"));
-    std::string block = is_reversed ? text("(", dialect_.blocks, " - 1 - ", dialect_.block, ")") : dialect_.block;
+    std::string block = dialect_.block;
+    if (is_last) line(text("const i32 turn = ", dialect_.block, " / (", dialect_.blocks, " / ", LAST_TURNS, "), team = ", dialect_.block, " % (", dialect_.blocks, " / ", LAST_TURNS, ");")), block = "team";
     if (has_parts) {
-        const std::string parts = cut("parts", Cut::Parts), chunk = cut("chunk", Cut::Chunk);
+        const std::string parts = cut("parts", Cut::Parts), chunk = cut("chunk", Cut::Chunk), length = is_last ? text("(", chunk, " / ", LAST_TURNS, ")") : chunk;
         line(text("const i32 part = ", block, " % ", parts, ";"));
-        line(text("const ", at_, " begin = (", at_, ")part * ", chunk, ", stop = n.points - begin < ", chunk, " ? n.points : begin + ", chunk, ";"));
+        line(text("const ", at_, " begin = (", at_, ")part * ", chunk, is_last ? text(" + (", LAST_TURNS - 1, " - turn) * ", length) : "", ", stop = n.points - begin < ", length, " ? n.points : begin + ", length, ";"));
         block = text("(", block, " / ", parts, ")");
     } else {
         line(text("const ", at_, " begin = 0, stop = n.points;"));
@@ -212,7 +214,8 @@ void FormPrinter::stage(int32_t stage)
     define_uniform();
     const bool is_reversed = stage > 0;
     if (c_.form == Form::Walked) lanes_of_walked(true, is_reversed);
-    else lanes_of_columns(true, is_reversed);
+    else lanes_of_columns(true, folds_of(stage).empty());
+    words_.read_last(folds_of(stage).empty());
     indices(a_.kept, "here");
     for (int32_t pass = 0; pass < stage; pass++) define_row(pass), a_.is_across ? recall(pass) : gather(pass);
     define_row(stage);
@@ -262,13 +265,20 @@ std::string FormPrinter::head() const
     return text("// ", space, "; ", text_of(c_), ".\n");
 }
 
+static bool has_running(const Arranged& a)
+{
+    return std::ranges::any_of(a.passes.running, [](const Passes::Running& r) { return r.kind != Passes::Kind::Own; });
+}
+
 // Of a block that holds much between its folds, how many a processor shall have at once: 1024 threads, who then have 64
 // registers each. Left alone, compilers take up to 126, and memory waits.
 int32_t FormPrinter::least_blocks() const
 {
-    const bool runs = std::ranges::any_of(a_.passes.running, [](const Passes::Running& r) { return r.kind != Passes::Kind::Own; });
-    return (runs || c_.form == Form::Held) && a_.weight <= 64 ? 1024 / threads_of(c_) : 1;
+    if (c_.form == Form::Columns) return a_.weight <= 64 ? column_blocks(a_, c_.width) : 1;
+    return (has_running(a_) || c_.form == Form::Held) && a_.weight <= 64 ? 1024 / threads_of(c_) : 1;
 }
+// What threads keep for four columns without running folds leaves room for one more.
+int32_t column_blocks(const Arranged& a, int32_t width) { return width <= 4 && !has_running(a) ? 5 : 4; }
 
 // Takes the body as a function of the text.
 void FormPrinter::function(KernelSource& source, const std::string& name)

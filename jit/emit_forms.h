@@ -44,6 +44,8 @@ Arranged arrange(const Kernel& kernel, bool may_run);
 inline constexpr int32_t TILE = 64;      // points of a tile's side: 128 bytes of f16, a line of the cache
 inline constexpr int32_t LOG_CLUSTER = 3;   // of the most blocks that share a held row: as many as every GPU that has clusters lets meet
 inline constexpr int32_t TILE_THREADS = 256;
+inline constexpr int32_t AHEAD_BYTES = 40 << 10;   // of what a block's threads have on their way
+inline constexpr int32_t LAST_TURNS = 4;    // in which the last walk of columns' parts goes through them
 bool is_tiled(const Arranged& a, const LaunchClass& c);
 void hold(Arranged& a);
 
@@ -53,6 +55,9 @@ enum class Pace : uint8_t { Same, Unit, Strided };
 Pace pace_of(const Arranged& a, int32_t access, bool is_vector);
 
 int32_t weight_of(const Kernel& kernel, size_t value);
+
+// Of columns, that a processor has at once.
+int32_t column_blocks(const Arranged& a, int32_t width);
 
 // The most threads of a block.
 int32_t threads_of(const LaunchClass& c);

@@ -21,7 +21,8 @@ struct Passes {
     struct Placed { int32_t pass; bool row; };
     std::vector<Placed>   stores;    // by store
     // Folds of what another fold gives may run beside it: sum((x - m)^2) or sum(exp(x - m)), of a row's m that comes later.
-    enum class Kind : uint8_t { Own, Moments, Scaled };
+    // A sum of the x whose moments are taken (m is that fold) is its mean times its count.
+    enum class Kind : uint8_t { Own, Moments, Scaled, Total };
     struct Running { Kind kind = Kind::Own; int32_t x = -1, m = -1; };
     std::vector<Running>  running;   // by value
     std::vector<int32_t>  folded;    // by value: the pass that folds it, -1: no fold

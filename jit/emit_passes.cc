@@ -67,6 +67,19 @@ void place_stores(const Kernel& kernel, Passes& p)
         if (kernel.stores[s].late) p.stores[s].pass = p.count - 1;
 }
 
+// Sums of what moments are taken of cost nothing then.
+void find_totals(const Kernel& kernel, Passes& p)
+{
+    for (size_t f = 0; f < kernel.values.size(); f++) {
+        if (p.running[f].kind != Passes::Kind::Moments || !p.wanted[f]) continue;
+        for (size_t v = 0; v < kernel.values.size(); v++) {
+            const Value& sum = kernel.values[v];
+            const bool is_sum = sum.kind == ValueKind::Fold && sum.op == Op::sum && !p.is_running(v);
+            if (is_sum && sum.args[0] == p.running[f].x && p.folded[v] == p.folded[f] && sum.type == kernel.values[f].type) p.running[v] = {Passes::Kind::Total, sum.args[0], int32_t(f)};
+        }
+    }
+}
+
 void find_demand(const Kernel& kernel, Passes& p)
 {
     for (size_t s = 0; s < kernel.stores.size(); s++) {
@@ -100,6 +113,7 @@ Passes passes_of(const Kernel& kernel, bool may_run)
     if (p.count > MAX_PASSES)
         throw Error(NG_E_LIMIT, text(kernel.name, ": a fused kernel reads its space ", p.count, " times; ", MAX_PASSES, " is the most"));
     find_demand(kernel, p);
+    find_totals(kernel, p);
     return p;
 }
 

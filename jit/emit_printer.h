@@ -12,7 +12,8 @@ class FormPrinter {
 
   private:
     // How a thread goes over points: `count` vectors, `step` points apart; guarded: some may lie behind the last.
-    struct Batch { int32_t pass; std::string count; bool is_guarded; };
+    // There: what it loads was sent before.
+    struct Batch { int32_t pass; std::string count; bool is_guarded; bool is_there = false; };
 
     void line(const std::string& s) { body_ += std::string(size_t(depth_) * 4, ' ') + s + "\n"; }
     void unroll() { body_ += "#pragma unroll\n"; }
@@ -51,6 +52,9 @@ class FormPrinter {
     void batch(const Batch& b);
     std::string tree(const std::string& array, int64_t from, int64_t count, const FoldWords& w);
     void add_pairs(const Batch& b);
+    std::vector<size_t> loads_ahead(int32_t pass) const;
+    void send(const std::vector<size_t>& loads, const std::string& from, const std::string& slot);
+    void receive(const std::vector<size_t>& loads);
     void walk(int32_t pass);
     void start_folds(int32_t pass, bool is_walk);
     void take_running(size_t fold);

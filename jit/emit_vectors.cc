@@ -15,9 +15,11 @@ std::string VectorWords::name(int32_t v)
 std::string VectorWords::expression(int32_t v)
 {
     const Value& a = value(v);
+    if (a.kind == ValueKind::Fold && a_.passes.running[size_t(v)].kind == Passes::Kind::Total)
+        return text("all_of_", name_of(compute_of(a.type)), "(m", a_.passes.running[size_t(v)].m, a_.is_across ? "[j])" : ")");
     if (a.kind == ValueKind::Fold && a_.passes.is_running(size_t(v)))
         return text("about_", name_of(compute_of(a.type)), "(m", v, a_.is_across ? "[j]" : "", ", ", name(a_.passes.running[size_t(v)].m), ")");
-    if (takes_inverses_ && is_by_inverse(v)) return text("quotient_of(", name(a.args[0]), ", d", v, is_by_lane(a.args[1]) ? "[j]" : "", ", is_tame)");
+    if (takes_inverses_ && is_by_inverse(v)) return text(is_small_enough(v) ? "half_quotient_of(" : "quotient_of(", name(a.args[0]), ", d", v, is_by_lane(a.args[1]) ? "[j]" : "", ", is_tame)");
     if (is_near_gelu(a)) return near_gelu(name(a.args[0]));
     if (a.kind != ValueKind::Load || !a_.is_full(v)) return Words::expression(v);
     return decoded(text("m", v, "[k].e[", pace(a.access) == Pace::Same ? "0" : "j", "]"), a.type);
@@ -27,6 +29,16 @@ bool VectorWords::is_by_inverse(int32_t v) const
 {
     const Value& a = value(v);
     return a.kind == ValueKind::Map && a.op == Op::div && a_.is_full(v) && a_.passes.wanted[size_t(v)] && !a_.is_full(a.args[1]) && compute_of(a.type) == Dtype::f32;
+}
+
+// Shares of exponentials that only f16 is made of.
+bool VectorWords::is_small_enough(int32_t v) const
+{
+    if (value(value(v).args[0]).op != Op::exp) return false;
+    bool is_half = true;
+    for (const Value& user : kernel_.values)
+        if (std::ranges::find(user.args, v) != user.args.end()) is_half &= user.kind == ValueKind::Convert && user.type == Dtype::f16;
+    return is_half && std::ranges::none_of(kernel_.stores, [v](const StoreTo& s) { return s.value == v; });
 }
 
 std::string VectorWords::index(size_t axis) const
@@ -84,10 +96,19 @@ std::string VectorWords::fetch(int32_t v, const std::string& k)
     if (is_flat()) return text(to, " = first_of<WIDTH>(p_", of, " + point, end - point);");
     switch (pace(a.access)) {
     case Pace::Same: return text(to, ".e[0] = p_", of, "[", at, "];");
-    case Pace::Unit: return text(to, " = *(const ", vector_type(a.type, Pace::Unit), "*)(p_", of, " + (", at, "));");
+    case Pace::Unit:
+        if (is_last_) return text(to, " = last_of<", vector_type(a.type, Pace::Unit), ">(p_", of, " + (", at, "));");
+        return text(to, " = *(const ", vector_type(a.type, Pace::Unit), "*)(p_", of, " + (", at, "));");
     case Pace::Strided: break;
     }
     return text("for (i32 j = 0; j < WIDTH; j++) ", to, ".e[j] = p_", of, "[", at, " + ", lane_distance(of, access), "];");
+}
+
+// Of a vector.
+std::string VectorWords::address(int32_t v)
+{
+    const std::string of = "v" + number(v);
+    return text("p_", of, " + (", distance(of, kernel_.accesses[size_t(value(v).access)]), ")");
 }
 
 std::string VectorWords::stored(size_t s, bool& is_rounding)
@@ -122,7 +143,7 @@ std::string VectorWords::put(size_t s)
     const Dtype type = value(t.value).type;
     const std::string vector = is_rounding ? text("packed_", name_of(type), "(o", s, ")") : text("o", s);
     if (is_flat()) return text(guard(t.buffer), "put_first<WIDTH>(p_", of, " + point, ", vector, ", end - point);");
-    return text(gate(t.buffer), "put(p_", of, " + (", distance(of, kernel_.accesses[size_t(t.access)]), "), ", vector, ");");
+    return text(gate(t.buffer), is_last_ ? "put_last(p_" : "put(p_", of, " + (", distance(of, kernel_.accesses[size_t(t.access)]), "), ", vector, ");");
 }
 
 }  // namespace ng::emitting

@@ -21,12 +21,15 @@ class VectorWords : public Words {
 
     // Divisions by what a row or all points share, while a walk finds out whether it may divide by an Inverse.
     bool is_by_inverse(int32_t v) const;
+    bool is_small_enough(int32_t v) const;
     void take_inverses(bool does) { takes_inverses_ = does; }
     // A store's number, and whether it is rounded on the way.
     std::string stored(size_t s, bool& is_rounding);
 
     // Vectors go over the ends of rows; the last may be incomplete.
     bool is_flat() const { return a_.is_flat && is_vector_; }
+    // From now on what is read and written need not stay in caches.
+    void read_last(bool is_last) { is_last_ = is_last; }
     bool is_by_lane(int32_t v) const { return a_.is_across && a_.passes.level[size_t(v)] == Level::Row && !is_inline(v); }
     Pace pace(int32_t access) const { return a_.axis < 0 ? Pace::Same : pace_of(a_, access, is_vector_); }
     const std::string& at() const { return at_; }
@@ -40,6 +43,7 @@ class VectorWords : public Words {
     std::string lane_distance(const std::string& of, const Access& access);
     // Statements: a vector into registers, and back.
     std::string fetch(int32_t v, const std::string& k);
+    std::string address(int32_t v);
     std::string put(size_t s);
     std::string lane_of_store(size_t s);
 
@@ -53,7 +57,7 @@ class VectorWords : public Words {
     std::string gate(int32_t buffer) const { return (is_full_ ? "if (is_row) " : "") + guard(buffer); }
 
     const Arranged& a_;
-    bool        is_vector_, is_held_, is_full_, is_tiled_, in_lanes_ = false, takes_inverses_ = false;
+    bool        is_vector_, is_held_, is_full_, is_tiled_, in_lanes_ = false, takes_inverses_ = false, is_last_ = false;
     std::string at_;
 };
 

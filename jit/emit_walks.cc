@@ -9,7 +9,7 @@ std::vector<size_t> FormPrinter::folds_of(int32_t pass) const
 {
     std::vector<size_t> out;
     for (size_t v = 0; v < kernel_.values.size(); v++)
-        if (kernel_.values[v].kind == ValueKind::Fold && a_.passes.wanted[v] && a_.passes.folded[v] == pass) out.push_back(v);
+        if (kernel_.values[v].kind == ValueKind::Fold && a_.passes.wanted[v] && a_.passes.folded[v] == pass && a_.passes.running[v].kind != Passes::Kind::Total) out.push_back(v);
     return out;
 }
 
@@ -257,7 +257,7 @@ void FormPrinter::batch(const Batch& b)
     std::vector<size_t> loads;
     for (size_t v = 0; v < kernel_.values.size(); v++)
         if (is_full_load(v) && is_in(v, b.pass) && !is_held(v)) loads.push_back(v);
-    fetch(b, loads);
+    if (!b.is_there) fetch(b, loads);
     for (const size_t f : folds_of(b.pass)) {
         const FoldWords w = fold_words_of(f);
         if (w.kind == FoldWords::Kind::Running && !is_by_vector(b)) line(text(name_of(w.type), " x", f, a_.is_across ? text("[WIDTH][", b.count, "];") : text("[", b.count, " * WIDTH];")));
@@ -289,6 +289,48 @@ void FormPrinter::start_folds(int32_t pass, bool is_walk)
     }
 }
 
+// Where threads compute much between loads of one pass, those of the next two batches are on their way meanwhile, through
+// shared memory of which each thread has its own places. These loads; none where some do not lie side by side, or are too many.
+std::vector<size_t> FormPrinter::loads_ahead(int32_t pass) const
+{
+    std::vector<size_t> loads;
+    int32_t bytes = 0;
+    for (size_t v = 0; v < kernel_.values.size(); v++) {
+        if (!is_full_load(v) || !is_in(v, pass)) continue;
+        const int32_t vector = bytes_of(kernel_.values[v].type) * c_.width;
+        if (words_.pace(kernel_.values[v].access) != Pace::Unit || vector < 4 || vector > 16) return {};
+        loads.push_back(v), bytes += 2 * c_.held * threads_of(c_) * vector;
+    }
+    const bool does = c_.form == Form::Walked && c_.width > 1 && pass == 0 && runs(pass) && bytes <= AHEAD_BYTES;
+    return does ? loads : std::vector<size_t>();
+}
+
+void FormPrinter::send(const std::vector<size_t>& loads, const std::string& from, const std::string& slot)
+{
+    open(text("if (", from, " + (HELD - 1) * step < end)"));
+    unroll();
+    open("for (i32 k = 0; k < HELD; k++)");
+    line(text("const ", at_, " point = ", from, " + k * step;"));
+    indices(a_.walked(), "point");
+    for (const size_t v : loads) line(text("send(&ahead", v, "[", slot, " * HELD + k][", dialect_.thread, "], ", words_.address(int32_t(v)), ");"));
+    close();
+    close();
+    line("end_sending();");
+}
+
+// A batch that was sent two batches ago; what is sent now takes its place.
+void FormPrinter::receive(const std::vector<size_t>& loads)
+{
+    line("await_sent<1>();");
+    for (const size_t v : loads) {
+        line(text("Vector<", memory_name(kernel_.values[v].type), ", WIDTH> m", v, "[HELD];"));
+        unroll();
+        line(text("for (i32 k = 0; k < HELD; k++) m", v, "[k] = ahead", v, "[slot * HELD + k][", dialect_.thread, "];"));
+    }
+    send(loads, "(start + 2 * HELD * step)", "slot");
+    line("slot ^= 1;");
+}
+
 // One pass of a row's threads over its points.
 void FormPrinter::walk(int32_t pass)
 {
@@ -296,9 +338,13 @@ void FormPrinter::walk(int32_t pass)
     if (runs(pass)) line(text("i32 taken", pass, " = 0;"));
     if (c_.form == Form::Held) return batch(held_batch(pass));
     line(text(at_, " start", pass, " = first;"));
+    const std::vector<size_t> ahead = loads_ahead(pass);
+    for (const size_t v : ahead) line(text(dialect_.shared, "Vector<", memory_name(kernel_.values[v].type), ", WIDTH> ahead", v, "[2 * HELD][THREADS];"));
+    if (!ahead.empty()) line("i32 slot = 0;"), send(ahead, "first", "0"), send(ahead, "(first + HELD * step)", "1");
     open(text("for (; start", pass, " + (HELD - 1) * step < end; start", pass, " += HELD * step)"));
     line(text("const ", at_, " start = start", pass, ";"));
-    batch({pass, "HELD", false});
+    if (!ahead.empty()) receive(ahead);
+    batch({pass, "HELD", false, !ahead.empty()});
     close();
     open(text("for (; start", pass, " < end; start", pass, " += step)"));
     line(text("const ", at_, " start = start", pass, ";"));

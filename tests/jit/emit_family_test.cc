@@ -170,6 +170,8 @@ TEST_CASE("divisors: of rows, columns and all points, tame or not")
                   {"x / max(x * 1e-30, 1)", {"max(x, 1)"}, Dtype::f32, lengths, 1e-5, false, 2},
                   {"(x / sum(x > 5, 1)) * 0 + exp(x * 60) / sum(exp(x * 60), 1)", {}, Dtype::f32, {{3, 8}, {5, 7}, {9, 1000}}, 1e-5, false, 2},
                   {"x / max(abs(x), 0)", {}, Dtype::f32, lengths, 1e-6, false, 2},
+                  {"f16(exp(f32(x) * 30) / sum(exp(f32(x) * 30), 1))", {}, Dtype::f16, {{5, 7}, {40, 128}}, 0x1p-9, false, 1},
+                  {"f16(exp(x * 40) / (max(x, 1) * 0))", {"f16(exp(x * -40) / (1 / (max(abs(x), 1) * 0)))"}, Dtype::f32, {{5, 7}, {40, 128}}, 0x1p-9, false, 1},
                   {"x / 3 + y / 1e30", {}, Dtype::f32, lengths, 1e-6, false, 2},
               },
               {90, 4});
@@ -208,8 +210,20 @@ TEST_CASE("folds beside others: far from zero, without bounds, and of nothing bu
                   {"softmax(where(x > 1.9, 1 / (x * 0), x * 30), 1)", {"softmax(log(x * 0), 0)"}, Dtype::f32, lengths, 1e-5, false, 1},
                   {"(x - mean(x, 1)) / std(x * 1e18, 1)", {"var(x * 1e-18, 0)"}, Dtype::f32, lengths, 1e-5, false, 1},
                   {"softmax(x * 1e3, 1)", {"var(x, 1)"}, Dtype::f64, {{2, 9000}, {1, 66000}, {3001, 5}}, 1e-11, false, 1},
+                  {"var(x + 300, 1)", {"mean(x + 300, 1)", "sum(x + 300, 1)"}, Dtype::f32, lengths, 1e-4, false, 1},
+                  {"mean(where(x > 1.9, 1 / abs(x * 0), x), 1)", {"var(where(x > 1.9, 1 / abs(x * 0), x), 1)"}, Dtype::f32, lengths, 1e-4, false, 1},
+                  {"mean(where(x > 1.9, 1 / (x * 0), x), 0)", {"var(where(x > 1.9, 1 / (x * 0), x), 0)"}, Dtype::f32, lengths, 1e-4, false, 1},
               },
               {90, 4});
+}
+
+TEST_CASE("columns: of known lengths, held by few threads, many, and a block that fills a processor")
+{
+    std::vector<Family> all;
+    for (const int64_t length : {60, 250, 500, 700, 1024})
+        for (const int64_t width : {8, 72}) all.push_back({"f16((x - mean(x, 0)) * rsqrt(var(x, 0) + 1e-5))", {"max(x, 0)"}, Dtype::f16, {{length, width}}, 0x1p-9, false, 1, true});
+    all.push_back({"softmax(x, 0)", {}, Dtype::f32, {{1000, 36}}, 1e-5, false, 1, true});
+    check_all(all, {90, 4});
 }
 
 TEST_CASE("columns: folds across the fastest axis, whole and in parts")

@@ -52,6 +52,43 @@ DEVICE void put(T* to, V v)
 #endif
     *(V*)to = v;
 }
+// What is read for the last time, and written after that, makes room in the second cache for what is still to be read again.
+template <class V>
+DEVICE V last_of(const void* from)
+{
+#ifdef __CUDA_ARCH__
+    union {
+        V   all;
+        u32 words[sizeof(V) < 4 ? 1 : sizeof(V) / 4];
+    } r;
+    u32* w = r.words;
+    if constexpr (sizeof(V) == 16) {
+        asm volatile("ld.global.cs.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3]) : "l"(from));
+        return r.all;
+    }
+    if constexpr (sizeof(V) == 8) {
+        asm volatile("ld.global.cs.v2.b32 {%0, %1}, [%2];" : "=r"(w[0]), "=r"(w[1]) : "l"(from));
+        return r.all;
+    }
+#endif
+    return *(const V*)from;
+}
+template <class T, class V>
+DEVICE void put_last(T* to, V v)
+{
+#ifdef __CUDA_ARCH__
+    const u32* w = (const u32*)&v;
+    if constexpr (sizeof(V) == 16) {
+        asm volatile("st.global.cs.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3]) : "memory");
+        return;
+    }
+    if constexpr (sizeof(V) == 8) {
+        asm volatile("st.global.cs.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(w[0]), "r"(w[1]) : "memory");
+        return;
+    }
+#endif
+    *(V*)to = v;
+}
 template <i32 N, class T, class V>
 DEVICE void put_first(T* to, V v, i64 count)
 {
@@ -59,6 +96,32 @@ DEVICE void put_first(T* to, V v, i64 count)
 #pragma unroll
     for (i32 j = 0; j < N; j++)
         if (j < count) to[j] = (T)(v.e[j * sizeof(T) / sizeof(v.e[0])] >> (j * sizeof(T) % sizeof(v.e[0])) * 8);
+}
+
+// A vector on its way to shared memory while its thread goes on. Sendings come in groups; all but the last N of them are there.
+template <class V>
+DEVICE void send(V* to, const void* from)
+{
+#ifdef __CUDA_ARCH__
+    const u32 at = (u32)__cvta_generic_to_shared(to);
+    if constexpr (sizeof(V) == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
+    else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(sizeof(V)) : "memory");
+#else
+    *to = *(const V*)from;
+#endif
+}
+DEVICE void end_sending()
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+template <i32 N>
+DEVICE void await_sent()
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+#endif
 }
 
 // n / extent, by what NumberKind::Factor and Shift say of the extent.
@@ -215,6 +278,13 @@ DEVICE f32 quotient_of(f32 x, Inverse d, bool& is_tame)
     const f32 q = fmaf(x, d.near, x * d.rest);
     is_tame &= fabsf(x) >= 0x1p-100f;
     is_tame &= fabsf(x) <= d.most;
+    return fmaf(fmaf(-q, d.y, x), d.near, q);
+}
+// The same of x >= 0 for f16, in which all that is too small to be tame is zero.
+DEVICE f32 half_quotient_of(f32 x, Inverse d, bool& is_tame)
+{
+    const f32 q = fmaf(x, d.near, x * d.rest);
+    is_tame &= x < d.most;
     return fmaf(fmaf(-q, d.y, x), d.near, q);
 }
 

@@ -37,8 +37,8 @@ DEVICE T all_of_first(T x, i32 lanes) { return by_words(x, [=](u32 w) { return o
 #define RUNNING(T, LARGEST)                                                                                           \
     /* A thread's: distances from a base among its first numbers, which is never far off all of them. */              \
     struct shift_##T {                                                                                                \
-        T base, sum;                                                                                                  \
-        pair_##T square;                                                                                              \
+        T base;                                                                                                       \
+        pair_##T sum, square;                                                                                         \
     };                                                                                                                \
     struct moments_##T {                                                                                              \
         T count, mean, rest, square;                                                                                  \
@@ -47,25 +47,28 @@ DEVICE T all_of_first(T x, i32 lanes) { return by_words(x, [=](u32 w) { return o
         T top, unused;                                                                                                \
         pair_##T sum;                                                                                                 \
     };                                                                                                                \
-    DEVICE shift_##T no_shift_##T() { return {0, 0, {0, 0}}; }                                                        \
+    DEVICE shift_##T no_shift_##T() { return {0, {0, 0}, {0, 0}}; }                                                   \
     DEVICE moments_##T no_moments_##T() { return {0, 0, 0, 0}; }                                                      \
     DEVICE scaled_##T no_scaled_##T() { return {-LARGEST, 0, {0, 0}}; }                                               \
     template <i32 N>                                                                                                  \
     DEVICE void take_##T(shift_##T& a, const T (&x)[N], i32 taken)                                                    \
     {                                                                                                                 \
-        if (taken == 0) a.base = tree_sum<N>(x) * ((T)1 / N);                                                         \
+        if (taken == 0) {                                                                                             \
+            a.base = tree_sum<N>(x) * ((T)1 / N);                                                                     \
+            a.base = a.base - a.base == 0 ? a.base : 0;                                                               \
+        }                                                                                                             \
         T distance[N], square[N];                                                                                     \
         for (i32 i = 0; i < N; i++) distance[i] = x[i] - a.base, square[i] = distance[i] * distance[i];               \
-        a.sum += tree_sum<N>(distance);                                                                               \
+        a.sum = sum_##T(a.sum, pair_of_##T(tree_sum<N>(distance)));                                                   \
         a.square = sum_##T(a.square, pair_of_##T(tree_sum<N>(square)));                                               \
     }                                                                                                                 \
     /* sum^2 / count is at most about count / N times what remains of square. */                                      \
     DEVICE moments_##T met_##T(shift_##T a, i32 taken)                                                                \
     {                                                                                                                 \
         if (taken == 0) return no_moments_##T();                                                                      \
-        const T count = (T)taken, part = a.sum / count;                                                               \
+        const T count = (T)taken, sum = total_##T(a.sum), part = sum / count;                                         \
         pair_##T mean = sum_##T(pair_of_##T(a.base), pair_of_##T(part));                                              \
-        const T square = total_##T(sum_##T(a.square, pair_of_##T(-a.sum * part)));                                    \
+        const T square = total_##T(sum_##T(a.square, pair_of_##T(-sum * part)));                                      \
         return {count, mean.hi, mean.lo, square >= 0 || square != square ? square : 0};                             \
     }                                                                                                                 \
     DEVICE moments_##T together_##T(moments_##T a, moments_##T b)                                                     \
@@ -74,7 +77,14 @@ DEVICE T all_of_first(T x, i32 lanes) { return by_words(x, [=](u32 w) { return o
         const T step = apart * (count > 0 ? share(b.count, count) : 0);                                               \
         pair_##T mean = {a.mean, a.rest};                                                                             \
         mean = sum_##T(mean, pair_of_##T(step));                                                                      \
+        if (!(mean.hi - mean.hi == 0)) mean = {a.mean + b.mean, 0};                                                   \
         return {count, mean.hi, mean.lo, a.square + b.square + apart * step * a.count};                               \
+    }                                                                                                                 \
+    /* The sum of all. */                                                                                             \
+    DEVICE T all_of_##T(moments_##T a)                                                                                \
+    {                                                                                                                 \
+        const T all = a.mean * a.count, rest = fma_##T(a.mean, a.count, -all) + a.rest * a.count;                     \
+        return all - all == 0 ? all + rest : all;                                                                     \
     }                                                                                                                 \
     DEVICE T about_##T(moments_##T a, T m)                                                                            \
     {                                                                                                                 \

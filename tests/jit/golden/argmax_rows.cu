@@ -70,7 +70,7 @@ static __device__ __forceinline__ f32 team_max_f32(f32* shared, f32 x, i32 lanes
 extern "C" __global__ void __launch_bounds__(THREADS, 4) fused(const f32* __restrict__ b0, i64* __restrict__ b1, f32* __restrict__ b2, const Numbers n)
 {
     follow();
-    __shared__ u64 shared[2][64];
+    __shared__ u64 shared[2][32];
     const i32 lanes = 1 << n.log_lanes, lane = (i32)threadIdx.x & (lanes - 1);
     const i32 row = (i32)blockIdx.x * ((i32)blockDim.x >> n.log_lanes) + ((i32)threadIdx.x >> n.log_lanes);
     const bool is_row = row < n.rows;

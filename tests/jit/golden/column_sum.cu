@@ -41,7 +41,7 @@ static __device__ __forceinline__ void across_sum_f32(pair_f32* shared, pair_f32
 
 static __device__ __forceinline__ f32 op_mul_f32(f32 x, f32 y) { return x * y; }
 
-extern "C" __global__ void __launch_bounds__(THREADS) fused(const f32* __restrict__ b0, f32* __restrict__ b1, const Numbers n)
+extern "C" __global__ void __launch_bounds__(THREADS, 5) fused(const f32* __restrict__ b0, f32* __restrict__ b1, const Numbers n)
 {
     follow();
     __shared__ u64 shared[WIDTH * THREADS * 1];
