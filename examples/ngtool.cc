@@ -17,7 +17,7 @@ const char HELP[] =
     "  ngtool eval EXPR [NAME=VALUE ..]        the value of an expression\n"
     "  ngtool explain EXPR [NAME=VALUE ..]     how it would be computed: kernels, buffers, bytes\n"
     "  ngtool dot EXPR [NAME=VALUE ..]         the same as a picture, for Graphviz\n"
-    "  ngtool bench SUITE ..                   times; suites: ew gemm epilogue conv dw pool small cpu\n"
+    "  ngtool bench SUITE ..                   times; suites: ew chains gemm epilogue conv dw pool small cpu\n"
     "  ngtool version | help\n"
     "\n"
     "EXPR is what ng_parse reads: Python's operators and slices, words such as exp, where, softmax, sum(x, 1).\n"

@@ -50,6 +50,7 @@ private:
 
 double now_us();                            // of a steady clock
 
+void bench_chains(Bench& bench);
 void bench_ew(Bench& bench);
 void bench_gemm(Bench& bench);
 void bench_epilogue(Bench& bench);
