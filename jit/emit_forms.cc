@@ -217,9 +217,10 @@ void FormPrinter::stage(int32_t stage)
     else lanes_of_columns(true, folds_of(stage).empty());
     words_.read_last(folds_of(stage).empty());
     indices(a_.kept, "here");
+    pointers();
+    if (stage > 0) send_first(stage);
     for (int32_t pass = 0; pass < stage; pass++) define_row(pass), a_.is_across ? recall(pass) : gather(pass);
     define_row(stage);
-    pointers();
     walk(stage), scatter(stage);
 }
 

@@ -54,6 +54,7 @@ class FormPrinter {
     void add_pairs(const Batch& b);
     std::vector<size_t> loads_ahead(int32_t pass) const;
     void send(const std::vector<size_t>& loads, const std::string& from, const std::string& slot);
+    void send_first(int32_t pass);
     void receive(const std::vector<size_t>& loads);
     void walk(int32_t pass);
     void start_folds(int32_t pass, bool is_walk);

@@ -290,7 +290,8 @@ void FormPrinter::start_folds(int32_t pass, bool is_walk)
 }
 
 // Where threads compute much between loads of one pass, those of the next two batches are on their way meanwhile, through
-// shared memory of which each thread has its own places. These loads; none where some do not lie side by side, or are too many.
+// shared memory of which each thread has its own places; so are those of the last walk while parts meet ahead of it. These
+// loads; none where some do not lie side by side, or are too many.
 std::vector<size_t> FormPrinter::loads_ahead(int32_t pass) const
 {
     std::vector<size_t> loads;
@@ -301,8 +302,15 @@ std::vector<size_t> FormPrinter::loads_ahead(int32_t pass) const
         if (words_.pace(kernel_.values[v].access) != Pace::Unit || vector < 4 || vector > 16) return {};
         loads.push_back(v), bytes += 2 * c_.held * threads_of(c_) * vector;
     }
-    const bool does = c_.form == Form::Walked && c_.width > 1 && pass == 0 && runs(pass) && bytes <= AHEAD_BYTES;
-    return does ? loads : std::vector<size_t>();
+    const bool is_first = c_.form == Form::Walked && pass == 0 && runs(pass), is_last = c_.is_split && pass > 0 && folds_of(pass).empty();
+    return c_.width > 1 && (is_first || is_last) && bytes <= AHEAD_BYTES ? loads : std::vector<size_t>();
+}
+
+void FormPrinter::send_first(int32_t pass)
+{
+    const std::vector<size_t> ahead = loads_ahead(pass);
+    for (const size_t v : ahead) line(text(dialect_.shared, "Vector<", memory_name(kernel_.values[v].type), ", WIDTH> ahead", v, "[2 * HELD][THREADS];"));
+    if (!ahead.empty()) line("i32 slot = 0;"), send(ahead, "first", "0"), send(ahead, "(first + HELD * step)", "1");
 }
 
 void FormPrinter::send(const std::vector<size_t>& loads, const std::string& from, const std::string& slot)
@@ -339,8 +347,7 @@ void FormPrinter::walk(int32_t pass)
     if (c_.form == Form::Held) return batch(held_batch(pass));
     line(text(at_, " start", pass, " = first;"));
     const std::vector<size_t> ahead = loads_ahead(pass);
-    for (const size_t v : ahead) line(text(dialect_.shared, "Vector<", memory_name(kernel_.values[v].type), ", WIDTH> ahead", v, "[2 * HELD][THREADS];"));
-    if (!ahead.empty()) line("i32 slot = 0;"), send(ahead, "first", "0"), send(ahead, "(first + HELD * step)", "1");
+    if (pass == 0) send_first(pass);
     open(text("for (; start", pass, " + (HELD - 1) * step < end; start", pass, " += HELD * step)"));
     line(text("const ", at_, " start = start", pass, ";"));
     if (!ahead.empty()) receive(ahead);
