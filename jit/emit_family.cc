@@ -144,6 +144,9 @@ bool may_split(const Arranged& a) { return 2 * a.passes.count < MAX_LAUNCHES && 
 // Rows of several passes that are longer than a block holds: a cluster of blocks, at most as many as every GPU that has them.
 bool may_cluster(const Arranged& a, const DeviceTraits& device) { return device.compute >= 90 && a.passes.count > 1; }
 
+// One walk finds what passes over held rows would: it reads and computes at once.
+bool is_walked_once(const Arranged& a, const Arranged& running) { return running.passes.count == 1 && a.passes.count > 1; }
+
 // Blocks of columns: as many vectors side by side as a warp takes, fewer where there are not as many.
 int32_t log_columns(int64_t vectors) { return std::min(log_of(vectors), 5); }
 
@@ -190,7 +193,7 @@ class Chooser {
         const int32_t held = held_row(a_, width);
         if (!is_narrow_) return false;
         const int32_t most = points_ > team_most(width, held) * held * width ? held_most(a_, width) : held;
-        if (points_ > team_most(width, most) * most * width) return !is_walked_once() && (choose_large(width, most, c) || choose_cluster(width, most, c));
+        if (points_ > team_most(width, most) * most * width) return !is_walked_once(a_, running_) && (choose_large(width, most, c) || choose_cluster(width, most, c));
         // As few threads a row as hold it, but neighbours that read 64 bytes side by side, where each has two vectors. Tuned on
         // an H200: with 32 bytes, norms of 64 f16 took 79 % of a copy's rate, those of 256, by 128 bytes, 93 %.
         const int64_t least = std::min<int64_t>(ceil_div(points_, width * 2), ceil_div(64, std::max(1, loaded_bytes(a_)) * width));
@@ -202,9 +205,6 @@ class Chooser {
         launch(ceil_div(rows_, threads / lanes), threads);
         return true;
     }
-
-    // One walk finds what passes over held rows would: it reads and computes at once.
-    bool is_walked_once() const { return running_.passes.count == 1 && a_.passes.count > 1; }
 
     // One block a processor: while it computes, others have the memory.
     bool choose_large(int32_t width, int32_t most, LaunchClass& c)
@@ -279,12 +279,12 @@ class Chooser {
         // What all blocks read again shall still be in the cache. Less than a line of it side by side takes as long as all of it.
         const int64_t line_bytes = width * loaded_bytes(running_);
         while (running_.passes.count > 1 && (line_bytes << log) > 128 && ceil_div(vectors, int64_t(1) << log) >= device_.units * 2 && (points_ * line_bytes) << log > 65536) log--;
-        // Where there are parts, as few as may be.
-        while (may_split(running_) && (line_bytes << log) > 128 && log > 0 && 2 * ceil_div(vectors, int64_t(1) << log) < device_.units * column_blocks(running_, width)) log--;
+        // Where there are parts, as few as may be, unless columns are read again: then as wide as may be.
+        const bool is_again = running_.passes.folded.empty() || running_.passes.last_fold() + 1 < running_.passes.count;
+        while (may_split(running_) && !is_again && (line_bytes << log) > 128 && vectors % (1 << log) == 0 && 2 * ceil_div(vectors, int64_t(1) << log) < device_.units * column_blocks(running_, width)) log--;
         const int64_t blocks = ceil_div(vectors, int64_t(1) << log), lanes = threads >> log;
         cut(Cut::LogLanes) = log;
         // All at once, since their meeting is what costs. Tuned on an H200: with twice as many, sums of 32 columns of f16 took 31 us, so 25.
-        const bool is_again = running_.passes.folded.empty() || running_.passes.last_fold() + 1 < running_.passes.count;
         const int64_t turn = lanes * c.held * (is_again ? LAST_TURNS : 1);
         const int64_t wanted = int64_t(device_.units) * column_blocks(running_, width), most = points_ / (turn * PART_STEPS);
         const int64_t parts = 2 * blocks >= wanted || !may_split(running_) ? 1 : std::min(wanted / blocks, most);
@@ -292,14 +292,17 @@ class Chooser {
         split(c, parts, turn);
         // Of single columns: eight parts a thread are on their way at once, and neighbours read 32 bytes at least.
         cut(Cut::LogJoin) = std::clamp(log_of(8 * threads / cut(Cut::Parts)), 2, 5);
-        launch_stages(blocks * cut(Cut::Parts), threads, ceil_div(rows_, int64_t(1) << cut(Cut::LogJoin)), threads);
+        int32_t wide = std::min(log_of(vectors), log_of(threads));
+        while (wide > log && ceil_div(vectors, int64_t(1) << wide) << wide > vectors + vectors / 8) wide--;
+        cut(Cut::LogLast) = wide, cut(Cut::Turns) = int64_t(LAST_TURNS) << (wide - log);
+        launch_stages(blocks * cut(Cut::Parts), threads, ceil_div(rows_, int64_t(1) << cut(Cut::LogJoin)), threads, (ceil_div(vectors, int64_t(1) << wide) * cut(Cut::Parts)) * cut(Cut::Turns));
     }
 
-    void launch_stages(int64_t blocks, int64_t threads, int64_t blocks_that_join, int64_t threads_that_join)
+    void launch_stages(int64_t blocks, int64_t threads, int64_t blocks_that_join, int64_t threads_that_join, int64_t last = 0)
     {
         for (int32_t s = 0; s < running_.passes.count; s++) {
             const bool has_folds = std::ranges::find(running_.passes.folded, s) != running_.passes.folded.end();
-            launch(running_.is_across && !has_folds ? blocks * LAST_TURNS : blocks, threads);
+            launch(running_.is_across && !has_folds ? last : blocks, threads);
             if (running_.is_across && has_folds) launch(blocks_that_join, threads_that_join);
         }
         if (ends_with_rows(running_)) launch(blocks_that_join, threads_that_join);
@@ -392,7 +395,7 @@ void KernelFamily::list(std::span<const int64_t> most)
             const auto held = uint8_t(held_row(a, w));
             for (const bool is_full : {false, true})
                 if (held) add({Form::Held, width, held, false, false, is_full});
-            if (held && may_cluster(a, device_)) for (const bool is_full : {false, true}) add({Form::Held, width, held, false, true, is_full});
+            if (held && may_cluster(a, device_) && !is_walked_once(a, *running_)) for (const bool is_full : {false, true}) add({Form::Held, width, held, false, true, is_full});
         }
         const int32_t wide = std::min(w, running_->width);
         if (a.is_across && held_column(a, w)) add({Form::Held, width, uint8_t(held_column(a, w)), false, false});

@@ -76,14 +76,15 @@ void FormPrinter::lanes_of_walked(bool has_parts, bool is_reversed)
 void FormPrinter::lanes_of_columns(bool has_parts, bool is_reversed)
 {
     const bool is_join = c_.is_split && !has_parts, is_last = has_parts && is_reversed;
-    const std::string log = is_join ? cut("log_join", Cut::LogJoin) : cut("log_lanes", Cut::LogLanes);
+    const std::string log = is_join ? cut("log_join", Cut::LogJoin) : is_last ? cut("log_last", Cut::LogLast) : cut("log_lanes", Cut::LogLanes);
     line(text("const i32 rows = 1 << ", log, ", lane = ", dialect_.thread, " >> ", log, ", lanes = ", dialect_.threads, " >> ", log, ";"));
     std::string block = dialect_.block;
-    if (is_last) line(text("const i32 turn = ", dialect_.block, " / (", dialect_.blocks, " / ", LAST_TURNS, "), team = ", dialect_.block, " % (", dialect_.blocks, " / ", LAST_TURNS, ");")), block = "team";
+    const std::string turns = is_last ? cut("turns", Cut::Turns) : "";
+    if (is_last) line(text("const i32 teams = ", dialect_.blocks, " / ", turns, ", turn = ", dialect_.block, " / teams, team = ", dialect_.block, " % teams;")), block = "team";
     if (has_parts) {
-        const std::string parts = cut("parts", Cut::Parts), chunk = cut("chunk", Cut::Chunk), length = is_last ? text("(", chunk, " / ", LAST_TURNS, ")") : chunk;
+        const std::string parts = cut("parts", Cut::Parts), chunk = cut("chunk", Cut::Chunk), length = is_last ? text("(", chunk, " / ", turns, ")") : chunk;
         line(text("const i32 part = ", block, " % ", parts, ";"));
-        line(text("const ", at_, " begin = (", at_, ")part * ", chunk, is_last ? text(" + (", LAST_TURNS - 1, " - turn) * ", length) : "", ", stop = n.points - begin < ", length, " ? n.points : begin + ", length, ";"));
+        line(text("const ", at_, " begin = (", at_, ")part * ", chunk, is_last ? text(" + (", turns, " - 1 - turn) * ", length) : "", ", stop = n.points - begin < ", length, " ? n.points : begin + ", length, ";"));
         block = text("(", block, " / ", parts, ")");
     } else {
         line(text("const ", at_, " begin = 0, stop = n.points;"));

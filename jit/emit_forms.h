@@ -13,7 +13,9 @@ enum class Cut : int64_t {
     Region,      // bytes of one fold's partial results
     TilesAlong,  // tiles side by side along the vectors' axis
     TilesAcross, // and along the tiles' other axis
-    LogJoin,     // LogLanes where the parts of columns meet
+    LogJoin,     // of the columns side by side where their parts meet
+    LogLast,     // LogLanes of the last walk of columns, which asks for no meeting: as wide as may be
+    Turns,       // in which that goes through each part
 };
 
 struct Arranged {
@@ -45,7 +47,7 @@ inline constexpr int32_t TILE = 64;      // points of a tile's side: 128 bytes o
 inline constexpr int32_t LOG_CLUSTER = 3;   // of the most blocks that share a held row: as many as every GPU that has clusters lets meet
 inline constexpr int32_t TILE_THREADS = 256;
 inline constexpr int32_t AHEAD_BYTES = 40 << 10;   // of what a block's threads have on their way
-inline constexpr int32_t LAST_TURNS = 4;    // in which the last walk of columns' parts goes through them
+inline constexpr int32_t LAST_TURNS = 4;    // of the last walk of columns' parts, for as many of them at once as the others have
 bool is_tiled(const Arranged& a, const LaunchClass& c);
 void hold(Arranged& a);
 

@@ -228,7 +228,7 @@ TEST_CASE("columns: of known lengths, held by few threads, many, and a block tha
 
 TEST_CASE("columns: folds across the fastest axis, whole and in parts")
 {
-    const std::vector<Lengths> lengths = {{8, 3}, {5, 8}, {1, 1}, {128, 40}, {129, 37}, {3000, 4}, {3001, 5}, {70, 300}, {4, 0}, {0, 4}};
+    const std::vector<Lengths> lengths = {{8, 3}, {5, 8}, {1, 1}, {128, 40}, {129, 37}, {3000, 4}, {3001, 5}, {70, 300}, {2100, 248}, {4, 0}, {0, 4}};
     check_all({
                   {"sum(x, 0)", {"max(x, 0)"}, Dtype::f32, {{8, 3}, {5, 8}, {1, 1}, {128, 40}, {129, 37}, {3000, 4}, {3001, 5}, {70, 300}}, 1e-4, false, 3},
                   {"(x - mean(x, 0)) * rsqrt(var(x, 0) + 1e-5) * y", {}, Dtype::f32, lengths, 1e-4, true, 3},
