@@ -136,8 +136,11 @@ int32_t held_most(const Arranged& a, int32_t width)
 int32_t held_column(const Arranged& a, int32_t width)
 {
     const bool is_numbered = std::ranges::any_of(a.kernel.values, [](const Value& v) { return v.kind == ValueKind::Fold && (v.op == Op::argmin || v.op == Op::argmax); });
-    return is_numbered || a.passes.count < 2 ? 0 : std::min({4, 64 / std::max(1, width * a.held_bytes), 1024 / (width * a.weight)});
+    return is_numbered || a.passes.count < 2 ? 0 : std::min({8, 32 / width, 64 / std::max(1, width * a.held_bytes), 1024 / (width * a.weight)});
 }
+
+// Each of the threads that share a column computes what it has once, so they have few columns and many points.
+int32_t held_columns_width(int32_t width) { return std::min(width, 4); }
 
 bool may_split(const Arranged& a) { return 2 * a.passes.count < MAX_LAUNCHES && a.axis >= 0 && a.passes.last_fold() >= 0; }
 
@@ -160,7 +163,7 @@ class Chooser {
         const int32_t width = is_vector && (is_narrow_ || !a_.has_rows()) ? a_.width : 1;
         if (a_.has_rows() ? rows_ == 0 : points_ == 0) return g_;
         if (!a_.has_rows()) choose_points(width, c);
-        else if (a_.is_across) choose_held_columns(width, c) ? void() : choose_columns(std::min(width, running_.width), c);
+        else if (a_.is_across) choose_held_columns(held_columns_width(width), c) ? void() : choose_columns(std::min(width, running_.width), c);
         else if (!choose_held(width, c)) choose_walked(width, c);
         return g_;
     }
@@ -237,7 +240,8 @@ class Chooser {
         c = {Form::Held, uint8_t(width), uint8_t(held), false, false};
         for (const int64_t threads : {256, 512})
             for (int32_t log = 5; log >= 3; log--) {
-                if (points_ > (threads >> log) * held || threads > threads_of(c)) continue;
+                const bool is_line = log == 5 || (width * loaded_bytes(a_)) << log >= 128;
+                if (points_ > (threads >> log) * held || threads > threads_of(c) || !is_line) continue;
                 cut(Cut::LogLanes) = std::min(log, log_columns(vectors));
                 c.is_full = is_constant(a_) && points_ == (threads >> cut(Cut::LogLanes)) * held;
                 launch(ceil_div(vectors, int64_t(1) << cut(Cut::LogLanes)), threads);
@@ -398,7 +402,8 @@ void KernelFamily::list(std::span<const int64_t> most)
             if (held && may_cluster(a, device_) && !is_walked_once(a, *running_)) for (const bool is_full : {false, true}) add({Form::Held, width, held, false, true, is_full});
         }
         const int32_t wide = std::min(w, running_->width);
-        if (a.is_across && held_column(a, w)) add({Form::Held, width, uint8_t(held_column(a, w)), false, false});
+        const int32_t few = held_columns_width(w);
+        if (a.is_across && held_column(a, few)) add({Form::Held, uint8_t(few), uint8_t(held_column(a, few)), false, false});
         for (const bool is_split : {false, true})
             if (!is_split || may_split(*running_)) add({a.is_across ? Form::Columns : Form::Walked, uint8_t(wide), uint8_t(held_walk(*running_, wide)), w == 1, is_split});
     }
