@@ -73,7 +73,7 @@ Case chain_case(size_t number)
     for (int i = 0; i < OPERATIONS[number]; i++) drawn.text += "t = " + step(drawn, dice, size_t(i)) + "; ";
     drawn.text += dtype == NG_F16 ? "f16(t)" : "t";
     Case what;
-    what.name = text("%s chain %zu: %d operations, %d dear; inputs: %d", dtype == NG_F16 ? "fp16" : "fp32", number, OPERATIONS[number], drawn.dear, inputs);
+    what.name = text("%s chain %zu: %d operations (%d dear) on %d inputs", dtype == NG_F16 ? "fp16" : "fp32", number, OPERATIONS[number], drawn.dear, inputs);
     what.work = drawn.bytes + double(ROWS) * double(columns) * (dtype == NG_F16 ? 2 : 4);
     what.args = drawn.args;
     what.build = [drawn](ng_scope* scope, const Exprs& args) { return Exprs{ ng_parse(scope, drawn.text.c_str(), drawn.names.c_str(), args.data(), uint32_t(args.size())) }; };
@@ -86,7 +86,7 @@ void bench_chains(Bench& bench)
 {
     // What nothing is beside: a tensor read and written.
     Case copy;
-    copy.name = "x * 0.5, 1 GiB of fp32";
+    copy.name = "fp32 x * 0.5 of 1 GiB";
     copy.args = { make_shape(NG_F32, { 65536, 4096 }) };
     copy.work = 2.0 * double(1 << 30);
     copy.build = [](ng_scope* scope, const Exprs& args) { return Exprs{ ng_parse(scope, "x * 0.5", "x", args.data(), 1) }; };
