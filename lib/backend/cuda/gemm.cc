@@ -18,6 +18,16 @@ bool prefers_sm90(const Problem& problem, const Device& device, uint64_t workspa
     return sm90::cost_us(problem, device, workspace_bytes) <= mma::cost_us(problem, device, workspace_bytes);
 }
 
+// Nothing is known after this of another problem than the last.
+void look_up(const Problem& p, const Place& place)
+{
+    if (!place.memory) return;
+    const auto is_placed = [](const void* data) { return reinterpret_cast<uintptr_t>(data) % 16 == 0; };
+    const Memory::Key key = {p.m, p.n, p.k, p.batches, p.a_row, p.a_depth, p.a_batch, p.b_depth, p.b_column, p.b_batch, p.c_row, p.c_column, p.c_batch, place.workspace_bytes, is_placed(p.a), is_placed(p.b)};
+    if (place.memory->key == key) return;
+    place.memory->key = key, place.memory->is_known = false;
+}
+
 }  // namespace
 
 void turn(Problem& p)
@@ -63,8 +73,12 @@ bool can_run(const Problem& problem, const Device& device, uint64_t workspace_by
 
 void run(const Problem& problem, const Device& device, const Place& place)
 {
-    if (prefers_sm90(problem, device, place.workspace_bytes)) sm90::run(problem, device, place);
-    else mma::run(problem, device, place);
+    look_up(problem, place);
+    const bool is_known = place.memory && place.memory->is_known;
+    const bool is_portable = is_known ? place.memory->is_portable : !prefers_sm90(problem, device, place.workspace_bytes);
+    if (place.memory) place.memory->is_portable = is_portable;
+    if (is_portable) mma::run(problem, device, place);
+    else sm90::run(problem, device, place);
 }
 
 kernels::Epilogue settled(const Problem& p)
@@ -94,6 +108,7 @@ std::optional<Finisher> finisher_for(const Problem& problem, const Device& devic
 
 bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place)
 {
+    look_up(problem, place);
     return finisher.is_portable ? mma::run_finished(problem, device, finisher, place) : sm90::run_finished(problem, device, finisher, place);
 }
 

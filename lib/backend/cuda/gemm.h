@@ -65,15 +65,22 @@ struct Launch {
 
 using Launcher = basic::LauncherOf<Launch>;
 
-// What one run of a step chose, for the next of the same extents.
+// What one run of a step chose, for the next that is like it.
 struct Memory {
+    // All that a choice depends on, of problems of the same types.
+    struct Key {
+        int64_t  m, n, k, batches, a_row, a_depth, a_batch, b_depth, b_column, b_batch, c_row, c_column, c_batch;
+        uint64_t workspace_bytes;
+        bool     is_a_placed, is_b_placed;   // where 16 bytes may be moved at once
+        bool operator==(const Key&) const = default;
+    };
+    Key      key = {};
     bool     is_known = false;
-    int64_t  m, n, k, batches;
-    uint64_t room;                       // for parts
-    uint32_t variant;
-    uint32_t instance;                   // what was chosen
-    int32_t  cluster, splits, group;
+    bool     is_portable;                // the family
     bool     is_better;                  // a finisher: than the product without its epilogue
+    bool     copies;
+    uint32_t instance;
+    int32_t  cluster, splits, group;
 };
 
 // workspace: 256-byte aligned, never exceeded.

@@ -256,6 +256,15 @@ Choice choose(const Form& f, const Device& device, uint64_t workspace_bytes)
     return copied.nanoseconds < as_is.nanoseconds ? copied : as_is;
 }
 
+Choice choose(const Form& f, const Device& device, const Place& place)
+{
+    Memory* const m = place.memory;
+    if (m && m->is_known) return {m->instance, m->splits, m->copies, 0};
+    const Choice c = choose(f, device, place.workspace ? place.workspace_bytes : 0);
+    if (m) m->is_known = true, m->instance = c.instance, m->splits = int32_t(c.splits), m->copies = c.copies;
+    return c;
+}
+
 // ---- launches ----------------------------------------------------------------------------------------------------------
 
 // text_kernel: which of a text's it is in place of; -1: none.
@@ -360,7 +369,7 @@ void run(const Problem& problem, const Device& device, const Place& place)
 {
     if (problem.m == 0 || problem.n == 0 || problem.batches == 0) return;
     const Form f = form_of(problem);
-    run_as(f, choose(f, device, place.workspace ? place.workspace_bytes : 0), false, place);
+    run_as(f, choose(f, device, place), false, place);
 }
 
 // ---- with an epilogue's text --------------------------------------------------------------------------------------------
@@ -388,7 +397,7 @@ bool run_finished(const Problem& problem, const Device& device, const Finisher& 
     bare.epilogue_weight = 0;
     if (!mma::can_run(bare, device, place.workspace_bytes)) return false;
     const Form   f = form_of(problem);
-    const Choice choice = choose(f, device, place.workspace ? place.workspace_bytes : 0);
+    const Choice choice = choose(f, device, place);
     if (choice.instance != finisher.instance) return false;
     run_as(f, choice, true, place);
     return true;

@@ -118,7 +118,7 @@ double memory_us(const Form& form)
 // Of a warpgroup's part of a tile: by the copy engine, by threads, or by either after an epilogue.
 double store_cycles(const Form& form, const Instance& i)
 {
-    constexpr double FINISH_CYCLES = 55, WEIGHT_CYCLES = 2.7;    // for a thread's sum
+    constexpr double FINISH_CYCLES = 63, WEIGHT_CYCLES = 3.1;    // for a thread's sum
     const Problem& p = form.problem;
     const double   sums = i.m * i.n / (i.schedule < 0 ? 1.0 : 2.0);
     if (p.epilogue_weight > 0) return sums / 128 * (FINISH_CYCLES + WEIGHT_CYCLES * p.epilogue_weight);
@@ -138,7 +138,7 @@ double tiles_cycles(const Form& form, const Device& device, const Instance& i)
     // Pingpong hides what takes less than a tile, but for its share of power; the others about a thousand cycles, or of an
     // epilogue's what the second warpgroup is behind.
     const bool     is_finished = p.epilogue_weight > 0;
-    const double   hidden = is_finished ? 6000 : 1200, share = is_finished ? 0.3 : 0;
+    const double   hidden = is_finished ? 6800 : 1200, share = is_finished ? 0.3 : 0;
     const double   each = i.schedule < 0 ? std::max(tile + share * store, (tile + store) / 2) : tile + std::max(store - hidden, 0.0);
     return LAUNCH + rounds * each + store;
 }

@@ -229,16 +229,11 @@ bool can_run(const Problem& problem, const Device& device, uint64_t workspace_by
 
 namespace {
 
-bool is_remembered(const Memory& m, const Form& form, uint64_t room)
+void remember(Memory* m, const Choice& c, bool is_better)
 {
-    const Problem& p = form.problem;
-    return m.is_known && m.m == p.m && m.n == p.n && m.k == p.k && m.batches == p.batches && m.variant == form.variant && m.room == room;
+    if (m) m->is_known = true, m->is_better = is_better, m->instance = c.instance, m->cluster = c.cluster, m->splits = c.splits, m->group = c.group;
 }
-void remember(Memory& m, const Form& form, uint64_t room, const Choice& c, bool is_better)
-{
-    const Problem& p = form.problem;
-    m = {true, p.m, p.n, p.k, p.batches, room, form.variant, c.instance, c.cluster, c.splits, c.group, is_better};
-}
+Choice remembered(const Memory& m) { return {m.instance, m.cluster, m.splits, m.group}; }
 
 }  // namespace
 
@@ -246,11 +241,9 @@ void run(const Problem& problem, const Device& device, const Place& place)
 {
     Form form;
     if (!make_form(problem, true, form)) return;
-    const uint64_t room = place.workspace_bytes - copies_workspace(form);
-    Memory* const  memory = place.memory;
-    if (memory && is_remembered(*memory, form, room)) return run_as(form, device, {memory->instance, memory->cluster, memory->splits, memory->group}, nullptr, place);
-    const Choice choice = choose(form, device, room);
-    if (memory) remember(*memory, form, room, choice, false);
+    if (place.memory && place.memory->is_known) return run_as(form, device, remembered(*place.memory), nullptr, place);
+    const Choice choice = choose(form, device, place.workspace_bytes - copies_workspace(form));
+    remember(place.memory, choice, false);
     run_as(form, device, choice, nullptr, place);
 }
 
@@ -340,20 +333,17 @@ bool run_finished(const Problem& problem, const Device& device, const Finisher& 
     for (int i = 0; i < form.problem.epilogue.loads; i++)
         if (!can_come(form.problem, form.problem.epilogue.tensor[i], finisher.kinds[i])) return false;
     if (copies_workspace(form) > place.workspace_bytes) return false;
-    const uint64_t room = place.workspace_bytes - copies_workspace(form);
-    Memory* const memory = place.memory;
-    Choice choice = {};
-    if (memory && is_remembered(*memory, form, room)) {
-        if (!memory->is_better) return false;
-        choice = {memory->instance, memory->cluster, memory->splits, memory->group};
-    } else {
-        const std::optional<Choice> found = choose_among(form, device, room, finisher.instance);
-        const bool is_better = found && is_better_fused(form, device, *found, room);
-        if (memory) remember(*memory, form, room, found.value_or(Choice{}), is_better);
-        if (!is_better) return false;
-        choice = *found;
+    const Memory* const memory = place.memory;
+    if (memory && memory->is_known) {
+        if (memory->is_better) run_as(form, device, remembered(*memory), &finisher, place);
+        return memory->is_better;
     }
-    run_as(form, device, choice, &finisher, place);
+    const uint64_t room = place.workspace_bytes - copies_workspace(form);
+    const std::optional<Choice> choice = choose_among(form, device, room, finisher.instance);
+    const bool is_better = choice && is_better_fused(form, device, *choice, room);
+    remember(place.memory, choice.value_or(Choice{}), is_better);
+    if (!is_better) return false;
+    run_as(form, device, *choice, &finisher, place);
     return true;
 }
 
