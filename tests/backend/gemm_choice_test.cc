@@ -184,9 +184,9 @@ TEST_CASE("choices: no epilogue and no result of eight bits where sums of fp8 ta
         return possible;
     };
     const int all = count();
-    p.epilogue.count = 1;
+    p.epilogue_weight = 1;
     CHECK(count() == all - 1);
-    p.epilogue.count = 0, p.c_type = Dtype::e5m2;
+    p.epilogue_weight = 0, p.c_type = Dtype::e5m2;
     CHECK(count() == all - 1);
 }
 
