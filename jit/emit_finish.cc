@@ -15,7 +15,6 @@ class FinishWords final : public Words {
     std::string expression(int32_t v) override
     {
         const Value& a = value(v);
-        if (is_near_gelu(a)) return near_gelu(name(a.args[0]));
         if (a.kind != ValueKind::Load) return Words::expression(v);
         if (a.buffer == product_) return a.type == Dtype::f32 ? "f32_bits(sums[j])" : "(i32)sums[j]";
         return decoded(text("o.v", v, ".e[j]"), a.type);

@@ -3,9 +3,6 @@
 
 namespace ng::emitting {
 
-bool        is_near_gelu(const Value& a) { return a.kind == ValueKind::Map && a.op == Op::gelu && compute_of(a.type) == Dtype::f32; }
-std::string near_gelu(const std::string& x) { return text(x, " * near_normcdf(", x, ")"); }
-
 std::string VectorWords::name(int32_t v)
 {
     if (is_held_ && a_.kept_from[size_t(v)] >= 0) return text("v", v, "[k][j]");
@@ -20,7 +17,6 @@ std::string VectorWords::expression(int32_t v)
     if (a.kind == ValueKind::Fold && a_.passes.is_running(size_t(v)))
         return text("about_", name_of(compute_of(a.type)), "(m", v, a_.is_across ? "[j]" : "", ", ", name(a_.passes.running[size_t(v)].m), ")");
     if (takes_inverses_ && is_by_inverse(v)) return text(is_small_enough(v) ? "half_quotient_of(" : "quotient_of(", name(a.args[0]), ", d", v, is_by_lane(a.args[1]) ? "[j]" : "", ", is_tame)");
-    if (is_near_gelu(a)) return near_gelu(name(a.args[0]));
     if (a.kind != ValueKind::Load || !a_.is_full(v)) return Words::expression(v);
     return decoded(text("m", v, "[k].e[", pace(a.access) == Pace::Same ? "0" : "j", "]"), a.type);
 }

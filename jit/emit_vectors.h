@@ -4,10 +4,6 @@
 
 namespace ng::emitting {
 
-// CUDA's texts have a gelu of their own: the operation's bound is 24 units in the last place.
-bool        is_near_gelu(const Value& a);
-std::string near_gelu(const std::string& x);
-
 class VectorWords : public Words {
   public:
     VectorWords(const Arranged& a, const LaunchClass& c, const Dialect& dialect, Helpers& helpers, Numbers& numbers)

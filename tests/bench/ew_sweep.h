@@ -16,7 +16,7 @@ inline const std::vector<RowSweep>& sweeps()
         {"tanh, bound 3", "tanh_f32(x)", "tanh(d)"},
         {"sigmoid, bound 4", "sigmoid_f32(x)", "d < 0 ? exp(d) / (1 + exp(d)) : 1 / (1 + exp(-d))"},
         {"normal_cdf, bound 7", "normcdf_f32(x)", "normcdf(d)"},
-        {"gelu, bound 24", "x * near_normcdf(x)", "d * normcdf(d)"},
+        {"gelu, bound 24", "x * near_normcdf_f32(x)", "d * normcdf(d)"},
         {"x / 3 by an inverse, bound 0.5", "divided(x, 3.0f)", "d / 3"},
         {"x / 1.9999999 by an inverse, bound 0.5", "divided(x, 0x1.fffffep0f)", "d / 0x1.fffffep0"},
     };

@@ -75,7 +75,7 @@ TEST_CASE("cases: every kernel gives what its graph means, however its launch is
 TEST_CASE("prelude: gelu's distribution keeps its bound from end to end")
 {
     Emulation code;
-    code.add_code("extern \"C\" float below(float x) { return near_normcdf(x); }\n");
+    code.add_code("extern \"C\" float below(float x) { return near_normcdf_f32(x); }\n");
     if (!code.load()) return;
     const auto below = reinterpret_cast<float (*)(float)>(code.find("below"));
     double worst = 0;

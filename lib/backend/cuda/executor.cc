@@ -189,10 +189,9 @@ ng_status CudaExecutor::wait(uint64_t timeout_ns)
         const std::atomic<int>& waiting = finished ? finished->waiting : w.fused->waiting;
         wait_for(waiting, deadline);
         if (waiting.load(std::memory_order_acquire) > 0) return NG_NOT_READY;
-        for (size_t i = 0; i < (finished ? 1 : w.fused->kernel.classes().size()); i++) {
-            const Variant& v = finished ? finished->variant : w.fused->variants[i];
-            if (v.error) throw Error(v.error->status, text("ng_prog_wait: \"", w.name, "\": ", v.error->text));
-        }
+        // A product whose text is refused runs as before: explain says why.
+        for (size_t i = 0; !finished && i < w.fused->kernel.classes().size(); i++)
+            if (const auto& error = w.fused->variants[i].error) throw Error(error->status, text("ng_prog_wait: \"", w.name, "\": ", error->text));
     }
     return NG_OK;
 }

@@ -31,7 +31,8 @@ void CudaExecutor::prepare_product(Call& c, const Plan& plan, size_t at)
         if (variables_ == 0 && is_matmul_certain(matmul_step(c, true), products_)) fused_away_.push_back(step.out.buffer);
         return;
     }
-    if (!is_often || !backend_.code().can_compile() || plan.most.size() != size_t(variables_)) return;
+    // Contract P6: an instance of its own may add in another order.
+    if (!is_often || !backend_.code().can_compile() || backend_.is_ordered() || plan.most.size() != size_t(variables_)) return;
     const std::optional<gemm::Finisher> finisher = matmul_finisher(matmul_step(c, true), plan.most, products_);
     if (!finisher) return;
     c.finished = std::make_shared<Finished>();

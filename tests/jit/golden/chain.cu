@@ -19,6 +19,8 @@ static __device__ __forceinline__ f32 op_mul_f32(f32 x, f32 y) { return x * y; }
 
 static __device__ __forceinline__ f32 op_add_f32(f32 x, f32 y) { return x + y; }
 
+static __device__ __forceinline__ f32 op_gelu_f32(f32 x) { return x * near_normcdf_f32(x); }
+
 extern "C" __global__ void __launch_bounds__(THREADS) fused(const f32* __restrict__ b0, const f32* __restrict__ b1, f32* __restrict__ b2, const Numbers n)
 {
     follow();
@@ -52,7 +54,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) fused(const f32* __restric
                 const f32 v5 = op_sigmoid_f32(v4);
                 const f32 v7 = op_mul_f32(v1, n.scalar_v6);
                 const f32 v8 = op_add_f32(v7, v0);
-                const f32 v9 = v8 * near_normcdf(v8);
+                const f32 v9 = op_gelu_f32(v8);
                 const f32 v10 = op_mul_f32(v9, v5);
                 o0.e[j] = v10;
             }
