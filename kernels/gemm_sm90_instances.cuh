@@ -1,4 +1,4 @@
-// The rows of gemm_sm90.def as kernels: its includer says which image's.
+// The rows of gemm_sm90.def as kernels: its includer says of which groups, by OF_<group>(...) that gives what it is given.
 #pragma once
 #include "kernels/gemm_sm90_aside.cuh"
 #include "kernels/gemm_sm90_split.cuh"
@@ -22,9 +22,24 @@ namespace ng::kernels {
 #define ASIDE_turn   GemmTurnNumbers
 #define ASIDE_KERNEL(name, threads)                                                                                                \
     extern "C" __global__ void __launch_bounds__(threads) gemm_##name(const __grid_constant__ ASIDE_##name numbers) { run_##name(numbers); }
-#define TILES(image, ...) TILES_OF_##image(__VA_ARGS__)
-#define SPLIT(image, ...) SPLIT_OF_##image(__VA_ARGS__)
-#define ASIDE(image, ...) ASIDE_OF_##image(__VA_ARGS__)
+#ifndef OF_Half
+#define OF_Half(...)
+#endif
+#ifndef OF_Byte
+#define OF_Byte(...)
+#endif
+#ifndef OF_Whole
+#define OF_Whole(...)
+#endif
+#ifndef OF_Wide
+#define OF_Wide(...)
+#endif
+#ifndef OF_Round
+#define OF_Round(...)
+#endif
+#define TILES(group, ...) OF_##group(GEMM_SM90_##group(TILES_KERNEL, __VA_ARGS__))
+#define SPLIT(group, ...) OF_##group(GEMM_SM90_##group(SPLIT_KERNEL, __VA_ARGS__))
+#define ASIDE(group, ...) OF_##group(ASIDE_KERNEL(__VA_ARGS__))
 #include "kernels/gemm_sm90.def"
 #undef TILES
 #undef SPLIT
@@ -36,5 +51,10 @@ namespace ng::kernels {
 #undef ASIDE_pitch
 #undef ASIDE_planes
 #undef ASIDE_turn
+#undef OF_Half
+#undef OF_Byte
+#undef OF_Whole
+#undef OF_Wide
+#undef OF_Round
 
 }  // namespace ng::kernels
