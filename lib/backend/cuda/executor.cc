@@ -210,9 +210,8 @@ uint64_t CudaExecutor::code_bytes() const
     uint64_t all = 0;
     for (const Work& w : works_) {
         if (w.interim) all += w.interim->tape.code_bytes();
-        if (w.call && w.call->finished && w.call->finished->waiting.load(std::memory_order_acquire) == 0 && w.call->finished->variant.code) all += w.call->finished->variant.code->bytes;
-        for (size_t i = 0; w.fused && i < w.fused->kernel.classes().size(); i++)
-            if (w.fused->variants[i].state.load(std::memory_order_acquire) == Variant::Ready) all += w.fused->variants[i].code->bytes;
+        if (w.call && w.call->finished) all += w.call->finished->variant.code_bytes();
+        for (size_t i = 0; w.fused && i < w.fused->kernel.classes().size(); i++) all += w.fused->variants[i].code_bytes();
     }
     return all;
 }

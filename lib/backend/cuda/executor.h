@@ -26,6 +26,7 @@ struct Variant {
     template <class Body>
     void make(Body&& body) noexcept;
     void unload() noexcept;
+    uint64_t code_bytes() const noexcept { return state.load(std::memory_order_acquire) == Ready ? code->bytes : 0; }
 };
 
 // A kernel and its texts; a job that compiles keeps it alive. Executors of one kernel may share it.
