@@ -68,7 +68,7 @@ uint64_t workspace(const Problem& largest, const Device& device, bool is_fixed)
 
 bool can_run(const Problem& problem, const Device& device, uint64_t workspace_bytes)
 {
-    return sm90::can_run(problem, device, workspace_bytes) || mma::can_run(problem, device, workspace_bytes);
+    return problem.epilogue_weight == 0 && (sm90::can_run(problem, device, workspace_bytes) || mma::can_run(problem, device, workspace_bytes));
 }
 
 void run(const Problem& problem, const Device& device, const Place& place)
@@ -101,9 +101,7 @@ kernels::Epilogue settled(const Problem& p)
 
 std::optional<Finisher> finisher_for(const Problem& problem, const Device& device)
 {
-    Problem bare = problem;
-    bare.epilogue_weight = 0;
-    return sm90::can_run(bare, device, UINT64_MAX) ? sm90::finisher_for(problem, device) : mma::finisher_for(problem, device);
+    return sm90::can_run(problem, device, UINT64_MAX) ? sm90::finisher_for(problem, device) : mma::finisher_for(problem, device);
 }
 
 bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place)

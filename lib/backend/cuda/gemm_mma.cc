@@ -303,7 +303,6 @@ bool can_run(const Problem& problem, const Device& device, uint64_t workspace_by
     if (kind == None || device.compute < 80 || !device.has[size_t(Image::Mma)]) return false;
     const bool is_whole = is_of_bytes(kind) && !problem.epilogue.is_cast;
     if (is_whole != (problem.c_type == Dtype::i32) || (!is_whole && !is_float(problem.c_type))) return false;
-    if (problem.epilogue_weight > 0) return false;
     const Form f = form_of(problem);
     if (f.needs_copies() && copies_bytes(f) > workspace_bytes) return false;
     // A block for each of so many, so small products would be mostly idle: basic::matmul has a thread for each sum.
@@ -376,11 +375,9 @@ void run(const Problem& problem, const Device& device, const Place& place)
 
 std::optional<Finisher> finisher_for(const Problem& problem, const Device& device)
 {
-    Problem bare = problem;
-    bare.epilogue_weight = 0;
     const Form f = form_of(problem);
-    if (f.kind == Doubles || !mma::can_run(bare, device, UINT64_MAX)) return std::nullopt;
-    const uint32_t instance = choose(f, device, mma::workspace(bare, true)).instance;
+    if (f.kind == Doubles || !mma::can_run(problem, device, UINT64_MAX)) return std::nullopt;
+    const uint32_t instance = choose(f, device, mma::workspace(problem, true)).instance;
     return Finisher{true, instance, 0, FACTS[instance].shared_bytes, {}};
 }
 
@@ -393,9 +390,7 @@ FunctionWords sum_of(const Finisher& finisher)
 
 bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place)
 {
-    Problem bare = problem;
-    bare.epilogue_weight = 0;
-    if (!mma::can_run(bare, device, place.workspace_bytes)) return false;
+    if (!mma::can_run(problem, device, place.workspace_bytes)) return false;
     const Form   f = form_of(problem);
     const Choice choice = choose(f, device, place);
     if (choice.instance != finisher.instance) return false;

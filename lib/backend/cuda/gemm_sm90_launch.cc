@@ -224,7 +224,7 @@ void run_as(const Form& form, const Device& device, const Choice& choice, const 
 bool can_run(const Problem& problem, const Device& device, uint64_t workspace_bytes)
 {
     Form form;
-    return device.compute == 90 && problem.epilogue_weight == 0 && make_form(problem, true, form) && device.has[size_t(form.image)] && copies_workspace(form) <= workspace_bytes;
+    return device.compute == 90 && make_form(problem, true, form) && device.has[size_t(form.image)] && copies_workspace(form) <= workspace_bytes;
 }
 
 namespace {
@@ -267,10 +267,6 @@ bool is_better_fused(const Form& form, const Device& device, const Choice& fused
     bare.problem.epilogue_weight = 0;
     return cost_us(form, device, fused) < cost_us(bare, device, choose(bare, device, room)) + behind_us(form);
 }
-
-}  // namespace
-
-namespace {
 
 bool lies_on_units(const Problem& p, int64_t row, int64_t batch, int64_t bytes)
 {
