@@ -1,10 +1,13 @@
-"""cuBLASLt's times for the products that ngtool measured: the best of what its heuristic proposes, and the first, for each case.
+"""cuBLASLt's times for the products that ngtool measured, and libng's beside them: the best of what its heuristic proposes, and the first.
 
-    ngtool bench gemm --csv OURS.csv && python3 tests/bench/gemm_peers.py OURS.csv PEERS.csv && python3 tests/bench/compare.py PEERS.csv OURS.csv
+    ngtool bench gemm --csv CASES.csv && python3 tests/bench/gemm_peers.py CASES.csv PEERS.csv [--library LIBNG.so --ours OURS.csv]
+    python3 tests/bench/compare.py PEERS.csv OURS.csv
 
-Run all three in one go on one machine with PyTorch, which brings the device's memory, streams and graphs; cuBLASLt is called as it
-is. Cases are found by name: TYPE mM nN kK AB. Buffers take turns until they are twice the second cache; calls are in a graph.
+Run all in one go on one machine with PyTorch, which brings the device's memory, streams and graphs; cuBLASLt is called as it is, libng
+by ng_prog_run. Cases are found by name: TYPE mM nN kK AB. Buffers take turns until they are twice the second cache; calls are in a
+graph, and graphs of both take turns: a card that is at the limit of its power is 5 to 20 % slower behind hard work than behind a pause.
 """
+import argparse
 import csv
 import ctypes
 import glob
@@ -12,11 +15,15 @@ import os
 import re
 import statistics
 import sys
+from pathlib import Path
 
 import torch
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "numpy"))
+import ng  # noqa: E402
+
 CASE = re.compile(r"(fp16|bf16|tf32|fp32|fp64|e4m3|int8) m(\d+) n(\d+) k(\d+) ([nt])([nt])")
-CACHE_BYTES, WORKSPACE_BYTES, HEURISTICS = 60 << 20, 64 << 20, 16
+CACHE_BYTES, WORKSPACE_BYTES, HEURISTICS, ROUNDS = 60 << 20, 64 << 20, 16, 5
 # As library_types.h and cublas_api.h number them: type of operands, of the result, computation, scale.
 R_32F, R_64F, R_16F, R_8I, R_32I, R_16BF, R_8F_E4M3 = 0, 1, 2, 3, 10, 14, 28
 COMPUTE_32F, COMPUTE_TF32, COMPUTE_64F, COMPUTE_32I = 68, 77, 70, 72
@@ -29,6 +36,7 @@ KINDS = {
     "e4m3": (torch.float8_e4m3fn, torch.float16, R_8F_E4M3, R_16F, COMPUTE_32F, R_32F),
     "int8": (torch.int8, torch.int32, R_8I, R_32I, COMPUTE_32I, R_32I),
 }
+NAMES = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64", torch.float8_e4m3fn: "e4m3", torch.int8: "i8", torch.int32: "i32"}
 OP_N, OP_T = 0, 1
 DESC_TRANSA, DESC_TRANSB, PREFERENCE_WORKSPACE = 3, 4, 1
 
@@ -91,6 +99,58 @@ class Product:
                           pointer(c), self.result, proposal.algo, pointer(self.library.workspace), ctypes.c_size_t(WORKSPACE_BYTES), ctypes.c_void_p(torch.cuda.current_stream().cuda_stream))
 
 
+MatmulDesc, CompileDesc, Run = (ng.struct(name) for name in ("ng_matmul_desc", "ng_compile_desc", "ng_run"))
+TF32 = 1
+
+
+def pointers(handles):
+    return (ctypes.c_void_p * len(handles))(*handles)
+
+
+class Ours:
+    """The same product as a program of libng over PyTorch's memory."""
+
+    def __init__(self, library, kind, extents, ways):
+        type_in, self.type_out = KINDS[kind][:2]
+        (m, n, k), self.library, c = extents, library, library.c
+        scope, swapped, desc = c.ng_scope_create(library.context, 0), (ctypes.c_int32 * 2)(1, 0), MatmulDesc(flags=TF32 if kind == "tf32" else 0)
+        factors = []
+        for i, (extent, way) in enumerate((((m, k), ways[0]), ((k, n), ways[1]))):
+            x = c.ng_param(scope, i, ctypes.byref(self.shape(type_in, extent if way == "n" else extent[::-1])))
+            factors.append(x if way == "n" else c.ng_permute(x, ctypes.byref(swapped), 2))
+        root = c.ng_cast(c.ng_matmul(*factors, ctypes.byref(desc)), ng.CODE_OF[NAMES[self.type_out]])
+        self.handle, compiled = ctypes.c_void_p(), CompileDesc()
+        library.call("ng_compile", library.context, ctypes.byref(compiled), pointers([root]), 1, ctypes.byref(self.handle))
+        library.call("ng_prog_wait", self.handle, (1 << 64) - 1)
+        c.ng_scope_release(scope)
+        self.tensors = []
+
+    def release(self):
+        for tensor in self.tensors:
+            self.library.c.ng_tensor_release(tensor)
+        self.library.c.ng_prog_release(self.handle)
+
+    def shape(self, dtype, extents):
+        shape = ng.Shape(dtype=ng.CODE_OF[NAMES[dtype]], ndim=2)
+        shape.dims[:2] = extents
+        return shape
+
+    def wrapped(self, tensor):
+        out = ctypes.c_void_p()
+        self.library.call("ng_tensor_wrap", self.library.context, ctypes.byref(self.shape(tensor.dtype, tensor.shape)), tensor.data_ptr(), tensor.nbytes, None, None, ctypes.byref(out))
+        self.tensors.append(out)
+        return out.value
+
+    def call_on(self, a, b, out):
+        """A function that runs it on these."""
+        args, outs = pointers([self.wrapped(a), self.wrapped(b)]), pointers([self.wrapped(out)])
+        run = Run(nargs=2, nout=1, args=ctypes.addressof(args), out=ctypes.addressof(outs))
+
+        def call(_kept=(args, outs)):
+            self.library.call("ng_prog_run", self.handle, ctypes.c_void_p(torch.cuda.current_stream().cuda_stream), ctypes.byref(run))
+        return call
+
+
 def random_matrix(kind, rows, columns):
     wanted = KINDS[kind][0]
     if wanted == torch.int8:
@@ -98,59 +158,86 @@ def random_matrix(kind, rows, columns):
     return torch.randn(rows, columns, device="cuda").to(wanted)
 
 
-def microseconds(calls, most_ms):
-    """Of a call, in a graph of many: the median of five replays."""
-    for call in calls[:2]:
-        call()
-    torch.cuda.synchronize()
+def event_ms(work):
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    begin.record(), calls[0](), end.record(), torch.cuda.synchronize()
-    count = max(3, min(400, int(most_ms / max(begin.elapsed_time(end), 2e-3))))
-    graph, times = torch.cuda.CUDAGraph(), []
-    with torch.cuda.graph(graph):
-        for i in range(count):
-            calls[i % len(calls)]()
-    graph.replay()
-    for _ in range(5):
-        begin.record(), graph.replay(), end.record(), torch.cuda.synchronize()
-        times.append(begin.elapsed_time(end) / count * 1e3)
-    return statistics.median(times)
+    begin.record(), work(), end.record(), torch.cuda.synchronize()
+    return begin.elapsed_time(end)
 
 
-def measure(library, kind, extents, ways):
+class Graph:
+    """Many calls, one after the other, as one launch."""
+
+    def __init__(self, calls, most_ms):
+        with torch.cuda.stream(torch.cuda.Stream()):
+            for call in calls[:2]:
+                call()
+        torch.cuda.synchronize()
+        self.count = max(3, min(400, int(most_ms / max(event_ms(calls[0]), 2e-3))))
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            for i in range(self.count):
+                calls[i % len(calls)]()
+        self.graph.replay()
+
+    def microseconds(self):
+        return event_ms(self.graph.replay) / self.count * 1e3
+
+
+def by_turns(graphs):
+    """Of a call of each graph: the medians of a few replays."""
+    times = [[graph.microseconds() for graph in graphs] for _ in range(ROUNDS)]
+    return [statistics.median(column) for column in zip(*times)]
+
+
+def measure(library, ng_library, kind, extents, ways):
+    """{name: microseconds}."""
     m, n, k = extents
     product, result = Product(library, kind, extents, ways), KINDS[kind][1]
     a_shape, b_shape = (m, k) if ways[0] == "n" else (k, m), (k, n) if ways[1] == "n" else (n, k)
     each = (m * k + k * n + m * n) * torch.empty(0, dtype=KINDS[kind][0]).element_size()
     buffers = [(random_matrix(kind, *a_shape), random_matrix(kind, *b_shape), torch.empty(m, n, dtype=result, device="cuda")) for _ in range(max(1, min(64, -(-2 * CACHE_BYTES // each))))]
-    times = [microseconds([lambda buffer=buffer: product.run(proposal, *buffer) for buffer in buffers], 2) for proposal in product.proposals]
+
+    def calls(proposal):
+        return [lambda buffer=buffer: product.run(proposal, *buffer) for buffer in buffers]
+    times = [Graph(calls(proposal), 2).microseconds() for proposal in product.proposals]
     order = sorted(range(len(times)), key=times.__getitem__)
-    again = [microseconds([lambda buffer=buffer: product.run(product.proposals[i], *buffer) for buffer in buffers], 20) for i in order[:2]]
-    return min(again), times[0]
+    graphs = [Graph(calls(product.proposals[i]), 20) for i in sorted({0, *order[:2]})]
+    if ng_library:
+        ours = Ours(ng_library, kind, extents, ways)
+        graphs.append(Graph([ours.call_on(*buffer) for buffer in buffers], 20))
+    found = by_turns(graphs)
+    mine = {"ng": found.pop()} if ng_library else {}
+    if ng_library:
+        ours.release()
+    return {"cublasLt best": min(found), "cublasLt first": found[0]} | mine
 
 
 def main():
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    library = Library()
-    with open(sys.argv[1], newline="", encoding="utf-8") as file:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("cases"), parser.add_argument("peers"), parser.add_argument("--library"), parser.add_argument("--ours")
+    given = parser.parse_args()
+    if bool(given.library) != bool(given.ours):
+        parser.error("--library and --ours belong together")
+    library, ng_library = Library(), ng.Library(given.library, "cuda") if given.library else None
+    with open(given.cases, newline="", encoding="utf-8") as file:
         cases = [row["case"] for row in csv.DictReader(file) if row["section"] == "gemm"]
-    with open(sys.argv[2], "w", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file)
-        rows.writerow(["section", "case", "peer", "us", "rate", "unit"])
-        for case in cases:
-            parts = CASE.fullmatch(case)
-            if not parts:
-                continue
-            kind, extents, ways = parts[1], tuple(map(int, parts.group(2, 3, 4))), parts[5] + parts[6]
-            try:
-                best, first = measure(library, kind, extents, ways)
-            except RuntimeError as error:
-                print(f"{case}: {error}")
-                continue
-            for peer, us in (("cublasLt best", best), ("cublasLt first", first)):
-                rows.writerow(["gemm", case, peer, f"{us:.3f}", f"{2 * extents[0] * extents[1] * extents[2] / us / 1e6:.1f}", "TFLOP/s"])
-            file.flush()
+    rows = []
+    for case in cases:
+        parts = CASE.fullmatch(case)
+        if not parts:
+            continue
+        kind, extents, ways = parts[1], tuple(map(int, parts.group(2, 3, 4))), parts[5] + parts[6]
+        try:
+            found = measure(library, ng_library, kind, extents, ways)
+        except (RuntimeError, ng.Fault) as error:
+            print(f"{case}: {error}")
+            continue
+        print(f"{case:40s}", *(f"{name} {us:9.2f} us " for name, us in found.items()), flush=True)
+        rows += [("gemm", case, peer, f"{us:.3f}", f"{2 * extents[0] * extents[1] * extents[2] / us / 1e6:.1f}", "TFLOP/s") for peer, us in found.items()]
+    for path, is_ours in ((given.peers, False), (given.ours, True)):
+        if path:
+            with open(path, "w", newline="", encoding="utf-8") as file:
+                csv.writer(file).writerows([("section", "case", "peer", "us", "rate", "unit"), *(row for row in rows if (row[2] == "ng") == is_ours)])
 
 
 if __name__ == "__main__":
