@@ -18,6 +18,7 @@ const char HELP[] =
     "  ngtool explain EXPR [NAME=VALUE ..]     how it would be computed: kernels, buffers, bytes\n"
     "  ngtool dot EXPR [NAME=VALUE ..]         the same as a picture, for Graphviz\n"
     "  ngtool bench SUITE ..                   times; suites: ew chains gemm epilogue conv dw pool small cpu\n"
+    "  ngtool tune EXPR [NAME=TYPE[SHAPE] ..]  measures which kernels are fastest for these shapes, and remembers it\n"
     "  ngtool version | help\n"
     "\n"
     "EXPR is what ng_parse reads: Python's operators and slices, words such as exp, where, softmax, sum(x, 1).\n"
@@ -75,6 +76,7 @@ int dispatch(int argc, char** argv)
     if (command == "explain") return run_explain(arguments);
     if (command == "dot") return run_dot(arguments);
     if (command == "bench") return run_bench(arguments);
+    if (command == "tune") return run_tune(arguments);
     throw Failure("there is no command \"" + command + "\"; ngtool help lists them", 2);
 }
 

@@ -83,5 +83,8 @@ int run_eval(const Arguments& arguments);
 int run_explain(const Arguments& arguments);
 int run_dot(const Arguments& arguments);
 int run_bench(const Arguments& arguments);
+int run_tune(const Arguments& arguments);
+
+std::string explained(const ng_prog* program);                              // the JSON that ng_prog_explain writes
 
 }

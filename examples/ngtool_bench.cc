@@ -36,24 +36,6 @@ ng_tensor* add_tensor(Buffers& buffers, ng_ctx* context, const ng_shape& shape)
     return tensor;
 }
 
-Program compile_case(ng_ctx* context, const Case& what)
-{
-    const Scope scope(ng_scope_create(context, 0));
-    Exprs params;
-    for (const ng_shape& shape : what.args) params.push_back(ng_param(scope.get(), uint32_t(params.size()), &shape));
-    const Exprs roots = what.build(scope.get(), params);
-    std::vector<const ng_shape*> layouts;
-    for (const ng_shape& shape : what.out) layouts.push_back(&shape);
-    ng_compile_desc desc = sized<ng_compile_desc>();
-    desc.out = layouts.empty() ? nullptr : layouts.data();
-    ng_prog* program = nullptr;
-    ng_error fault{};
-    check(ng_compile(context, &desc, roots.data(), uint32_t(roots.size()), &program, &fault), fault);
-    Program owner(program);
-    check(ng_prog_wait(program, UINT64_MAX, &fault), fault);
-    return owner;
-}
-
 std::vector<ng_shape> out_shapes(const ng_prog* program)
 {
     ng_prog_info info = sized<ng_prog_info>();
@@ -76,6 +58,25 @@ uint64_t bytes_of(const std::vector<ng_shape>& shapes)
     return bytes;
 }
 
+}
+
+Program compile_case(ng_ctx* context, const Case& what)
+{
+    const Scope scope(ng_scope_create(context, 0));
+    Exprs params;
+    for (const ng_shape& shape : what.args) params.push_back(ng_param(scope.get(), uint32_t(params.size()), &shape));
+    const Exprs roots = what.build(scope.get(), params);
+    std::vector<const ng_shape*> layouts;
+    for (const ng_shape& shape : what.out) layouts.push_back(&shape);
+    ng_compile_desc desc = sized<ng_compile_desc>();
+    desc.flags = what.flags;
+    desc.out = layouts.empty() ? nullptr : layouts.data();
+    ng_prog* program = nullptr;
+    ng_error fault{};
+    check(ng_compile(context, &desc, roots.data(), uint32_t(roots.size()), &program, &fault), fault);
+    Program owner(program);
+    check(ng_prog_wait(program, UINT64_MAX, &fault), fault);
+    return owner;
 }
 
 double now_us()

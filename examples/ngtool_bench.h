@@ -18,7 +18,9 @@ struct Case {
     bool        normal = false;             // data: normal, else uniform in [0, 1)
     bool        is_cached = false;          // stay in the cache: the same buffers every time
     double      flops = 0;                  // to judge whether a CPU takes too long
+    uint32_t    flags = 0;                  // NG_PROG_*
 };
+Program compile_case(ng_ctx* context, const Case& what);        // and waits until it is as fast as it gets
 
 class Bench {
 public:

@@ -46,11 +46,7 @@ Compiled compile_words(const Arguments& arguments, const char* command)
     check(ng_compile(compiled.context.get(), &desc, &root, 1, &program, &fault), fault);
     compiled.program.reset(program);
     check(ng_prog_wait(program, UINT64_MAX, &fault), fault);
-    size_t bytes = 0;
-    check(ng_prog_explain(program, nullptr, &bytes, &fault), fault);
-    compiled.json.resize(bytes);
-    check(ng_prog_explain(program, compiled.json.data(), &bytes, &fault), fault);
-    compiled.json.resize(std::min(compiled.json.find('\0'), compiled.json.size()));
+    compiled.json = explained(program);
     return compiled;
 }
 
@@ -206,6 +202,18 @@ void print_dot_node(const Json& node, const char* indent)
     printf("%sn%s [label=%s%s];\n", indent, node.text_of("id").c_str(), quoted(label).c_str(), is_input ? ", style=filled, fillcolor=\"#e8eef7\"" : "");
 }
 
+}
+
+std::string explained(const ng_prog* program)
+{
+    std::string json;
+    size_t bytes = 0;
+    ng_error fault{};
+    check(ng_prog_explain(program, nullptr, &bytes, &fault), fault);
+    json.resize(bytes);
+    check(ng_prog_explain(program, json.data(), &bytes, &fault), fault);
+    json.resize(std::min(json.find('\0'), json.size()));
+    return json;
 }
 
 int run_explain(const Arguments& arguments)

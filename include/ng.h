@@ -503,7 +503,9 @@ typedef struct ng_compile_desc {
     ng_prog *workspace_of NG_OPT;             /* use that program's, grown here if need be: their runs are ordered */
 } ng_compile_desc;
 enum ng_prog_flag_ {
-    NG_PROG_EARLY = 1           /* each output is written as soon as it can be, and ng_tensor_use waits for it alone */
+    NG_PROG_EARLY = 1,          /* each output is written as soon as it can be, and ng_tensor_use waits for it alone */
+    NG_PROG_TUNE  = 2           /* measures which kernels are fastest here for the largest lengths, and remembers it for later
+                                 * programs, where cache_dir allows in files. On GPUs, for products, in the background */
 };
 /* Returns at once with a program that runs; full speed comes by itself. */
 NG_API ng_status ng_compile(ng_ctx *c, const ng_compile_desc *d NG_OPT, ng_expr *const *e NG_N(n), uint32_t n,

@@ -132,7 +132,7 @@ void Loader::read_options()
     CompileOptions& o = out_.options;
     o.runs = uint32_t(in_.number(MAX_RUNS, "runs"));
     in_.expect(o.runs > 0, "runs is 0");
-    o.flags = uint32_t(in_.number(NG_PROG_EARLY, "flags"));
+    o.flags = uint32_t(in_.number(NG_PROG_EARLY | NG_PROG_TUNE, "flags"));
     o.workspace_max = in_.number();
     for (size_t n = in_.count(MAX_LENGTHS, "the number of lengths"); n > 0; n--)
         o.length_max.push_back(int64_t(in_.number(uint64_t(MAX_LENGTH), "a greatest length")));

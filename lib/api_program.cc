@@ -44,7 +44,7 @@ CompileOptions options_of(const ng_compile_desc* given, uint32_t n, std::span<co
     CompileOptions o;
     if (!given) return o;
     const ng_compile_desc d = read_struct(given, "ng_compile", "ng_compile_desc");
-    if (d.flags & ~uint32_t(NG_PROG_EARLY)) throw Error(NG_E_INVALID, text("ng_compile: unknown flags ", d.flags));
+    if (d.flags & ~uint32_t(NG_PROG_EARLY | NG_PROG_TUNE)) throw Error(NG_E_INVALID, text("ng_compile: unknown flags ", d.flags));
     if (d.nlength > 1u << 16 || (d.nlength && !d.length_max)) throw Error(NG_E_INVALID, text("ng_compile: nlength is ", d.nlength, d.length_max ? "" : ", and length_max NULL"));
     if (d.runs > 1u << 12) throw Error(NG_E_LIMIT, text("ng_compile: runs is ", d.runs, ", the limit is 4096"));
     o.flags = d.flags, o.runs = d.runs ? d.runs : 1, o.workspace_max = d.workspace_max;

@@ -70,7 +70,8 @@ class Backend {
 
     // ---- plans ----
     enum class Use { Once, Often };
-    virtual std::unique_ptr<Executor> make_executor(const Plan& plan, Use use) = 0;
+    // is_measured: what could run it is measured, and the fastest remembered (NG_PROG_TUNE).
+    virtual std::unique_ptr<Executor> make_executor(const Plan& plan, Use use, bool is_measured) = 0;
     // Work that waits for a call under NG_CTX_NO_THREADS. False: the budget ended first.
     virtual bool poll(uint64_t) { return true; }
     // The context is being closed: no thread of ours runs from here on.

@@ -94,11 +94,11 @@ std::vector<Ref<Tensor>> evaluate(Context& context, ng_stream s, std::span<const
     }
     std::unique_ptr<Executor> executor;
     try {
-        executor = context.backend().make_executor(plan, Backend::Use::Once);
+        executor = context.backend().make_executor(plan, Backend::Use::Once, false);
     } catch (const Error& error) {
         if (error.status != NG_E_LIMIT) throw;
         plan = schedule(is_reference ? doubled : roots, targets, 0, Fusion::None);     // some kernel was too large for the device
-        executor = context.backend().make_executor(plan, Backend::Use::Once);
+        executor = context.backend().make_executor(plan, Backend::Use::Once, false);
     }
     const WorkLayout layout = layout_work(plan, {}, *executor);
     const WorkPiece piece(context, layout.bytes + 64 + executor->scratch_bytes({}, context.parallel().workers()), "ng_eval");

@@ -122,7 +122,7 @@ void Program::make_plan(std::span<const Target> targets, int32_t lengths, const 
             if (&leaves_.back()->context() != &context()) throw Error(NG_E_INVALID, text(who, ": ", describe(*leaf), " is a leaf of another context"));
         }
         try {
-            executor_ = context().backend().make_executor(plan_, Backend::Use::Often);
+            executor_ = context().backend().make_executor(plan_, Backend::Use::Often, options_.flags & NG_PROG_TUNE);
         } catch (const Error& error) {
             if (error.status != NG_E_LIMIT || fusion == Fusion::None) throw;
             is_too_large = true;

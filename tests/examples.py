@@ -37,6 +37,7 @@ with tempfile.TemporaryDirectory() as folder:
     run("ngtool names the column of a fault", ngtool, "eval", "x +", "x=1", "--backend", "cpu", status=1)
     run("ngtool explain", ngtool, "explain", "softmax(x, 1)", "x=f32[-1,64]", "--backend", "cpu")
     run("ngtool explain --json", ngtool, "explain", "--json", "softmax(x, 1)", "x=f32[8,64]", "--backend", "cpu", expect=["{"])
+    run("ngtool tune says that it is for GPUs", ngtool, "tune", "x @ y", "x=f32[4,8]", "y=f32[8,2]", "--backend", "cpu", status=1)
     run("ngtool dot", ngtool, "dot", "relu(x @ w + b)", "x=f32[32,64]", "w=f32[64,10]", "b=f32[10]", "--backend", "cpu", expect=["digraph"])
 print(f"{passed} passed, {failed} failed")
 sys.exit(1 if failed else 0)

@@ -297,7 +297,7 @@ TEST_CASE("finishers: a problem that lies otherwise is not theirs, and launches 
 {
     gemm::Problem p = with_epilogue(problem_of({4096, 4096, 4096, 1}, {}, Dtype::f16, Dtype::f16, Dtype::f16));
     p.a = address(uint64_t(1) << 32), p.b = address(uint64_t(1) << 33), p.c = address(uint64_t(1) << 34), p.epilogue.is_cast = 1;
-    const std::optional<gemm::Finisher> finisher = sm90::finisher_for(p, whole_device());
+    const std::optional<gemm::Finisher> finisher = sm90::finisher_for(p, whole_device(), nullptr);
     REQUIRE(finisher);
     int launches = 0;
     auto body = [&](const gemm::Launch&) { launches++; };

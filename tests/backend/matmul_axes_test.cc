@@ -1,4 +1,5 @@
 // Which problems a product's step becomes: batches that are rows or columns, neighbours that merge, what is left to a loop.
+#include "lib/backend/cuda/gemm_tuned.h"
 #include "lib/backend/cuda/matmul.h"
 #include "tests/backend/plan_of_text.h"
 
@@ -23,7 +24,9 @@ namespace ng::cuda::gemm {
 uint64_t workspace(const Problem& p, const Device&, bool) { return uint64_t(p.m + p.n + p.k + p.batches); }
 bool     can_run(const Problem&, const Device&, uint64_t) { return seen.may_run; }
 void     run(const Problem& p, const Device&, const Place&) { seen.problems.push_back(p); }
-std::optional<Finisher> finisher_for(const Problem&, const Device&) { return Finisher{}; }
+std::optional<Finisher> finisher_for(const Problem&, const Device&, const Way*) { return Finisher{}; }
+Shape    shape_of(const Problem&) { return {}; }
+std::optional<Measured> Tuned::find(const Shape&) const { return std::nullopt; }
 bool     run_finished(const Problem& p, const Device&, const Finisher&, const Place&) { return seen.problems.push_back(p), seen.may_run; }
 
 }  // namespace ng::cuda::gemm

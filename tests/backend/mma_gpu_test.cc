@@ -125,7 +125,7 @@ void check_finished(Dtype a_type, Dtype b_type, const Index& mnk)
         if (form->tensors()[size_t(i)].type == Dtype::f32) t.data = bias.there;
         else t.data = residual.there, t.row = n;
     }
-    const std::optional<gemm::Finisher> finisher = mma::finisher_for(p, facts);
+    const std::optional<gemm::Finisher> finisher = mma::finisher_for(p, facts, nullptr);
     REQUIRE(finisher);
     device->compile(*finisher, form->text());
     REQUIRE(mma::run_finished(p, facts, *finisher, place));

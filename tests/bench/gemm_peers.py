@@ -167,12 +167,12 @@ def event_ms(work):
 class Graph:
     """Many calls, one after the other, as one launch."""
 
-    def __init__(self, calls, most_ms):
+    def __init__(self, calls, most_ms, most=400):
         with torch.cuda.stream(torch.cuda.Stream()):
             for call in calls[:2]:
                 call()
         torch.cuda.synchronize()
-        self.count = max(3, min(400, int(most_ms / max(event_ms(calls[0]), 2e-3))))
+        self.count = max(3, min(most, int(most_ms / max(event_ms(calls[0]), 2e-3))))
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):
             for i in range(self.count):
@@ -199,7 +199,7 @@ def measure(library, ng_library, kind, extents, ways):
 
     def calls(proposal):
         return [lambda buffer=buffer: product.run(proposal, *buffer) for buffer in buffers]
-    times = [Graph(calls(proposal), 2).microseconds() for proposal in product.proposals]
+    times = [Graph(calls(proposal), 2, 50).microseconds() for proposal in product.proposals]
     order = sorted(range(len(times)), key=times.__getitem__)
     graphs = [Graph(calls(product.proposals[i]), 20) for i in sorted({0, *order[:2]})]
     if ng_library:
@@ -221,7 +221,10 @@ def main():
     library, ng_library = Library(), ng.Library(given.library, "cuda") if given.library else None
     with open(given.cases, newline="", encoding="utf-8") as file:
         cases = [row["case"] for row in csv.DictReader(file) if row["section"] == "gemm"]
-    rows = []
+    files = [open(path, "w", newline="", encoding="utf-8") for path in (given.peers, given.ours) if path]
+    writers = [csv.writer(file) for file in files]
+    for writer in writers:
+        writer.writerow(("section", "case", "peer", "us", "rate", "unit"))
     for case in cases:
         parts = CASE.fullmatch(case)
         if not parts:
@@ -233,11 +236,10 @@ def main():
             print(f"{case}: {error}")
             continue
         print(f"{case:40s}", *(f"{name} {us:9.2f} us " for name, us in found.items()), flush=True)
-        rows += [("gemm", case, peer, f"{us:.3f}", f"{2 * extents[0] * extents[1] * extents[2] / us / 1e6:.1f}", "TFLOP/s") for peer, us in found.items()]
-    for path, is_ours in ((given.peers, False), (given.ours, True)):
-        if path:
-            with open(path, "w", newline="", encoding="utf-8") as file:
-                csv.writer(file).writerows([("section", "case", "peer", "us", "rate", "unit"), *(row for row in rows if (row[2] == "ng") == is_ours)])
+        for peer, us in found.items():
+            writers[peer == "ng"].writerow(("gemm", case, peer, f"{us:.3f}", f"{2 * extents[0] * extents[1] * extents[2] / us / 1e6:.1f}", "TFLOP/s"))
+        for file in files:
+            file.flush()
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ class CpuBackend final : public Backend {
         copy.in_strides.fill(0);
         copy_strided(copy, context_.parallel());
     }
-    std::unique_ptr<Executor> make_executor(const Plan& plan, Use) override { return make_cpu_executor(plan, arch_.c_str()); }
+    std::unique_ptr<Executor> make_executor(const Plan& plan, Use, bool) override { return make_cpu_executor(plan, arch_.c_str()); }
 
   private:
     void need_mark(uint64_t mark, const char* who) const

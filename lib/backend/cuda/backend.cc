@@ -277,6 +277,43 @@ char* CudaBackend::upload(const void* bytes, uint64_t count)
     return reinterpret_cast<char*>(memory);
 }
 
+DeviceMemory CudaBackend::aside(uint64_t bytes, CUstream stream)
+{
+    const uint64_t limit = context_.heap().limit(), held = context_.heap().held();
+    if (limit && held + bytes > limit) throw Error(NG_E_DEVMEM, text(bytes, " bytes are too many: ", held, " are in use and dev_limit is ", limit));
+    return DeviceMemory(*pool_, bytes, stream);
+}
+
+// ---- what was measured --------------------------------------------------------------------------------------------------
+
+DiskCache CudaBackend::files() const
+{
+    const CodeOptions o = code_options();
+    return o.may_compile ? DiskCache::open(o.cache_dir) : DiskCache();
+}
+
+// Of this library's kernels on such a device.
+Digest CudaBackend::tuned_key() const { return cache_key({"products by shape", info_.name, arch_, text(NG_VERSION)}); }
+
+gemm::Tuned& CudaBackend::tuned()
+{
+    if (tuned_is_read_.load(std::memory_order_acquire)) return tuned_;
+    const std::lock_guard hold(tuned_lock_);
+    if (tuned_is_read_.load(std::memory_order_relaxed)) return tuned_;
+    if (const auto file = files().load(tuned_key())) tuned_.add({file->data(), file->size()});
+    tuned_is_read_.store(true, std::memory_order_release);
+    return tuned_;
+}
+
+// With what other processes stored meanwhile.
+void CudaBackend::save_tuned()
+{
+    const DiskCache folder = files();
+    if (const auto file = folder.load(tuned_key())) tuned().add({file->data(), file->size()});
+    const std::string all = tuned().text();
+    if (!all.empty()) folder.store(tuned_key(), all);
+}
+
 ng_stream CudaBackend::stream(uint32_t i)
 {
     if (i == 0) return own_.get();
@@ -326,6 +363,6 @@ void CudaBackend::fill(const StridedCopy& to, uint64_t bits, ng_stream s)
     basic::fill(operand(to.out, to, to.out_strides), to.rank, bits, {nullptr, launcher});
 }
 
-std::unique_ptr<Executor> CudaBackend::make_executor(const Plan& plan, Use use) { return std::make_unique<CudaExecutor>(*this, plan, use); }
+std::unique_ptr<Executor> CudaBackend::make_executor(const Plan& plan, Use use, bool is_measured) { return std::make_unique<CudaExecutor>(*this, plan, use, is_measured); }
 
 }  // namespace ng::cuda

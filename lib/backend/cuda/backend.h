@@ -5,7 +5,7 @@
 #include "lib/backend/cuda/basic_launch.h"
 #include "lib/backend/cuda/code.h"
 #include "lib/backend/cuda/evaluated.h"
-#include "lib/backend/cuda/gemm.h"
+#include "lib/backend/cuda/gemm_tuned.h"
 #include "lib/backend/cuda/order.h"
 
 #include <atomic>
@@ -106,7 +106,7 @@ class CudaBackend final : public Backend {
 
     void move(const StridedCopy& copy, ng_stream s) override;
     void fill(const StridedCopy& to, uint64_t bits, ng_stream s) override;
-    std::unique_ptr<Executor> make_executor(const Plan& plan, Use use) override;
+    std::unique_ptr<Executor> make_executor(const Plan& plan, Use use, bool is_measured) override;
     bool poll(uint64_t budget_ns) override { return code_.poll(budget_ns); }
     void stop() noexcept override;
 
@@ -123,6 +123,12 @@ class CudaBackend final : public Backend {
     bool         is_ordered() const noexcept;                // sums in one order: NG_CTX_DETERMINISTIC
     // Bytes to new memory of the device, there when this returns; null when there is none left.
     char* upload(const void* bytes, uint64_t count);
+    // Memory for a stream of our own, which no tensor is in; as little counted as uploads. NG_E_DEVMEM also where it is more
+    // than dev_limit leaves.
+    DeviceMemory aside(uint64_t bytes, CUstream stream);
+    // What was measured of products, by this context and all that had the same folder for files.
+    gemm::Tuned& tuned();
+    void save_tuned();
 
     // What went wrong, and where the context is lost for it the tags of what was under way: a kernel's fault is reported by
     // whichever call comes next. is_open: by who has opened the order.
@@ -139,6 +145,8 @@ class CudaBackend final : public Backend {
 
   private:
     CodeOptions code_options() const;
+    DiskCache files() const;
+    Digest tuned_key() const;
     Stream new_stream(StreamKind kind);
     void copy_strides(const StridedCopy& copy, CUstream stream);
 
@@ -153,6 +161,9 @@ class CudaBackend final : public Backend {
     Shipped              shipped_;
     CodeStore            code_;
     Evaluated            evaluated_;
+    gemm::Tuned          tuned_;
+    std::mutex           tuned_lock_;        // of reading it from its file
+    std::atomic<bool>    tuned_is_read_{false};
     std::mutex           streams_lock_;
     std::vector<Stream>  streams_;
 };

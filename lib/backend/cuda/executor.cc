@@ -64,7 +64,7 @@ void Variant::unload() noexcept
 
 // ---- making -----------------------------------------------------------------------------------------------------------
 
-CudaExecutor::CudaExecutor(CudaBackend& backend, const Plan& plan, Backend::Use use)
+CudaExecutor::CudaExecutor(CudaBackend& backend, const Plan& plan, Backend::Use use, bool is_measured)
     : backend_(backend), use_(use), variables_(plan.lengths + plan.hidden), track_(backend.make_track())
 {
     for (const Step& step : plan.steps) {
@@ -77,6 +77,7 @@ CudaExecutor::CudaExecutor(CudaBackend& backend, const Plan& plan, Backend::Use 
         }
         works_.push_back(std::move(w));
     }
+    if (is_measured) prepare_tuning(plan);
     const auto take = [&](const std::string& name) { if (tag_.empty()) tag_ = name; };
     for (const Port& out : plan.outs) take(out.name);
     for (const Step& step : plan.steps) take(step.name);
@@ -181,8 +182,10 @@ void CudaExecutor::wait_for(const std::atomic<int>& waiting, const Deadline& dea
 
 ng_status CudaExecutor::wait(uint64_t timeout_ns)
 {
-    if (!backend_.code().can_compile()) return NG_OK;            // interim is as fast as it gets
     const Deadline deadline(timeout_ns);
+    if (tuning_) wait_for(tuning_->waiting, deadline);
+    if (tuning_ && tuning_->waiting.load(std::memory_order_acquire) > 0) return NG_NOT_READY;
+    if (!backend_.code().can_compile()) return NG_OK;            // interim is as fast as it gets
     for (const Work& w : works_) {
         Finished* const finished = w.call ? w.call->finished.get() : nullptr;
         if (!w.fused && !finished) continue;

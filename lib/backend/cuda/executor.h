@@ -5,6 +5,7 @@
 #include "lib/backend/cuda/interpreter.h"
 #include "lib/backend/cuda/matmul.h"
 #include "lib/backend/cuda/rounding.h"
+#include "lib/backend/cuda/tuning.h"
 #include "lib/deadline.h"
 #include "lib/executor.h"
 #include "lib/placed.h"
@@ -63,7 +64,7 @@ inline constexpr size_t MOST_BUFFERS = 128, MOST_NUMBER_BYTES = 4096;
 
 class CudaExecutor final : public Executor {
   public:
-    CudaExecutor(CudaBackend& backend, const Plan& plan, Backend::Use use);
+    CudaExecutor(CudaBackend& backend, const Plan& plan, Backend::Use use, bool is_measured);
     ~CudaExecutor() override;
     uint64_t  scratch_bytes(std::span<const int64_t> variables, uint32_t workers) const override;
     bool      needs(int32_t buffer) const override { return std::ranges::find(fused_away_, buffer) == fused_away_.end(); }
@@ -93,8 +94,9 @@ class CudaExecutor final : public Executor {
         NodeRef             node;            // null: a copy
         std::vector<Placed> in;
         Placed              out;
-        // Of a product: the step behind it, what is compiled for both, bytes of its workspace where they are always the same, and
+        // Of a product: its shape with the largest lengths, where those are known; the step behind it, what is compiled for both, bytes of its workspace where they are always the same, and
         // what the last runs chose, which the order of the device guards.
+        std::optional<gemm::Shape>  shape = {};
         std::optional<EpilogueForm> epilogue = {};
         std::shared_ptr<Finished>   finished = {};
         uint64_t                    fixed_scratch = 0;
@@ -112,6 +114,7 @@ class CudaExecutor final : public Executor {
     void prepare(Work& w, const Step& step, std::span<const int64_t> most);
     void prepare(Work& w, const Plan& plan, size_t at);
     void prepare_product(Call& c, const Plan& plan, size_t at);
+    void prepare_tuning(const Plan& plan);
     bool may_compile(const Fused& fused) const noexcept;
     bool is_final() const noexcept;              // as fast as it gets
     std::shared_ptr<Fused> evaluated(const Kernel& kernel) const;
@@ -136,6 +139,8 @@ class CudaExecutor final : public Executor {
     std::vector<Work>      works_;
     std::string            tag_;             // of an output, or a step
     gemm::Device           products_{};      // what may be launched for products
+    const gemm::Tuned*      tuned_ = nullptr;    // null: there is no product, or what was measured may not count
+    std::shared_ptr<Tuning> tuning_;             // null: nothing is measured
     std::vector<int32_t>   fused_away_;      // products whose epilogues always take them
     std::unique_ptr<Track> track_;           // of the interpreter's lists
 };

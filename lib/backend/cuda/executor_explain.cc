@@ -48,6 +48,8 @@ StepCode CudaExecutor::code_of(size_t step) const
     const Work& w = works_[step];
     if (w.call) {
         code.tier = w.call->is_matmul() ? "shipped, by a kernel made for products where one fits" : "shipped";
+        const std::optional<gemm::Measured> best = tuned_ && w.call->shape ? tuned_->find(*w.call->shape) : std::nullopt;
+        if (best) code.tier += text("; measured: ", gemm::words_of(best->way), ", ", best->us, " us, the model's choice ", best->usual_us);
         if (const Finished* const f = w.call->finished.get()) {
             code.tier += ", or compiled with the step behind it";
             code.texts.push_back(text_of(f->variant, "product and epilogue", gemm::finisher_text(f->finisher, f->epilogue), backend_.code()));

@@ -23,8 +23,11 @@ void CudaExecutor::prepare_product(Call& c, const Plan& plan, size_t at)
     backend_.shipped().need_products(step.in[0].dtype, step.in[1].dtype);
     products_ = backend_.shipped().product_device(backend_.compute(), backend_.units());
     if (at + 1 < plan.steps.size() && plan.steps[at + 1].epilogue) c.epilogue = EpilogueForm::of(step, plan.steps[at + 1]);
+    if (plan.most.size() == size_t(variables_)) c.shape = gemm::shape_of(matmul_problem(matmul_step(c, c.epilogue && c.epilogue->is_cast()), plan.most));
     const bool is_often = use_ == Backend::Use::Often;
     if (is_often) c.memories = std::make_unique<gemm::Memory[]>(2);
+    // Contract P6: a deterministic context's choice depends on the shape alone.
+    if (is_often && !backend_.is_ordered()) tuned_ = &backend_.tuned();
     if (variables_ == 0) c.fixed_scratch = product_scratch(c, {});
     if (!c.epilogue) return;
     if (c.epilogue->is_cast()) {
@@ -33,11 +36,26 @@ void CudaExecutor::prepare_product(Call& c, const Plan& plan, size_t at)
     }
     // Contract P6: an instance of its own may add in another order.
     if (!is_often || !backend_.code().can_compile() || backend_.is_ordered() || plan.most.size() != size_t(variables_)) return;
-    const std::optional<gemm::Finisher> finisher = matmul_finisher(matmul_step(c, true), plan.most, products_);
+    const std::optional<gemm::Finisher> finisher = matmul_finisher(matmul_step(c, true), plan.most, products_, *tuned_);
     if (!finisher) return;
     c.finished = std::make_shared<Finished>();
     c.finished->finisher = *finisher, c.finished->epilogue = c.epilogue->text(), c.finished->waiting = 1;
     backend_.code().later([&store = backend_.code(), &home = backend_.home(), finished = c.finished] { finished->make(store, home); });
+}
+
+void CudaExecutor::prepare_tuning(const Plan& plan)
+{
+    if (!tuned_ || plan.most.size() != size_t(variables_)) return;
+    auto tuning = std::make_shared<Tuning>(backend_, products_);
+    for (const Work& w : works_) {
+        if (!w.call || !w.call->is_matmul()) continue;
+        const uint64_t bytes = product_scratch(*w.call, plan.most);
+        tuning->add(matmul_problem(matmul_step(*w.call, false), plan.most), bytes);
+        if (w.call->epilogue) tuning->add(matmul_problem(matmul_step(*w.call, true), plan.most), bytes);
+    }
+    if (tuning->is_empty()) return;
+    tuning_ = tuning;
+    backend_.code().later([tuning] { tuning->run(); });
 }
 
 uint64_t CudaExecutor::product_scratch(const Call& c, std::span<const int64_t> variables) const
@@ -68,7 +86,7 @@ bool CudaExecutor::launch_product(const Call& c, const MatmulStep& step, const F
     const uint64_t bytes = variables.empty() ? c.fixed_scratch : product_scratch(c, variables);
     gemm::Memory* const memory = c.memories ? &c.memories[finished ? 1 : 0] : nullptr;
     return run_matmul(step, run, variables_, products_, finished ? &finished->finisher : nullptr,
-                      {aligned_scratch(run), bytes, launcher, basic_launcher, &backend_.home().driver(), memory});
+                      {aligned_scratch(run), bytes, launcher, basic_launcher, &backend_.home().driver(), memory, tuned_});
 }
 
 // How many steps behind it are done, too.

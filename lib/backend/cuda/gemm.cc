@@ -3,6 +3,7 @@
 
 #include "lib/backend/cuda/gemm_mma.h"
 #include "lib/backend/cuda/gemm_sm90.h"
+#include "lib/backend/cuda/gemm_tuned.h"
 
 #include <algorithm>
 #include <utility>
@@ -18,14 +19,19 @@ bool prefers_sm90(const Problem& problem, const Device& device, uint64_t workspa
     return sm90::cost_us(problem, device, workspace_bytes) <= mma::cost_us(problem, device, workspace_bytes);
 }
 
-// Nothing is known after this of another problem than the last.
-void look_up(const Problem& p, const Place& place)
+// Nothing is known after this of another problem than the last, but what was measured.
+void look_up(const Problem& p, const Device& device, const Place& place, const Finisher* finisher)
 {
-    if (!place.memory) return;
+    Memory* const m = place.memory;
+    if (!m) return;
     const auto is_placed = [](const void* data) { return reinterpret_cast<uintptr_t>(data) % 16 == 0; };
-    const Memory::Key key = {p.m, p.n, p.k, p.batches, p.a_row, p.a_depth, p.a_batch, p.b_depth, p.b_column, p.b_batch, p.c_row, p.c_column, p.c_batch, place.workspace_bytes, is_placed(p.a), is_placed(p.b)};
-    if (place.memory->key == key) return;
-    place.memory->key = key, place.memory->is_known = false;
+    const Memory::Key key = {shape_of(p), place.workspace_bytes, place.tuned ? place.tuned->count() : 0, is_placed(p.a), is_placed(p.b)};
+    if (m->key == key) return;
+    m->key = key, m->is_known = false;
+    const std::optional<Measured> measured = place.tuned ? place.tuned->find(key.shape) : std::nullopt;
+    if (!measured || !can_run_so(p, device, place.workspace_bytes, measured->way)) return;
+    if (finisher && (finisher->is_portable != measured->way.is_portable || finisher->instance != measured->way.instance)) return;
+    m->way = measured->way, m->is_known = m->is_better = true;
 }
 
 }  // namespace
@@ -73,10 +79,9 @@ bool can_run(const Problem& problem, const Device& device, uint64_t workspace_by
 
 void run(const Problem& problem, const Device& device, const Place& place)
 {
-    look_up(problem, place);
+    look_up(problem, device, place, nullptr);
     const bool is_known = place.memory && place.memory->is_known;
-    const bool is_portable = is_known ? place.memory->is_portable : !prefers_sm90(problem, device, place.workspace_bytes);
-    if (place.memory) place.memory->is_portable = is_portable;
+    const bool is_portable = is_known ? place.memory->way.is_portable : !prefers_sm90(problem, device, place.workspace_bytes);
     if (is_portable) mma::run(problem, device, place);
     else sm90::run(problem, device, place);
 }
@@ -97,16 +102,43 @@ kernels::Epilogue settled(const Problem& p)
     return e;
 }
 
+std::vector<Way> ways(const Problem& problem, const Device& device, uint64_t workspace_bytes)
+{
+    std::vector<CostedWay> all;
+    sm90::add_ways(problem, device, workspace_bytes, all);
+    mma::add_ways(problem, device, workspace_bytes, all);
+    std::ranges::stable_sort(all, {}, &CostedWay::us);
+    std::vector<Way> best;
+    for (const CostedWay& w : all)
+        if (w.us <= all.front().us * WAYS_WITHIN) best.push_back(w.way);
+    return best;
+}
+
+bool can_run_so(const Problem& problem, const Device& device, uint64_t workspace_bytes, const Way& way)
+{
+    return way.is_portable ? mma::can_run_so(problem, device, workspace_bytes, way) : sm90::can_run_so(problem, device, workspace_bytes, way);
+}
+
+void run_so(const Problem& problem, const Device& device, const Way& way, const Place& place)
+{
+    Memory memory;
+    memory.is_known = true, memory.way = way;
+    const Place so = {place.workspace, place.workspace_bytes, place.launch, place.launch_basic, place.driver, &memory};
+    if (way.is_portable) mma::run(problem, device, so);
+    else sm90::run(problem, device, so);
+}
+
 // ---- with an epilogue's text ------------------------------------------------------------------------------------------------
 
-std::optional<Finisher> finisher_for(const Problem& problem, const Device& device)
+std::optional<Finisher> finisher_for(const Problem& problem, const Device& device, const Way* way)
 {
-    return sm90::can_run(problem, device, UINT64_MAX) ? sm90::finisher_for(problem, device) : mma::finisher_for(problem, device);
+    const bool is_portable = way ? way->is_portable : !sm90::can_run(problem, device, UINT64_MAX);
+    return is_portable ? mma::finisher_for(problem, device, way) : sm90::finisher_for(problem, device, way);
 }
 
 bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place)
 {
-    look_up(problem, place);
+    look_up(problem, device, place, &finisher);
     return finisher.is_portable ? mma::run_finished(problem, device, finisher, place) : sm90::run_finished(problem, device, finisher, place);
 }
 

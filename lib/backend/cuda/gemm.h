@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace ng::cuda {
 class Driver;
@@ -65,22 +66,38 @@ struct Launch {
 
 using Launcher = basic::LauncherOf<Launch>;
 
+// How a product is run: what a choice comes to.
+struct Way {
+    bool     is_portable;                // the family
+    bool     copies;                     // the portable family's: what does not lie well, first
+    uint32_t instance;
+    int32_t  cluster, splits, group;     // Hopper's have all three, the portable family splits
+    bool operator==(const Way&) const = default;
+};
+
+// All that a way depends on, but for addresses and room.
+struct Shape {
+    Dtype   a_type, b_type, c_type;
+    bool    allows_tf32;
+    int64_t m, n, k, batches, a_row, a_depth, a_batch, b_depth, b_column, b_batch, c_row, c_column, c_batch;
+    auto operator<=>(const Shape&) const = default;
+};
+Shape shape_of(const Problem& problem);
+
+class Tuned;
+
 // What one run of a step chose, for the next that is like it.
 struct Memory {
-    // All that a choice depends on, of problems of the same types.
     struct Key {
-        int64_t  m, n, k, batches, a_row, a_depth, a_batch, b_depth, b_column, b_batch, c_row, c_column, c_batch;
-        uint64_t workspace_bytes;
+        Shape    shape;
+        uint64_t workspace_bytes, tuned;     // tuned: Tuned::count()
         bool     is_a_placed, is_b_placed;   // where 16 bytes may be moved at once
         bool operator==(const Key&) const = default;
     };
-    Key      key = {};
-    bool     is_known = false;
-    bool     is_portable;                // the family
-    bool     is_better;                  // a finisher: than the product without its epilogue
-    bool     copies;
-    uint32_t instance;
-    int32_t  cluster, splits, group;
+    Key  key = {};
+    bool is_known = false;
+    bool is_better = false;                  // a finisher: than the product without its epilogue
+    Way  way = {};
 };
 
 // workspace: 256-byte aligned, never exceeded.
@@ -91,7 +108,17 @@ struct Place {
     const basic::Launcher& launch_basic;     // for copies of operands
     const Driver*          driver;           // encodes tensor maps; null: only what needs none is launched
     Memory*                memory = nullptr; // of the step; null: none
+    const Tuned*           tuned = nullptr;  // ways that were measured; null: none
 };
+
+// All ways that may be worth a measurement in so much workspace, what a model thinks the fastest first: those that it has
+// within so many times of that.
+std::vector<Way> ways(const Problem& problem, const Device& device, uint64_t workspace_bytes);
+inline constexpr double WAYS_WITHIN = 2;
+struct CostedWay { Way way; double us; };
+// Whether it may run in that way; and where it may, that. Nothing here allocates.
+bool can_run_so(const Problem& problem, const Device& device, uint64_t workspace_bytes, const Way& way);
+void run_so(const Problem& problem, const Device& device, const Way& way, const Place& place);
 
 // An instance that a text is made of: with an epilogue in it, it is one kernel for products of these types and this way of
 // lying.
@@ -118,7 +145,8 @@ bool can_run(const Problem& problem, const Device& device, uint64_t workspace_by
 void run(const Problem& problem, const Device& device, const Place& place);
 
 // The instance to compile with this problem's epilogue; none where the product and a kernel of its own behind it are as fast.
-std::optional<Finisher> finisher_for(const Problem& problem, const Device& device);
+// way: what was measured of it; null: nothing.
+std::optional<Finisher> finisher_for(const Problem& problem, const Device& device, const Way* way);
 std::string finisher_text(const Finisher& finisher, const std::string& epilogue);
 // False: another instance, or the product without its epilogue, is better for this one. As run() otherwise.
 bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place);

@@ -215,8 +215,9 @@ double cost(const Form& f, const Instance& i, int64_t tiles, int64_t splits, con
     return rounds * (std::max(adds * alone, reads) + 700) + parts + LAUNCH;
 }
 
-// The best number of parts for an instance: more of them while that pays.
-void cut(const Form& f, const Device& device, uint64_t workspace_bytes, uint32_t instance, Choice& best)
+// Each number of parts that an instance may cut the depth in, with what that takes: more of them while that pays.
+template <class Look>
+void each_cut(const Form& f, const Device& device, uint64_t workspace_bytes, uint32_t instance, const Look& look)
 {
     const Problem&  p = f.p;
     const Instance& i = INSTANCES[instance];
@@ -226,42 +227,50 @@ void cut(const Form& f, const Device& device, uint64_t workspace_bytes, uint32_t
         const bool is_too_much = splits > p.k / LEAST_PART || tiles * splits > MOST_PARTIALS / (i.tile_m * i.tile_n) || uint64_t(part_bytes * splits) > workspace_bytes;
         if (splits > 1 && (is_too_much || tiles * (splits - 1) > 2 * int64_t(device.units))) return;
         const double now = cost(f, i, tiles, splits, device);
-        if (now < best.nanoseconds) best.instance = instance, best.splits = splits, best.nanoseconds = now;
+        look(splits, now);
         if (now > last * 1.2) return;
         last = now;
     }
 }
 
-Choice best_of(const Form& f, const Device& device, bool copies, uint64_t workspace_bytes)
+// Whether an instance takes operands as they lie, or as they are once they are copied.
+bool fits(const Form& f, uint32_t instance, bool copies)
 {
-    const Loads loads = copies_elements(f.kind) || copies || !(f.a.is_copied || f.b.is_copied) ? IN_FLIGHT : IN_REGISTERS;
-    Choice      best{COUNT, 1, copies, HUGE_VAL};
-    for (uint32_t n = 0; n < COUNT; n++) {
-        const Instance& i = INSTANCES[n];
-        // Plain products turn operands while they come: b always, a where tiles are large.
-        const bool is_turned = f.kind == PlainF32, is_large = i.tile_m == 128;
-        if (i.kind == f.kind && i.loads == loads && (i.a == f.a.near || (is_turned && is_large)) && (is_turned || i.b == f.b.near)) cut(f, device, workspace_bytes, n, best);
+    const Instance& i = INSTANCES[instance];
+    const Loads     loads = copies_elements(f.kind) || copies || !(f.a.is_copied || f.b.is_copied) ? IN_FLIGHT : IN_REGISTERS;
+    // Plain products turn operands while they come: b always, a where tiles are large.
+    const bool is_turned = f.kind == PlainF32, is_large = i.tile_m == 128;
+    return i.kind == f.kind && i.loads == loads && (i.a == f.a.near || (is_turned && is_large)) && (is_turned || i.b == f.b.near);
+}
+
+// Every way to run it in so much workspace: look(choice).
+template <class Look>
+void each_choice(const Form& f, const Device& device, uint64_t workspace_bytes, const Look& look)
+{
+    const uint64_t bytes = copies_bytes(f);
+    const double   copying = bytes ? LAUNCH * (f.a.is_copied + f.b.is_copied) + double(bytes) / 700 : 0;
+    for (const bool copies : {false, true}) {
+        if (copies ? bytes == 0 || bytes > workspace_bytes : bytes > 0 && f.needs_copies()) continue;
+        for (uint32_t n = 0; n < COUNT; n++)
+            if (fits(f, n, copies)) each_cut(f, device, workspace_bytes - (copies ? bytes : 0), n, [&](int64_t splits, double ns) { look(Choice{n, splits, copies, ns + (copies ? copying : 0)}); });
     }
-    return best;
 }
 
 Choice choose(const Form& f, const Device& device, uint64_t workspace_bytes)
 {
-    const uint64_t bytes = copies_bytes(f);
-    if (bytes == 0) return best_of(f, device, false, workspace_bytes);
-    const Choice as_is = f.needs_copies() ? Choice{COUNT, 1, false, HUGE_VAL} : best_of(f, device, false, workspace_bytes);
-    if (bytes > workspace_bytes) return as_is;
-    Choice copied = best_of(f, device, true, workspace_bytes - bytes);
-    copied.nanoseconds += LAUNCH * (f.a.is_copied + f.b.is_copied) + double(bytes) / 700;
-    return copied.nanoseconds < as_is.nanoseconds ? copied : as_is;
+    Choice best{COUNT, 1, false, HUGE_VAL};
+    each_choice(f, device, workspace_bytes, [&](const Choice& c) { if (c.nanoseconds < best.nanoseconds) best = c; });
+    return best;
 }
+
+Way way_of(const Choice& c) { return {true, c.copies, c.instance, 1, int32_t(c.splits), 1}; }
 
 Choice choose(const Form& f, const Device& device, const Place& place)
 {
     Memory* const m = place.memory;
-    if (m && m->is_known) return {m->instance, m->splits, m->copies, 0};
+    if (m && m->is_known) return {m->way.instance, m->way.splits, m->way.copies, 0};
     const Choice c = choose(f, device, place.workspace ? place.workspace_bytes : 0);
-    if (m) m->is_known = true, m->instance = c.instance, m->splits = int32_t(c.splits), m->copies = c.copies;
+    if (m) m->is_known = true, m->way = way_of(c);
     return c;
 }
 
@@ -331,6 +340,20 @@ uint64_t workspace(const Problem& p, bool is_fixed)
 
 double cost_us(const Problem& problem, const Device& device, uint64_t workspace_bytes) { return choose(form_of(problem), device, workspace_bytes).nanoseconds / 1000; }
 
+void add_ways(const Problem& problem, const Device& device, uint64_t workspace_bytes, std::vector<CostedWay>& ways)
+{
+    if (!mma::can_run(problem, device, workspace_bytes)) return;
+    each_choice(form_of(problem), device, workspace_bytes, [&](const Choice& c) { ways.push_back({way_of(c), c.nanoseconds / 1000}); });
+}
+
+bool can_run_so(const Problem& problem, const Device& device, uint64_t workspace_bytes, const Way& way)
+{
+    bool is_there = false;
+    if (mma::can_run(problem, device, workspace_bytes))
+        each_choice(form_of(problem), device, workspace_bytes, [&](const Choice& c) { is_there |= way_of(c) == way; });
+    return is_there;
+}
+
 namespace {
 
 Number parts_of(Kind kind) { return kind == Doubles ? NUMBER_parts_f64 : is_of_bytes(kind) ? NUMBER_parts_i32 : NUMBER_parts_f32; }
@@ -373,11 +396,11 @@ void run(const Problem& problem, const Device& device, const Place& place)
 
 // ---- with an epilogue's text --------------------------------------------------------------------------------------------
 
-std::optional<Finisher> finisher_for(const Problem& problem, const Device& device)
+std::optional<Finisher> finisher_for(const Problem& problem, const Device& device, const Way* way)
 {
     const Form f = form_of(problem);
     if (f.kind == Doubles || !mma::can_run(problem, device, UINT64_MAX)) return std::nullopt;
-    const uint32_t instance = choose(f, device, mma::workspace(problem, true)).instance;
+    const uint32_t instance = way && way->instance < COUNT && INSTANCES[way->instance].kind == f.kind ? way->instance : choose(f, device, mma::workspace(problem, true)).instance;
     return Finisher{true, instance, 0, FACTS[instance].shared_bytes, {}};
 }
 

@@ -12,10 +12,13 @@ bool can_run(const Problem& problem, const Device& device, uint64_t workspace_by
 uint64_t workspace(const Problem& largest, bool is_fixed);
 // By a model of the multiprocessor.
 double cost_us(const Problem& problem, const Device& device, uint64_t workspace_bytes);
+// As gemm.h has them, of this family.
+void   add_ways(const Problem& problem, const Device& device, uint64_t workspace_bytes, std::vector<CostedWay>& ways);
+bool   can_run_so(const Problem& problem, const Device& device, uint64_t workspace_bytes, const Way& way);
 void   run(const Problem& problem, const Device& device, const Place& place);
 
 // As gemm.h has them, and a finisher's functions.
-std::optional<Finisher> finisher_for(const Problem& problem, const Device& device);
+std::optional<Finisher> finisher_for(const Problem& problem, const Device& device, const Way* way);
 FunctionWords product_of(const Finisher& finisher);
 FunctionWords sum_of(const Finisher& finisher);
 bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place);

@@ -60,6 +60,8 @@ struct Choice {
     uint32_t instance;
     int32_t  cluster, splits, group;     // group: rows of clusters that go before the next column
 };
+inline Way    way_of(const Choice& c) { return {false, false, c.instance, c.cluster, c.splits, c.group}; }
+inline Choice choice_of(const Way& w) { return {w.instance, w.cluster, w.splits, w.group}; }
 int64_t steps_of(const Form& form);
 uint64_t partial_bytes(const Form& form, int32_t splits);
 inline constexpr int32_t  MOST_SPLITS = 16, MOST_CLUSTER = 8;
@@ -83,10 +85,13 @@ bool     can_run(const Problem& problem, const Device& device, uint64_t workspac
 // Where can_run says so: whether operands are copied first, and what copies and product may take.
 bool     copies(const Problem& problem);
 double   cost_us(const Problem& problem, const Device& device, uint64_t workspace_bytes);
+// As gemm.h has them, of this family.
+void     add_ways(const Problem& problem, const Device& device, uint64_t workspace_bytes, std::vector<CostedWay>& ways);
+bool     can_run_so(const Problem& problem, const Device& device, uint64_t workspace_bytes, const Way& way);
 void     run(const Problem& problem, const Device& device, const Place& place);
 
 // As gemm.h has them.
-std::optional<Finisher> finisher_for(const Problem& problem, const Device& device);
+std::optional<Finisher> finisher_for(const Problem& problem, const Device& device, const Way* way);
 bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place);
 
 }  // namespace ng::cuda::gemm::sm90

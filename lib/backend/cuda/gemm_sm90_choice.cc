@@ -254,31 +254,43 @@ namespace {
 constexpr int32_t  CLUSTERS[] = {2, 3, 4, 5, 6, 8};
 constexpr uint32_t ALL = COUNT;
 
-// only: one instance, or ALL. Nothing where none can run this.
-std::optional<Choice> least_of(const Form& form, const Device& device, uint64_t most_partial_bytes, uint32_t only)
+// Every choice worth a look, with what it takes: look(choice, us). only: one instance, or ALL.
+template <class Look>
+void each_choice(const Form& form, const Device& device, uint64_t most_partial_bytes, uint32_t only, const Look& look)
 {
-    std::optional<Choice> best;
-    double least = 0;
-    const auto look = [&](const Choice& c) {
+    uint32_t leader = ALL;
+    double   least = 0;
+    const auto offer = [&](const Choice& c) {
         if (!is_possible(form, c) || partial_bytes(form, c.splits) > most_partial_bytes) return;
-        const double cost = cost_us(form, device, c);
-        if (!best || cost < least) least = cost, best = c;
+        const double us = cost_us(form, device, c);
+        if (leader == ALL || us < least) least = us, leader = c.instance;
+        look(c, us);
     };
     const Problem& p = form.problem;
     for (uint32_t i = 0; i < COUNT; i++) {
         const Instance& instance = INSTANCES[i];
         if (instance.group != form.group || (only != ALL && i != only)) continue;
-        look({i, instance.cluster, 1, 8});
+        offer({i, instance.cluster, 1, 8});
         if (!instance.is_split) continue;
         // Half a tile for nothing, where a narrower one is there: not worth a look. No more parts than a device holds at once.
-        if (instance.n > 16 && instance.n >= 2 * p.n && (!best || best->instance != i)) continue;
+        if (instance.n > 16 && instance.n >= 2 * p.n && leader != i) continue;
         const int64_t room = int64_t(device.units) * instance.units / (divided_up(p.m, instance.m) * divided_up(p.n, instance.n) * p.batches);
         for (const int32_t cluster : CLUSTERS)
-            if (cluster <= room) look({i, cluster, 1, 1});
+            if (cluster <= room) offer({i, cluster, 1, 1});
         if (steps_of(form) < DEEP) continue;
         for (int32_t splits = 2; splits <= MOST_SPLITS && splits <= room; splits *= 2)
-            for (int32_t cluster = 1; cluster <= 4 && splits * cluster <= room; cluster *= 4) look({i, cluster, splits, 1});
+            for (int32_t cluster = 1; cluster <= 4 && splits * cluster <= room; cluster *= 4) offer({i, cluster, splits, 1});
     }
+}
+
+// Nothing where none can run this.
+std::optional<Choice> least_of(const Form& form, const Device& device, uint64_t most_partial_bytes, uint32_t only)
+{
+    std::optional<Choice> best;
+    double least = 0;
+    each_choice(form, device, most_partial_bytes, only, [&](const Choice& c, double us) {
+        if (!best || us < least) least = us, best = c;
+    });
     return best;
 }
 
@@ -292,6 +304,27 @@ Choice choose(const Form& form, const Device& device, uint64_t most_partial_byte
 std::optional<Choice> choose_among(const Form& form, const Device& device, uint64_t most_partial_bytes, uint32_t instance)
 {
     return least_of(form, device, most_partial_bytes, instance);
+}
+
+void add_ways(const Problem& problem, const Device& device, uint64_t workspace_bytes, std::vector<CostedWay>& ways)
+{
+    Form form;
+    if (!sm90::can_run(problem, device, workspace_bytes) || !make_form(problem, true, form)) return;
+    const double copying = copies_us(form);
+    each_choice(form, device, workspace_bytes - copies_workspace(form), ALL, [&](Choice c, double us) {
+        ways.push_back({way_of(c), us + copying});
+        // The model knows no difference of these.
+        for (const int32_t group : {1, 4, 16})
+            if (!INSTANCES[c.instance].is_split) c.group = group, ways.push_back({way_of(c), us + copying});
+    });
+}
+
+bool can_run_so(const Problem& problem, const Device& device, uint64_t workspace_bytes, const Way& way)
+{
+    Form form;
+    if (way.instance >= COUNT || way.cluster < 1 || way.splits < 1 || way.group < 1) return false;
+    if (!sm90::can_run(problem, device, workspace_bytes) || !make_form(problem, true, form)) return false;
+    return is_possible(form, choice_of(way)) && partial_bytes(form, way.splits) <= workspace_bytes - copies_workspace(form);
 }
 
 }  // namespace ng::cuda::gemm::sm90

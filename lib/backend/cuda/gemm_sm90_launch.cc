@@ -231,9 +231,9 @@ namespace {
 
 void remember(Memory* m, const Choice& c, bool is_better)
 {
-    if (m) m->is_known = true, m->is_better = is_better, m->instance = c.instance, m->cluster = c.cluster, m->splits = c.splits, m->group = c.group;
+    if (m) m->is_known = true, m->is_better = is_better, m->way = way_of(c);
 }
-Choice remembered(const Memory& m) { return {m.instance, m.cluster, m.splits, m.group}; }
+Choice remembered(const Memory& m) { return choice_of(m.way); }
 
 }  // namespace
 
@@ -313,11 +313,11 @@ FunctionWords product_of(const Finisher& finisher)
     return {"TILES_THREADS, 1", "GemmTilesNumbers", text("run_tiles<", shape, ">")};
 }
 
-std::optional<Finisher> finisher_for(const Problem& problem, const Device& device)
+std::optional<Finisher> finisher_for(const Problem& problem, const Device& device, const Way* way)
 {
     Form form;
     if (device.compute != 90 || !make_form(problem, false, form) || !device.has[size_t(form.image)]) return std::nullopt;
-    const Choice choice = choose(form, device, MOST_PARTIAL_BYTES);
+    const Choice choice = way && is_possible(form, choice_of(*way)) ? choice_of(*way) : choose(form, device, MOST_PARTIAL_BYTES);
     if (!is_better_fused(form, device, choice, MOST_PARTIAL_BYTES)) return std::nullopt;
     return finisher_of(form, choice.instance);
 }

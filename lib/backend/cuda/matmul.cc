@@ -1,6 +1,8 @@
 // Makes a step's axes a few: batches along which one operand stays the same become rows or columns, neighbours that are one axis merge.
 #include "lib/backend/cuda/matmul.h"
 
+#include "lib/backend/cuda/gemm_tuned.h"
+
 #include <algorithm>
 
 namespace ng::cuda {
@@ -172,10 +174,7 @@ uint64_t matmul_scratch(const MatmulStep& step, std::span<const int64_t> largest
     return std::max({gemm::workspace(p, device, is_fixed), gemm::workspace(by_rows, device, is_fixed), gemm::workspace(by_columns, device, is_fixed)});
 }
 
-namespace {
-
-// Of a step without variables, or of one with the greatest that they can be; addresses are missing.
-Problem problem_of_most(const MatmulStep& step, std::span<const int64_t> largest)
+gemm::Problem matmul_problem(const MatmulStep& step, std::span<const int64_t> largest)
 {
     Placed::Numbers x[2], y;
     for (size_t i = 0; i < 2; i++) step.in[i].evaluate_most(largest, x[i]);
@@ -186,16 +185,16 @@ Problem problem_of_most(const MatmulStep& step, std::span<const int64_t> largest
     return p;
 }
 
-}  // namespace
-
 bool is_matmul_certain(const MatmulStep& step, const gemm::Device& device)
 {
-    return gemm::can_run(problem_of_most(step, {}), device, matmul_scratch(step, {}, device));
+    return gemm::can_run(matmul_problem(step, {}), device, matmul_scratch(step, {}, device));
 }
 
-std::optional<gemm::Finisher> matmul_finisher(const MatmulStep& step, std::span<const int64_t> largest, const gemm::Device& device)
+std::optional<gemm::Finisher> matmul_finisher(const MatmulStep& step, std::span<const int64_t> largest, const gemm::Device& device, const gemm::Tuned& tuned)
 {
-    return gemm::finisher_for(problem_of_most(step, largest), device);
+    const Problem p = matmul_problem(step, largest);
+    const std::optional<gemm::Measured> measured = tuned.find(gemm::shape_of(p));
+    return gemm::finisher_for(p, device, measured ? &measured->way : nullptr);
 }
 
 bool run_matmul(const MatmulStep& step, const ExecutorRun& run, int32_t variables, const gemm::Device& device, const gemm::Finisher* finisher, const gemm::Place& place)

@@ -19,7 +19,10 @@ uint64_t matmul_scratch(const MatmulStep& step, std::span<const int64_t> largest
 bool is_matmul_certain(const MatmulStep& step, const gemm::Device& device);
 
 // What to compile with the step's epilogue, for lengths up to these; nothing where that is no gain.
-std::optional<gemm::Finisher> matmul_finisher(const MatmulStep& step, std::span<const int64_t> largest, const gemm::Device& device);
+std::optional<gemm::Finisher> matmul_finisher(const MatmulStep& step, std::span<const int64_t> largest, const gemm::Device& device, const gemm::Tuned& tuned);
+
+// For lengths up to these; addresses and scalars are missing, and batches but the innermost.
+gemm::Problem matmul_problem(const MatmulStep& step, std::span<const int64_t> largest);
 
 // False: no kernel is made for this one, or the finisher is none for it; nothing was launched. finisher: what was compiled with
 // the epilogue; null: shipped kernels.
