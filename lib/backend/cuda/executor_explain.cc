@@ -1,6 +1,8 @@
 // What a CUDA executor tells of its steps: which way each runs, and the texts, registers and memory of its kernels.
 #include "lib/backend/cuda/executor.h"
 
+#include <cmath>
+
 namespace ng::cuda {
 namespace {
 
@@ -14,6 +16,8 @@ std::string hexadecimal(const Digest& key)
     for (const uint8_t byte : key) all += DIGITS[byte >> 4], all += DIGITS[byte & 15];
     return all;
 }
+
+double rounded(double us) { return std::round(us * 100) / 100; }
 
 std::string state_of(const Variant& v)
 {
@@ -49,7 +53,7 @@ StepCode CudaExecutor::code_of(size_t step) const
     if (w.call) {
         code.tier = w.call->is_matmul() ? "shipped, by a kernel made for products where one fits" : "shipped";
         const std::optional<gemm::Measured> best = tuned_ && w.call->shape ? tuned_->find(*w.call->shape) : std::nullopt;
-        if (best) code.tier += text("; measured: ", gemm::words_of(best->way), ", ", best->us, " us, the model's choice ", best->usual_us);
+        if (best) code.tier += text("; measured: ", gemm::words_of(best->way), ", ", rounded(best->us), " us; the model's choice ", rounded(best->usual_us), " us");
         if (const Finished* const f = w.call->finished.get()) {
             code.tier += ", or compiled with the step behind it";
             code.texts.push_back(text_of(f->variant, "product and epilogue", gemm::finisher_text(f->finisher, f->epilogue), backend_.code()));

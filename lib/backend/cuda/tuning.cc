@@ -1,11 +1,11 @@
 // The measurements of products: operands of random numbers that take turns, and every way by turns with all others.
 #include "lib/backend/cuda/tuning.h"
 
-#include "jit/number.h"
 #include "lib/backend/cuda/ending.h"
 #include "lib/backend/cuda/gemm_tuned.h"
 #include "lib/backend/cuda/rounding.h"
 #include "lib/context.h"
+#include "lib/strided.h"
 
 #include <algorithm>
 #include <cmath>
@@ -95,7 +95,7 @@ class Bench {
         std::mt19937_64 random;
         for (uint64_t i = 0; i + uint64_t(size) <= first; i += uint64_t(size)) {
             const double v = is_float(problem_.a_type) ? double(random() >> 11) * 0x1p-52 - 1 : double(random() >> 57);
-            const int64_t bits = Number(v).as(problem_.a_type).bits(problem_.a_type);
+            const uint64_t bits = encode(problem_.a_type, v);
             std::memcpy(&pattern[i], &bits, size_t(size));
         }
         driver.cuMemcpyHtoDAsync(memory_.get(), pattern.data(), first, stream_.get());
