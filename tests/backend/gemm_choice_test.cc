@@ -234,6 +234,26 @@ TEST_CASE("launches: every instance, types and ways say what a device can take, 
             }
 }
 
+TEST_CASE("launches: sums that are only rounded leave by the copy engine; integers that become floats by threads")
+{
+    for (const Types& t : TYPES) {
+        const bool    is_whole = t.sum == Dtype::i32;
+        gemm::Problem p = problem_of({256, 256, 256, 1}, {false, true, false, 0}, t.a, t.b, Dtype::f16);
+        p.a = address(uint64_t(1) << 32), p.b = address(uint64_t(1) << 33), p.c = address(uint64_t(1) << 34), p.epilogue.is_cast = 1;
+        sm90::Form form;
+        REQUIRE(sm90::make_form(p, true, form));
+        for (uint32_t i = 0; i < sm90::instances().size(); i++) {
+            const sm90::Instance& instance = sm90::instances()[i];
+            const sm90::Choice    choice = {i, instance.cluster, 1, 8};
+            if (instance.is_split || !sm90::is_possible(form, choice)) continue;
+            run_as(form, choice, [&](const gemm::Launch& l) {
+                if (l.kernel < instance.first_kernel || l.kernel >= instance.first_kernel + 8 || l.shared_bytes == 0) return;
+                CHECK(static_cast<const kernels::GemmTilesNumbers*>(l.numbers)->output.store == (is_whole ? kernels::STORE_FOURS : kernels::STORE_HALVES));
+            });
+        }
+    }
+}
+
 // ---- with an epilogue -------------------------------------------------------------------------------------------------------
 
 namespace {

@@ -134,7 +134,9 @@ struct Runner {
             return address % uint64_t(unit) == 0 && (p.m == 1 || p.c_row * bytes % unit == 0) && (p.batches == 1 || p.c_batch * bytes % unit == 0);
         };
         const bool is_half = p.c_type == Dtype::f16 || p.c_type == Dtype::bf16, is_word = p.c_type == Dtype::f32 || p.c_type == Dtype::i32;
-        const bool is_plain = (finisher || !p.epilogue.is_cast) && (p.m == 1 || p.c_row > 0) && (p.batches == 1 || p.c_batch > 0);
+        // Sums of integers that become floats do so where threads store them; real ones are rounded on any way.
+        const bool is_converted = form.group == Group::Whole && p.epilogue.is_cast && !finisher;
+        const bool is_plain = !is_converted && (p.m == 1 || p.c_row > 0) && (p.batches == 1 || p.c_batch > 0);
         o.store = lies_on(4 * bytes) ? kernels::STORE_FOURS : kernels::STORE_SINGLES;
         // The copy engine writes whole units of 16 bytes.
         if (may_use_engine && is_plain && lies_on(16) && p.n * bytes % 16 == 0 && (is_half || is_word)) o.store = is_half ? kernels::STORE_HALVES : kernels::STORE_WORDS;
