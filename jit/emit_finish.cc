@@ -24,13 +24,13 @@ class FinishWords final : public Words {
     int32_t product_;
 };
 
-// About its instructions: divisions have rare cases that are calls, and over these nothing overlaps.
-int32_t cost_of(const Kernel& kernel, size_t v)
+// About its instructions: divisions inside of functions have rare cases that are calls, and over these nothing overlaps.
+int32_t cost_of(const Kernel& kernel, const Words& words, size_t v)
 {
     constexpr int32_t DIVISION = 60;
     const Value& a = kernel.values[v];
     const std::string_view expression = a.kind == ValueKind::Map ? info(a.op).expression : "";
-    const bool divides = expression.find('/') != expression.npos || expression.find("sigmoid") != expression.npos;
+    const bool divides = expression.find('/') != expression.npos && !words.has_tame_form(int32_t(v));
     return weight_of(kernel, v) + (divides && is_float(a.type) ? DIVISION : 0);
 }
 
@@ -48,6 +48,8 @@ class FinishPrinter {
     bool can_be_result(const StoreTo& s) const;
     std::string define(size_t v) { return text("const ", held_name(kernel_.values[v].type), " v", v, " = ", words_.expression(int32_t(v)), ";\n"); }
     std::string rounded_by_store(int32_t v);
+    std::string neighbours();
+    std::string all_neighbours();
     std::string finish();
 
     const Kernel& kernel_;
@@ -99,15 +101,42 @@ std::string FinishPrinter::rounded_by_store(int32_t v)
     return words_.name(is_raw ? a.args[0] : v);
 }
 
+// What is computed of one of them.
+std::string FinishPrinter::neighbours()
+{
+    std::string body;
+    for (size_t v = 0; v < kernel_.values.size(); v++)
+        if (is_wanted(v, Level::Full)) body += "        " + define(v);
+    for (size_t s = 0; s < kernel_.stores.size(); s++) {
+        const StoreTo& t = kernel_.stores[s];
+        const Dtype type = value(t.value).type;
+        if (int32_t(s) == out_.result) body += text("        done[j] = ", is_float(type) ? "bits_f32" : "(u32)", "(", rounded_by_store(t.value), ");\n");
+        else body += text("        s", s, ".e[j] = ", encoded(words_.name(t.value), type), ";\n");
+    }
+    return text("    UNROLLED for (i32 j = 0; j < COUNT; j++) {\n", body, "    }\n");
+}
+
+// Again in the language's words where tame forms do not do.
+std::string FinishPrinter::all_neighbours()
+{
+    bool has_forms = false;
+    for (size_t v = 0; v < kernel_.values.size(); v++) has_forms |= is_wanted(v, Level::Full) && words_.has_tame_form(int32_t(v));
+    const std::string plain = neighbours();
+    if (!has_forms) return plain;
+    words_.take_tame_forms(true);
+    const std::string tame = neighbours();
+    words_.take_tame_forms(false);
+    return text("    bool is_tame = true;\n", tame, "    if (!is_tame) {\n", plain, "    }\n");
+}
+
 std::string FinishPrinter::finish()
 {
-    std::string operands = "template <int COUNT>\nstruct EpilogueOperands {\n", fetch, uniform, body, results, puts;
+    std::string operands = "template <int COUNT>\nstruct EpilogueOperands {\n", fetch, uniform, results, puts;
     for (size_t v = 0; v < kernel_.values.size(); v++) {
         const Value& a = kernel_.values[v];
         if (is_wanted(v, Level::Uniform)) uniform += "    " + define(v);
         if (!is_wanted(v, Level::Full)) continue;
-        out_.weight += cost_of(kernel_, v);
-        body += "        " + define(v);
+        out_.weight += cost_of(kernel_, words_, v);
         if (a.kind != ValueKind::Load || a.buffer == product_) continue;
         operands += text("    Neighbours<", memory_name(a.type), ", COUNT> v", v, ";\n");
         const size_t tensor = out_.tensors.size();
@@ -118,18 +147,14 @@ std::string FinishPrinter::finish()
     for (size_t s = 0; s < kernel_.stores.size(); s++) {
         const StoreTo& t = kernel_.stores[s];
         const Dtype type = value(t.value).type;
-        if (int32_t(s) == out_.result) {
-            body += text("        sums[j] = ", is_float(type) ? "bits_f32" : "(u32)", "(", rounded_by_store(t.value), ");\n");
-            continue;
-        }
+        if (int32_t(s) == out_.result) continue;
         results += text("    Neighbours<", memory_name(type), ", COUNT> s", s, ";\n");
-        body += text("        s", s, ".e[j] = ", encoded(words_.name(t.value), type), ";\n");
         puts += text("    put_neighbours(e.tensor[", out_.tensors.size(), "], at, s", s, ");\n");
         out_.tensors.push_back({t.buffer, type, t.access});
     }
     return text(operands, "};\ntemplate <int COUNT, class Source>\nDEVICE void fetch_operands(const Source& source, EpilogueOperands<COUNT>& o)\n{\n", fetch,
                 "}\ntemplate <int COUNT>\nDEVICE void finish_sums(const Epilogue& e, const EpilogueSpot& at, const EpilogueOperands<COUNT>& o, u32 (&sums)[COUNT])\n{\n",
-                "    const Numbers n = numbers_of<Numbers>(e);\n", uniform, results, "    UNROLLED for (i32 j = 0; j < COUNT; j++) {\n", body, "    }\n", puts, "}\n");
+                "    const Numbers n = numbers_of<Numbers>(e);\n    u32 done[COUNT];\n", uniform, results, all_neighbours(), "    UNROLLED for (i32 j = 0; j < COUNT; j++) sums[j] = done[j];\n", puts, "}\n");
 }
 
 std::optional<FinishSource> FinishPrinter::print()

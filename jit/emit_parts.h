@@ -110,6 +110,9 @@ class Words {
     virtual std::string expression(int32_t v);
     std::string store(size_t s);                     // a statement
     std::string parameters(bool may_restrict) const; // the pointers
+    // Whether CUDA's prelude has it without rare cases, in words that tell of operands which those are for in `is_tame`.
+    bool has_tame_form(int32_t v) const;
+    void take_tame_forms(bool does) { takes_tame_forms_ = does; }
 
   protected:
     const Value& value(int32_t v) const { return kernel_.values[size_t(v)]; }
@@ -124,8 +127,10 @@ class Words {
     const Dialect& dialect_;
     Helpers&       helpers_;
     Numbers&       numbers_;
+    bool           takes_tame_forms_ = false;
 
   private:
+    std::string tame_form(const Value& v);
     std::string inline_number(int32_t v);
     std::string element(int32_t buffer, Dtype t, const std::string& at, bool is_written) const;
     std::string gathered(int32_t v);

@@ -163,6 +163,22 @@ std::string Words::stochastic(int32_t v)
     return in == Dtype::f64 && a.type != Dtype::f64 ? "(f32)" + call : call;
 }
 
+bool Words::has_tame_form(int32_t v) const
+{
+    const Value& a = value(v);
+    const bool is_one = a.op == Op::div || a.op == Op::reciprocal || a.op == Op::sqrt || a.op == Op::rsqrt;
+    return a.kind == ValueKind::Map && is_one && compute_of(a.type) == Dtype::f32;
+}
+
+std::string Words::tame_form(const Value& v)
+{
+    const std::string x = name(v.args[0]);
+    if (v.op == Op::div) return text("quotient_of(", x, ", ", name(v.args[1]), ", is_tame)");
+    if (v.op == Op::reciprocal) return text("quotient_of(1.0f, ", x, ", is_tame)");
+    const std::string root = text("root_of(", x, ", is_tame)");
+    return v.op == Op::sqrt ? root : text("quotient_of(1.0f, ", root, ", is_tame)");
+}
+
 std::string Words::expression(int32_t v)
 {
     const Value& a = value(v);
@@ -181,6 +197,7 @@ std::string Words::expression(int32_t v)
         return is_float(a.type) ? text(name_of(a.type), "_bits(", code, ")") : text("(", name_of(a.type), ")", code);
     }
     case ValueKind::Map: {
+        if (takes_tame_forms_ && has_tame_form(v)) return tame_form(a);
         const int32_t arity = info(a.op).arity;
         std::string call;
         for (int32_t k = 0; k < arity; k++) call += (k ? ", " : "(") + name(a.args[size_t(k)]);

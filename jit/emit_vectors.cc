@@ -16,7 +16,7 @@ std::string VectorWords::expression(int32_t v)
         return text("all_of_", name_of(compute_of(a.type)), "(m", a_.passes.running[size_t(v)].m, a_.is_across ? "[j])" : ")");
     if (a.kind == ValueKind::Fold && a_.passes.is_running(size_t(v)))
         return text("about_", name_of(compute_of(a.type)), "(m", v, a_.is_across ? "[j]" : "", ", ", name(a_.passes.running[size_t(v)].m), ")");
-    if (takes_inverses_ && is_by_inverse(v)) return text(is_small_enough(v) ? "half_quotient_of(" : "quotient_of(", name(a.args[0]), ", d", v, is_by_lane(a.args[1]) ? "[j]" : "", ", is_tame)");
+    if (takes_tame_forms_ && is_by_inverse(v)) return text(is_small_enough(v) ? "half_quotient_of(" : "quotient_of(", name(a.args[0]), ", d", v, is_by_lane(a.args[1]) ? "[j]" : "", ", is_tame)");
     if (a.kind != ValueKind::Load || !a_.is_full(v)) return Words::expression(v);
     return decoded(text("m", v, "[k].e[", pace(a.access) == Pace::Same ? "0" : "j", "]"), a.type);
 }

@@ -15,10 +15,9 @@ class VectorWords : public Words {
     void enter_lanes() { in_lanes_ = true; }
     void leave_lanes() { in_lanes_ = false; }
 
-    // Divisions by what a row or all points share, while a walk finds out whether it may divide by an Inverse.
+    // Divisions by what a row or all points share, whose tame form is by an Inverse.
     bool is_by_inverse(int32_t v) const;
     bool is_small_enough(int32_t v) const;
-    void take_inverses(bool does) { takes_inverses_ = does; }
     // A store's number, and whether it is rounded on the way.
     std::string stored(size_t s, bool& is_rounding);
 
@@ -53,7 +52,7 @@ class VectorWords : public Words {
     std::string gate(int32_t buffer) const { return (is_full_ ? "if (is_row) " : "") + guard(buffer); }
 
     const Arranged& a_;
-    bool        is_vector_, is_held_, is_full_, is_tiled_, in_lanes_ = false, takes_inverses_ = false, is_last_ = false;
+    bool        is_vector_, is_held_, is_full_, is_tiled_, in_lanes_ = false, is_last_ = false;
     std::string at_;
 };
 

@@ -159,18 +159,18 @@ void FormPrinter::lanes(const Batch& b)
     close_lanes();
 }
 
-// Whether a pass divides by inverses, and its lanes may be computed once more where those do not do: its folds' results
-// are not overwritten but added to only later.
+// Whether a pass divides, since roots alone are not worth a second text, and its lanes may be computed once more where tame
+// forms do not do: its folds' results are not overwritten but added to only later.
 bool FormPrinter::may_repeat(int32_t pass) const
 {
-    bool has_inverses = false, may = true;
+    bool divides = false, may = true;
     for (size_t v = 0; v < kernel_.values.size(); v++) {
-        has_inverses |= words_.is_by_inverse(int32_t(v)) && is_in(v, pass);
+        divides |= is_wanted(v, Level::Full) && is_in(v, pass) && words_.has_tame_form(int32_t(v)) && kernel_.values[v].op != Op::sqrt;
         const Value& a = kernel_.values[v];
         if (a.kind == ValueKind::Fold && a_.passes.wanted[v] && a_.passes.folded[v] == pass)
             may &= a_.passes.is_running(v) || is_tree(fold_words(a.op, kernel_.values[size_t(a.args[0])].type));
     }
-    return has_inverses && may;
+    return divides && may;
 }
 
 bool FormPrinter::is_vector_store(size_t s, int32_t pass) const
@@ -192,7 +192,7 @@ void FormPrinter::compute(const Batch& b)
     }
     if (may_repeat(b.pass)) {
         line("bool is_tame = true;");
-        words_.take_inverses(true), lanes(b), words_.take_inverses(false);
+        words_.take_tame_forms(true), lanes(b), words_.take_tame_forms(false);
         open("if (!is_tame)"), lanes(b), close();
     } else {
         lanes(b);

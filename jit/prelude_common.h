@@ -94,11 +94,6 @@ DEVICE bool popcount_bool(bool x) { return x; }
 // floor_div: where the quotient nears the digits of T, what is left of it is divided once more.
 #define FLOAT(T, U, SIGN)                                                                       \
     DEVICE bool signbit_##T(T x) { return (bits_##T(x) >> SIGN) != 0; }                         \
-    DEVICE T sigmoid_##T(T x)                                                                   \
-    {                                                                                           \
-        const T e = exp_##T(-abs_##T(x));                                                       \
-        return (x < 0 ? e : 1) / (1 + e);                                                       \
-    }                                                                                           \
     DEVICE T rem_##T(T x, T y)                                                                  \
     {                                                                                           \
         const T r = fmod_##T(x, y);                                                             \
@@ -144,6 +139,26 @@ FLOAT(f32, u32, 31)
 FLOAT(f64, u64, 63)
 #endif
 #undef FLOAT
+
+// silu by a root of the exponential, which is no denormal where its product with x is none.
+#define LOGISTIC(T)                                                                             \
+    DEVICE T sigmoid_##T(T x)                                                                   \
+    {                                                                                           \
+        const T e = exp_##T(-abs_##T(x));                                                       \
+        return (x < 0 ? e : 1) / (1 + e);                                                       \
+    }                                                                                           \
+    DEVICE T silu_##T(T x)                                                                      \
+    {                                                                                           \
+        const T root = exp_##T(abs_##T(x) * (T)-0.5f);                                          \
+        return (x < 0 ? x * root * root : x) / (1 + root * root);                               \
+    }
+#ifndef HAS_LOGISTIC
+LOGISTIC(f32)
+#endif
+#ifdef HAS_F64
+LOGISTIC(f64)
+#endif
+#undef LOGISTIC
 
 // ---- conversions (contract N2) -----------------------------------------------------------------------------------------
 

@@ -50,7 +50,8 @@ T f_sigmoid(T x)
     return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
 }
 template <Float T> T f_normcdf(T x) { return std::erfc(-x * T(0.70710678118654752440084436210484904L)) / 2; }
-template <Float T> T f_near_normcdf(T x) { return f_normcdf(x); }
+template <Float T> T f_gelu(T x) { return x * f_normcdf(x); }
+template <Float T> T f_silu(T x) { return x < 0 ? x * std::exp(x / 2) * std::exp(x / 2) / (1 + std::exp(x)) : x / (1 + std::exp(-x)); }
 template <Float T>
 T f_sinpi(T x)
 {

@@ -72,34 +72,37 @@ TEST_CASE("cases: every kernel gives what its graph means, however its launch is
     CHECK(missing > 20);
 }
 
-TEST_CASE("prelude: gelu's distribution keeps its bound from end to end")
+TEST_CASE("prelude: gelu and silu keep their bounds from end to end")
 {
     Emulation code;
-    code.add_code("extern \"C\" float below(float x) { return near_normcdf_f32(x); }\n");
+    code.add_code("extern \"C\" float gelu(float x) { return gelu_f32(x); }\nextern \"C\" float silu(float x) { return silu_f32(x); }\n");
     if (!code.load()) return;
-    const auto below = reinterpret_cast<float (*)(float)>(code.find("below"));
-    double worst = 0;
-    float  at = 0;
-    const auto look = [&](float x) {
-        const double want = 0.5 * std::erfc(-double(x) * M_SQRT1_2), unit = std::ldexp(1.0, std::max(std::ilogb(std::max(want, 0x1p-149)), -126) - 23);
-        const double off = std::abs(double(below(x)) - want) / unit;
-        if (!(off <= worst)) worst = off, at = x;
+    const auto check = [&](const char* name, double most, double (*means)(double)) {
+        const auto got = reinterpret_cast<float (*)(float)>(code.find(name));
+        double worst = 0;
+        float  at = 0;
+        const auto look = [&](float x) {
+            const double want = means(x), unit = std::ldexp(1.0, std::max(std::ilogb(std::max(std::abs(want), 0x1p-149)), -126) - 23);
+            const double off = std::abs(double(got(x)) - want) / unit;
+            if (!(off <= worst)) worst = off, at = x;
+        };
+        for (uint32_t code = 0x30000000; code < 0x42d00000; code += 331) look(std::bit_cast<float>(code)), look(-std::bit_cast<float>(code));
+        for (const float x : {0x1p-149f, 0x1p-126f, 3e38f, -3e38f}) look(x);
+        INFO(name, " ", at);
+        CHECK(worst < most);
+        CHECK(got(0) == 0);
+        CHECK(got(INFINITY) == INFINITY);
+        CHECK(std::isnan(got(-INFINITY)));
+        CHECK(std::isnan(got(NAN)));
     };
-    for (uint32_t code = 0x30000000; code < 0x41800000; code += 331) look(std::bit_cast<float>(code)), look(-std::bit_cast<float>(code));
-    INFO(at);
-    CHECK(worst < 7);                                    // a GPU's 2^x and 1 / x may be 3 more
-    CHECK(std::abs(below(0) - 0.5f) < 0x1p-22f);
-    CHECK(below(INFINITY) == 1);
-    CHECK(below(-INFINITY) == 0);
-    CHECK(std::isnan(below(NAN)));
+    check("gelu", 7, [](double x) { return 0.5 * x * std::erfc(-x * M_SQRT1_2); });      // a GPU's 2^x and 1 / x may be 5 more
+    check("silu", 6, [](double x) { return x < 0 ? x * std::exp(x) / (1 + std::exp(x)) : x / (1 + std::exp(-x)); });
 }
 
-TEST_CASE("prelude: quotients by an inverse are what division gives, or are not tame")
+// By inverse_of too, of which a little less is tame.
+static void check_quotients(Emulation& code, const char* name, const std::vector<float>& numerators, const std::vector<float>& denominators)
 {
-    Emulation code;
-    code.add_code("extern \"C\" float divided(float x, float y, bool* is_tame) { return quotient_of(x, inverse_of(y), *is_tame); }\n");
-    if (!code.load()) return;
-    const auto divided = reinterpret_cast<float (*)(float, float, bool*)>(code.find("divided"));
+    const auto divided = reinterpret_cast<float (*)(float, float, bool*)>(code.find(name));
     std::mt19937 random{5};
     int tame = 0, wrong = 0;
     const auto look = [&](float x, float y) {
@@ -116,10 +119,39 @@ TEST_CASE("prelude: quotients by an inverse are what division gives, or are not 
         const float whole = float(random() & 0xffffff);                         // quotients that are nearly halfway
         look(whole * y, y), look((whole + 0.5f) * y, y);
     }
-    CHECK(tame > 11000000);
+    for (const float x : {0.0f, -0.0f})
+        for (const float y : {3.0f, -3.0f}) CHECK(look(x, y));
+    CHECK(tame > 10000000);
     CHECK(wrong == 0);
-    for (const float x : {0.0f, -0.0f, 0x1p-101f, 0x1p-149f, 0x1p101f, INFINITY, -INFINITY, NAN}) CHECK(!look(x, 3));
-    for (const float y : {0.0f, -0.0f, 0x1p-30f, 0x1p-149f, 0x1p30f, INFINITY, -INFINITY, NAN}) CHECK(!look(1, y));
+    for (const float x : numerators) CHECK(!look(x, 3));
+    for (const float y : denominators) CHECK(!look(1, y));
+    for (const float y : {0.0f, -0.0f, INFINITY, -INFINITY, NAN}) CHECK(!look(0, y));
+}
+
+TEST_CASE("prelude: quotients and roots are what the language gives, or are not tame")
+{
+    Emulation code;
+    code.add_code("extern \"C\" float by_inverse(float x, float y, bool* is_tame) { return quotient_of(x, inverse_of(y), *is_tame); }\n"
+                  "extern \"C\" float divided(float x, float y, bool* is_tame) { return quotient_of(x, y, *is_tame); }\n"
+                  "extern \"C\" float root(float x, bool* is_tame) { return root_of(x, *is_tame); }\n");
+    if (!code.load()) return;
+    check_quotients(code, "by_inverse", {0x1p-101f, 0x1p-149f, 0x1p101f, INFINITY, -INFINITY, NAN}, {0.0f, -0.0f, 0x1p-30f, 0x1p-149f, 0x1p30f, INFINITY, -INFINITY, NAN});
+    check_quotients(code, "divided", {0x1p-61f, 0x1p-149f, INFINITY, -INFINITY, NAN}, {0.0f, -0.0f, 0x1p-149f, 0x1p61f, INFINITY, -INFINITY, NAN});
+    const auto root = reinterpret_cast<float (*)(float, bool*)>(code.find("root"));
+    int tame = 0, wrong = 0;
+    for (uint64_t u = 0; u >> 32 == 0; u += 997) {
+        const float x = std::bit_cast<float>(uint32_t(u));
+        bool is_tame = true;
+        const float r = root(x, &is_tame);
+        tame += is_tame, wrong += is_tame && std::bit_cast<uint32_t>(r) != std::bit_cast<uint32_t>(std::sqrt(x));
+    }
+    CHECK(tame > 1900000);
+    CHECK(wrong == 0);
+    for (const float x : {-0.0f, -1.0f, -INFINITY, INFINITY, NAN, 0x1p-149f}) {
+        bool is_tame = true;
+        root(x, &is_tame);
+        CHECK(!is_tame);
+    }
 }
 
 TEST_CASE("maps: every row gives what it means in f32, f64 and i32")

@@ -53,7 +53,8 @@ using std::abs, std::acos, std::acosh, std::asin, std::asinh, std::atan, std::at
 inline double floor_div(double x, double y) { return std::floor(x / y); }
 inline double rem(double x, double y) { return x - y * std::floor(x / y); }
 inline double normcdf(double x) { return 0.5 * std::erfc(-x * M_SQRT1_2); }
-inline double near_normcdf(double x) { return normcdf(x); }
+inline double gelu(double x) { return x * normcdf(x); }
+inline double silu(double x) { return x / (1 + std::exp(-x)); }
 inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 inline double sinpi(double x) { return std::sin(M_PI * x); }
 inline double cospi(double x) { return std::cos(M_PI * x); }

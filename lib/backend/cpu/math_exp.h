@@ -137,6 +137,13 @@ INLINE T m_sigmoid(T x)
     const T e = exp_near(-up_to(m_abs(x), -ExpLimits<T>::low)), r = (x < T(0) ? e : T(1)) / (T(1) + e);
     return x == x ? r : x;
 }
+// By a root of the exponential, which is no denormal where its product with x is none.
+template <class T>
+INLINE T m_silu(T x)
+{
+    const T root = m_exp(m_abs(x) * T(-0.5));
+    return (x < T(0) ? x * root * root : x) / (T(1) + m_exp(-m_abs(x)));
+}
 template <class T>
 INLINE T m_tanh(T x)
 {

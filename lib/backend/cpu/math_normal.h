@@ -82,11 +82,10 @@ INLINE T m_normcdf(T x)
     const T r = T(0.5) * exp_of_square(b, T(0.5)) * scaled_erfc(b * root);
     return a < T(0.7) ? mad(T(0.5), erf_near(x * root), T(0.5)) : x < T(0) ? r : T(1) - r;
 }
-// Where gelu's bound is enough.
 template <class T>
-INLINE T m_near_normcdf(T x)
+INLINE T m_gelu(T x)
 {
-    return m_normcdf(x);
+    return x * m_normcdf(x);
 }
 
 }  // namespace

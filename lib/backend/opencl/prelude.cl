@@ -47,7 +47,7 @@ DEVICE u64 count_bits_u64(u64 x) { return popcount(x); }
         const T rest = fma(a, -(T)ROOT, -z) - a * (T)REST;                         \
         return (erfc(z) - rest * ((T)SLOPE * exp(-z * z))) / 2;                    \
     }                                                                              \
-    DEVICE T near_normcdf_##T(T x) { return normcdf_##T(x); }
+    DEVICE T gelu_##T(T x) { return x * normcdf_##T(x); }
 FUNCTIONS(f32, 0.70710677f, 1.2101617e-8f, 1.1283792f)
 #ifdef HAS_F64
 DEVICE u64 bits_f64(f64 x) { return as_ulong(x); }

@@ -19,7 +19,7 @@ static __device__ __forceinline__ f32 op_mul_f32(f32 x, f32 y) { return x * y; }
 
 static __device__ __forceinline__ f32 op_add_f32(f32 x, f32 y) { return x + y; }
 
-static __device__ __forceinline__ f32 op_gelu_f32(f32 x) { return x * near_normcdf_f32(x); }
+static __device__ __forceinline__ f32 op_gelu_f32(f32 x) { return gelu_f32(x); }
 
 extern "C" __global__ void __launch_bounds__(THREADS) fused(const f32* __restrict__ b0, const f32* __restrict__ b1, f32* __restrict__ b2, const Numbers n)
 {
