@@ -51,13 +51,17 @@ void FormPrinter::tiles()
     for (size_t v = 0; v < kernel_.values.size(); v++)
         if (a_.is_tiled(int32_t(v))) turn(v);
     line(std::string(dialect_.barrier) + ";");
-    batch({0, "HELD", true});
+    // One after the other: what is on its way is in shared memory or other warps', and registers of all would leave room for few.
+    body_ += "#pragma unroll 1\n";
+    open("for (i32 turn = 0; turn < HELD; turn++)");
+    batch({0, "1", true});
+    close();
 }
 
 // Of a tile, neighbouring threads have vectors along the stores' axis.
 void FormPrinter::open_tile_item()
 {
-    line(text("const i32 vector = ", dialect_.thread, " + k * THREADS, i", a_.tile_axis, " = from_across + vector / (TILE / WIDTH), i", a_.axis, " = from_along + vector % (TILE / WIDTH) * WIDTH;"));
+    line(text("const i32 vector = ", dialect_.thread, " + (turn + k) * THREADS, i", a_.tile_axis, " = from_across + vector / (TILE / WIDTH), i", a_.axis, " = from_along + vector % (TILE / WIDTH) * WIDTH;"));
     open(in_space());
 }
 
