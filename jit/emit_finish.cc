@@ -24,6 +24,8 @@ class FinishWords final : public Words {
     int32_t product_;
 };
 
+constexpr int32_t FOLDING = 6;           // about the instructions of a fold for each term
+
 // About its instructions: divisions inside of functions have rare cases that are calls, and over these nothing overlaps.
 int32_t cost_of(const Kernel& kernel, const Words& words, size_t v)
 {
@@ -36,8 +38,8 @@ int32_t cost_of(const Kernel& kernel, const Words& words, size_t v)
 
 class FinishPrinter {
   public:
-    FinishPrinter(const Kernel& kernel, int32_t buffer, const Dialect& dialect)
-        : kernel_(kernel), passes_(passes_of(kernel)), product_(buffer), helpers_(dialect), words_(kernel, buffer, dialect, helpers_, numbers_) {}
+    FinishPrinter(const Kernel& kernel, int32_t buffer, const Dialect& dialect, std::span<const FinishFold> folds)
+        : kernel_(kernel), passes_(passes_of(kernel)), product_(buffer), folds_(folds), helpers_(dialect), words_(kernel, buffer, dialect, helpers_, numbers_) {}
 
     std::optional<FinishSource> print();
 
@@ -51,10 +53,12 @@ class FinishPrinter {
     std::string neighbours();
     std::string all_neighbours();
     std::string finish();
+    std::string fold_functions() const;
 
     const Kernel& kernel_;
     Passes        passes_;
     const int32_t product_;
+    std::span<const FinishFold> folds_;
     Dtype         sums_ = Dtype::f32;
     Helpers       helpers_;
     Numbers       numbers_;
@@ -88,9 +92,11 @@ bool FinishPrinter::is_possible()
         }
     }
     if (!is_read || (sums_ != Dtype::f32 && sums_ != Dtype::i32)) return false;
-    const auto result = std::ranges::find_if(kernel_.stores, [&](const StoreTo& s) { return can_be_result(s); });
-    out_.result = int32_t(result - kernel_.stores.begin());
-    return result != kernel_.stores.end();
+    const auto stores = std::span(kernel_.stores).first(kernel_.stores.size() - folds_.size());
+    const auto result = std::ranges::find_if(stores, [&](const StoreTo& s) { return can_be_result(s); });
+    const bool has_result = result != stores.end();
+    out_.result = has_result ? int32_t(result - stores.begin()) : -1;
+    return has_result || !folds_.empty();
 }
 
 // A number that the product's store rounds need not be rounded before.
@@ -105,12 +111,14 @@ std::string FinishPrinter::rounded_by_store(int32_t v)
 std::string FinishPrinter::neighbours()
 {
     std::string body;
+    const size_t first_fold = kernel_.stores.size() - folds_.size();
     for (size_t v = 0; v < kernel_.values.size(); v++)
         if (is_wanted(v, Level::Full)) body += "        " + define(v);
     for (size_t s = 0; s < kernel_.stores.size(); s++) {
         const StoreTo& t = kernel_.stores[s];
         const Dtype type = value(t.value).type;
-        if (int32_t(s) == out_.result) body += text("        done[j] = ", is_float(type) ? "bits_f32" : "(u32)", "(", rounded_by_store(t.value), ");\n");
+        if (s >= first_fold) body += text("        terms.of[", s - first_fold, "][j] = ", is_float(type) ? "bits_f32" : "(u32)", "(", words_.name(t.value), ");\n");
+        else if (int32_t(s) == out_.result) body += text("        done[j] = ", is_float(type) ? "bits_f32" : "(u32)", "(", rounded_by_store(t.value), ");\n");
         else body += text("        s", s, ".e[j] = ", encoded(words_.name(t.value), type), ";\n");
     }
     return text("    UNROLLED for (i32 j = 0; j < COUNT; j++) {\n", body, "    }\n");
@@ -144,17 +152,51 @@ std::string FinishPrinter::finish()
         out_.tensors.push_back({a.buffer, a.type, a.access});
     }
     out_.loads = int32_t(out_.tensors.size());
+    const size_t first_fold = kernel_.stores.size() - folds_.size();
     for (size_t s = 0; s < kernel_.stores.size(); s++) {
         const StoreTo& t = kernel_.stores[s];
         const Dtype type = value(t.value).type;
+        if (s >= first_fold) {
+            out_.weight += FOLDING, out_.folds++;
+            out_.tensors.push_back({t.buffer, compute_of(type), t.access});
+            continue;
+        }
         if (int32_t(s) == out_.result) continue;
         results += text("    Neighbours<", memory_name(type), ", COUNT> s", s, ";\n");
         puts += text("    put_neighbours(e.tensor[", out_.tensors.size(), "], at, s", s, ");\n");
         out_.tensors.push_back({t.buffer, type, t.access});
     }
-    return text(operands, "};\ntemplate <int COUNT, class Source>\nDEVICE void fetch_operands(const Source& source, EpilogueOperands<COUNT>& o)\n{\n", fetch,
-                "}\ntemplate <int COUNT>\nDEVICE void finish_sums(const Epilogue& e, const EpilogueSpot& at, const EpilogueOperands<COUNT>& o, u32 (&sums)[COUNT])\n{\n",
-                "    const Numbers n = numbers_of<Numbers>(e);\n    u32 done[COUNT];\n", uniform, results, all_neighbours(), "    UNROLLED for (i32 j = 0; j < COUNT; j++) sums[j] = done[j];\n", puts, "}\n");
+    const bool has_result = out_.result >= 0;
+    return text(fold_functions(), operands, "};\ntemplate <int COUNT, class Source>\nDEVICE void fetch_operands(const Source& source, EpilogueOperands<COUNT>& o)\n{\n", fetch,
+                "}\ntemplate <int COUNT>\nDEVICE void finish_sums(const Epilogue& e, const EpilogueSpot& at, const EpilogueOperands<COUNT>& o, u32 (&sums)[COUNT], EpilogueTerms<COUNT>& terms)\n{\n",
+                "    const Numbers n = numbers_of<Numbers>(e);\n", has_result ? "    u32 done[COUNT];\n" : "", uniform, results, all_neighbours(),
+                has_result ? "    UNROLLED for (i32 j = 0; j < COUNT; j++) sums[j] = done[j];\n" : "", puts, "}\n");
+}
+
+// How terms are folded: two of them, and many, where sums and products of floats keep what their roundings lose.
+std::string FinishPrinter::fold_functions() const
+{
+    std::string start, two, more, total;
+    for (size_t f = 0; f < folds_.size(); f++) {
+        const FinishFold& fold = folds_[f];
+        const Dtype type = compute_of(value(kernel_.stores[size_t(fold.store)].value).type);
+        const bool is_real = is_float(type), is_pair = is_real && (fold.op == Op::sum || fold.op == Op::prod);
+        const std::string bits = is_real ? "bits_f32(" : "(u32)(", taken = is_real ? "f32_bits(" : "(i32)(", when = text("    if constexpr (FOLD == ", f, ") ");
+        const std::string name = fold.op == Op::max ? "greatest_f32(a, b)" : "least_f32(a, b)";
+        start += text(when, "return ", bits, resolved(info(fold.op).start, type), ");\n");
+        two += text(when, "{\n        const ", name_of(type), " a = ", taken, "x), b = ", taken, "y);\n        return ", bits,
+                    is_pair ? (fold.op == Op::sum ? "a + b" : "a * b") : is_real ? name : fold.op == Op::max ? "a > b ? a : b" : "a < b ? a : b", ");\n    }\n");
+        if (!is_pair) continue;
+        const std::string pair = text("        pair_f32 a;\n        a.hi = f32_bits(total.bits), a.lo = f32_bits(total.rest);\n");
+        more += text(when, "{\n", pair, "        a = ", name_of(fold.op), "_f32(a, pair_of_f32(f32_bits(x)));\n        return {bits_f32(a.hi), bits_f32(a.lo)};\n    }\n");
+        total += text(when, "{\n", pair, "        return bits_f32(total_f32(a));\n    }\n");
+    }
+    const size_t first = out_.tensors.size() - folds_.size();
+    const std::string each = "template <int FOLD>\nDEVICE ";
+    return text("constexpr bool HAS_RESULT = ", out_.result >= 0 ? "true" : "false", ";\nconstexpr int FOLDS = ", folds_.size(), ", FIRST_FOLD = ", first, ", FOLDED = ", folds_.empty() ? "0" : text("KIND_", first),
+                ";\ntemplate <int COUNT>\nstruct EpilogueTerms {\n    u32 of[", std::max(folds_.size(), size_t(1)), "][COUNT];\n};\n", each, "u32 fold_start()\n{\n", start, "    return 0;\n}\n", each,
+                "u32 fold_two(u32 x, u32 y)\n{\n", two, "    return x;\n}\n", each, "FoldTotal fold_more(FoldTotal total, u32 x)\n{\n", more, "    return {fold_two<FOLD>(total.bits, x), 0};\n}\n", each,
+                "u32 fold_total(FoldTotal total)\n{\n", total, "    return total.bits;\n}\n");
 }
 
 std::optional<FinishSource> FinishPrinter::print()
@@ -169,6 +211,9 @@ std::optional<FinishSource> FinishPrinter::print()
 }  // namespace
 }  // namespace emitting
 
-std::optional<FinishSource> emit_finish(const Kernel& kernel, int32_t buffer, const Dialect& dialect) { return emitting::FinishPrinter(kernel, buffer, dialect).print(); }
+std::optional<FinishSource> emit_finish(const Kernel& kernel, int32_t buffer, const Dialect& dialect, std::span<const FinishFold> folds)
+{
+    return emitting::FinishPrinter(kernel, buffer, dialect, folds).print();
+}
 
 }  // namespace ng

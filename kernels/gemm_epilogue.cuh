@@ -2,7 +2,8 @@
 //
 // A text with an epilogue defines HAS_EPILOGUE as true before this, and HAS_BOX where a tensor comes by the copy engine; behind
 // it EpilogueOperands and its two functions. These take operands from a source: fetch<TENSOR, KIND, VECTOR>(neighbours), VECTOR
-// numbering those that wait in shared memory.
+// numbering those that wait in shared memory. It says how many FOLDS it has and which is the first one's tensor, what of the
+// neighbours they fold (EpilogueTerms), and how (gemm_folds.cuh); and whether c is written at all.
 #pragma once
 #include "kernels/elements.cuh"
 #include "kernels/gemm_epilogue.h"
@@ -83,7 +84,26 @@ struct FromMemory {
     }
 };
 
+// A fold of many values on its way: a number, and of sums what its roundings lost.
+struct FoldTotal {
+    u32 bits, rest;
+};
+
 #if !HAS_EPILOGUE
+constexpr int  FOLDS = 0, FIRST_FOLD = 0, FOLDED = ANYHOW;
+constexpr bool HAS_RESULT = true;
+template <int COUNT>
+struct EpilogueTerms {
+    u32 of[1][COUNT];
+};
+template <int FOLD>
+DEVICE u32 fold_start() { return 0; }
+template <int FOLD>
+DEVICE u32 fold_two(u32 x, u32) { return x; }
+template <int FOLD>
+DEVICE FoldTotal fold_more(FoldTotal total, u32) { return total; }
+template <int FOLD>
+DEVICE u32 fold_total(FoldTotal total) { return total.bits; }
 template <int COUNT>
 struct EpilogueOperands {};
 template <int COUNT, class Source>
@@ -91,7 +111,7 @@ DEVICE void fetch_operands(const Source&, EpilogueOperands<COUNT>&)
 {
 }
 template <int COUNT>
-DEVICE void finish_sums(const Epilogue&, const EpilogueSpot&, const EpilogueOperands<COUNT>&, u32 (&)[COUNT])
+DEVICE void finish_sums(const Epilogue&, const EpilogueSpot&, const EpilogueOperands<COUNT>&, u32 (&)[COUNT], EpilogueTerms<COUNT>&)
 {
 }
 #endif

@@ -1,6 +1,6 @@
 // What follows a portable product's sums: through shared memory to rows of four neighbours, the epilogue, and c or the workspace.
 #pragma once
-#include "kernels/gemm_epilogue.cuh"
+#include "kernels/gemm_folds.cuh"
 #include "kernels/gemm_mma_load.cuh"
 
 namespace ng::kernels {
@@ -91,7 +91,7 @@ DEVICE void store_floats(const MmaNumbers& n, i64 at, i32 valid, const float* v)
 
 // The sums of COUNT columns, as many of them as there are.
 template <int COUNT, class SUM>
-DEVICE void finish(const MmaNumbers& n, i64 batch, i64 row, i64 column, SUM (&v)[COUNT])
+DEVICE void finish(const MmaNumbers& n, i64 batch, i64 row, i64 column, SUM (&v)[COUNT], EpilogueTerms<4> (&terms)[COUNT / MMA_FOUR])
 {
     const i32 valid = n.n - column < COUNT ? i32(n.n - column) : COUNT;
     const i64 at = batch * n.c_batch + row * n.c_row + column * n.c_column;
@@ -109,8 +109,10 @@ DEVICE void finish(const MmaNumbers& n, i64 batch, i64 row, i64 column, SUM (&v)
             u32        bits[MMA_FOUR];
             if constexpr (HAS_EPILOGUE) {
                 UNROLLED for (int j = 0; j < MMA_FOUR; j++) bits[j] = bits_of(sums[j]);
-                finish_sums(n.epilogue, spot(i), operands[i], bits);
+                finish_sums(n.epilogue, spot(i), operands[i], bits, terms[i]);
+                if constexpr (FOLDS > 0) leave_out(terms[i], spot(i).valid);
             }
+            if (!HAS_RESULT) continue;
             if (!IS_REAL<SUM> && !n.epilogue.is_cast) {
                 UNROLLED for (int j = 0; j < MMA_FOUR; j++)
                     if (i * MMA_FOUR + j < valid) store(n.c_type, n.c, at + (i * MMA_FOUR + j) * n.c_column, i64(HAS_EPILOGUE ? i32(bits[j]) : i32(sums[j])));
@@ -130,25 +132,74 @@ DEVICE SUM* partial_at(const MmaNumbers& n, i64 split, i64 batch, i64 row, i64 c
 template <class SUM>
 struct alignas(16) FourSums { SUM sum[MMA_FOUR]; };
 
+// What a thread folds of a tile: eight columns of some rows, of which each is a row of IN_ROW threads side by side.
+template <int TILE_M, int TILE_N, int THREADS>
+struct MmaFolds {
+    static constexpr int COUNT = 2 * MMA_FOUR, IN_ROW = TILE_N / COUNT;
+    static_assert(FOLDS == 0 || (32 % IN_ROW == 0 && THREADS % IN_ROW == 0), "a row's threads are of one warp, and keep their columns");
+    FoldTotal total[MOST_FOLDS][COUNT];
+
+    DEVICE void begin()
+    {
+        each_fold([&](auto number) { UNROLLED for (int c = 0; c < COUNT; c++) total[FOLD_OF(number)][c] = fold_begin<FOLD_OF(number)>(); });
+    }
+    DEVICE void add(const MmaNumbers& n, const MmaWork& w, i64 row, const EpilogueTerms<4> (&terms)[2])
+    {
+        each_fold([&](auto number) {
+            constexpr int FOLD = FOLD_OF(number);
+            u32 x[COUNT];
+            UNROLLED for (int c = 0; c < COUNT; c++) x[c] = terms[c / MMA_FOUR].of[FOLD][c % MMA_FOUR];
+            if constexpr (OVER_A_ROW) {
+                const u32 all = fold_lanes<FOLD, 1, IN_ROW>(fold_tree<FOLD>(x));
+                if (threadIdx.x % IN_ROW == 0 && row < n.m) put_part<FOLD>(n.epilogue, w.batch, row, w.column / TILE_N, all);
+            } else {
+                UNROLLED for (int c = 0; c < COUNT; c++) total[FOLD][c] = fold_more<FOLD>(total[FOLD][c], x[c]);
+            }
+        });
+    }
+    // A part a warp.
+    DEVICE void end(const MmaNumbers& n, const MmaWork& w)
+    {
+        if constexpr (OVER_A_COLUMN)
+            each_fold([&](auto number) {
+                constexpr int FOLD = FOLD_OF(number);
+                const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+                UNROLLED for (int c = 0; c < COUNT; c++) {
+                    const u32 all = fold_lanes<FOLD, IN_ROW, 32>(fold_total<FOLD>(total[FOLD][c]));
+                    const i64 column = w.column + lane % IN_ROW * COUNT + c;
+                    if (lane < IN_ROW && column < n.n) put_part<FOLD>(n.epilogue, w.batch, w.row / TILE_M * (THREADS / 32) + warp, column, all);
+                }
+            });
+    }
+};
+
 // A block's staged tile, once all of it is there. An epilogue waits for what it reads: eight columns wait together.
 template <class SUM, int TILE_M, int TILE_N, int THREADS>
 DEVICE void store_tile(const MmaNumbers& n, const MmaWork& w, u32 base)
 {
     constexpr int COUNT = sizeof(SUM) == 8 ? MMA_FOUR : 2 * MMA_FOUR, IN_ROW = TILE_N / COUNT;
     static_assert(TILE_M * IN_ROW % THREADS == 0, "threads store as much each");
+    MmaFolds<TILE_M, TILE_N, THREADS> folds;
+    folds.begin();
     ROLLED for (int i = 0; i < TILE_M * IN_ROW / THREADS; i++) {
         const u32 place = threadIdx.x + u32(i) * THREADS, tile_row = place / IN_ROW, tile_column = place % IN_ROW * COUNT;
         const i64 row = w.row + tile_row, column = w.column + tile_column;
-        if (row >= n.m || column >= n.n) continue;
+        EpilogueTerms<4> terms[COUNT / MMA_FOUR];
+        if constexpr (FOLDS > 0)
+            UNROLLED for (int j = 0; j < COUNT / MMA_FOUR; j++) leave_out(terms[j], 0);
+        const bool is_there = row < n.m && column < n.n;
+        if (FOLDS == 0 && !is_there) continue;
         SUM v[COUNT];
-        UNROLLED for (int first = 0; first < COUNT; first += MMA_FOUR) {
+        if (is_there) UNROLLED for (int first = 0; first < COUNT; first += MMA_FOUR) {
             FourSums<SUM> four;
             staged_four<TILE_N>(base, tile_row, tile_column + u32(first), four.sum);
             if (n.partial && column + first < n.n) *reinterpret_cast<FourSums<SUM>*>(partial_at<SUM>(n, w.split, w.batch, row, column + first)) = four;
             UNROLLED for (int j = 0; j < MMA_FOUR; j++) v[first + j] = four.sum[j];
         }
-        if (!n.partial) finish<COUNT>(n, w.batch, row, column, v);
+        if (!n.partial && is_there) finish<COUNT>(n, w.batch, row, column, v, terms);
+        if constexpr (FOLDS > 0) folds.add(n, w, row, terms);
     }
+    if constexpr (FOLDS > 0) folds.end(n, w);
 }
 
 // Parts of k, added in their order.
@@ -168,7 +219,8 @@ DEVICE void mma_sum(const MmaNumbers& n)
                 else v[j] = SUM(u32(v[j]) + u32(part.sum[j]));
             }
         }
-        finish<MMA_FOUR>(n, i64(batch), i64(row), i64(four) * MMA_FOUR, v);
+        EpilogueTerms<4> terms[1];       // folds want one part of depth
+        finish<MMA_FOUR>(n, i64(batch), i64(row), i64(four) * MMA_FOUR, v, terms);
     }
 }
 

@@ -105,7 +105,7 @@ DEVICE void read_box(u32 buffer, i32 half, u32 (&box)[PAIRS])
 }
 
 // in_tile: the chunk's first row and column in the warpgroup's tile, which begins at first.
-DEVICE void finish_pairs(const GemmOutput& o, const TileSpot& first, const TileSpot& in_tile, const Staging& s, const u32 (&box)[PAIRS], float (&sums)[2 * PAIRS])
+DEVICE void finish_pairs(const GemmOutput& o, const TileSpot& first, const TileSpot& in_tile, const Staging& s, const u32 (&box)[PAIRS], float (&sums)[2 * PAIRS], EpilogueTerms<2> (&terms)[PAIRS])
 {
     const i32 lane = i32(threadIdx.x) & 31, row = in_tile.row + i32(threadIdx.x >> 5 & 3) * 16 + (lane >> 2), column = in_tile.column + (lane & 3) * 2;
     EpilogueOperands<2> operands[PAIRS];
@@ -116,7 +116,8 @@ DEVICE void finish_pairs(const GemmOutput& o, const TileSpot& first, const TileS
     UNROLLED for (i32 i = 0; i < PAIRS; i++) fetch_operands(FromTile{o.epilogue, spot(i), s.vectors, row + (i & 1) * 8, column + (i >> 1) * 8, box[i]}, operands[i]);
     UNROLLED for (i32 i = 0; i < PAIRS; i++) {
         u32 pair[2] = {bits_of(sums[2 * i]), bits_of(sums[2 * i + 1])};
-        finish_sums(o.epilogue, spot(i), operands[i], pair);
+        finish_sums(o.epilogue, spot(i), operands[i], pair, terms[i]);
+        if constexpr (FOLDS > 0) leave_out(terms[i], spot(i).valid);
         sums[2 * i] = __uint_as_float(pair[0]), sums[2 * i + 1] = __uint_as_float(pair[1]);
     }
 }
@@ -127,6 +128,8 @@ DEVICE void finish_tile(const TensorMap& map, const GemmOutput& o, const TileSpo
 {
     constexpr i32 ACROSS = WORDS / 16, CHUNKS = BLOCKS * ACROSS, MOST = i32(FINISH_BUFFERS);
     const bool is_elected = (threadIdx.x & 127) == 0;
+    ChunkFolds<OfPairs> folds;
+    folds.begin();
     named_barrier(s.barrier, 128);                           // vectors are there, and buffers have been read
     ROLLED for (i32 chunk = 0; chunk < CHUNKS; chunk++) {
         const TileSpot at = {0, chunk / ACROSS * 64, chunk % ACROSS * 32};
@@ -138,7 +141,14 @@ DEVICE void finish_tile(const TensorMap& map, const GemmOutput& o, const TileSpo
         UNROLLED for (i32 i = 0; i < CHUNKS; i++)
             if (i == chunk)
                 UNROLLED for (i32 j = 0; j < 2 * PAIRS; j++) sums[j] = __uint_as_float(bits_of(d[i / ACROSS][i % ACROSS * 2 * PAIRS + j]));
-        finish_pairs(o, first, at, s, box, sums);
+        EpilogueTerms<2> terms[PAIRS];
+        finish_pairs(o, first, at, s, box, sums, terms);
+        if constexpr (FOLDS > 0) {
+            const FoldSpot spot = {first.batch, first.row + at.row + i32(threadIdx.x >> 5 & 3) * 16, first.column + at.column, o.m, o.n};
+            folds.add(o.epilogue, spot, terms);
+            if (OVER_A_ROW && chunk % ACROSS == ACROSS - 1) folds.end(o.epilogue, spot, first.column / (32 * ACROSS));
+        }
+        if (!HAS_RESULT) continue;
         if (number >= MOST && chunk % IN_BOX == 0) {
             if (is_elected) wait_stores_read<MOST - 1>();
             named_barrier(s.barrier, 128);
@@ -150,6 +160,7 @@ DEVICE void finish_tile(const TensorMap& map, const GemmOutput& o, const TileSpo
         named_barrier(s.barrier, 128);
         if (is_elected) store_box(map, buffer, first.column + at.column - (IN_BOX - 1) * 32, first.row + at.row, first.batch), end_stores();
     }
+    if (!HAS_RESULT) named_barrier(s.barrier, 128);          // vectors have been read
 }
 
 }  // namespace

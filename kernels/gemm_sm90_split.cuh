@@ -228,6 +228,30 @@ DEVICE void store_partial(const GemmSplitNumbers& g, i32 split, const TileSpot& 
             if (j < valid) to[j] = __uint_as_float(v[j]);
 }
 
+// Parts of a unit's folds: of its 16 rows or its columns.
+template <class S>
+DEVICE void fold_unit(const GemmOutput& o, const UnitLane<S>& lane, const TileSpot& first, const EpilogueTerms<4> (&terms)[UnitLane<S>::EACH])
+{
+    constexpr i32 EACH = UnitLane<S>::EACH, FOURS = UnitLane<S>::FOURS, ROWS = UnitLane<S>::ROWS;
+    each_fold([&](auto number) {
+        constexpr int FOLD = FOLD_OF(number);
+        if constexpr (OVER_A_ROW) {
+            UNROLLED for (i32 i = 0; i < EACH; i++) {
+                const u32 all = fold_lanes<FOLD, 1, FOURS>(fold_tree<FOLD>(terms[i].of[FOLD]));
+                const i32 row = first.row + i * ROWS;
+                if (lane.column == 0 && row < o.m && first.column < o.n) put_part<FOLD>(o.epilogue, first.batch, row, first.column / (FOURS * 4), all);
+            }
+        } else {
+            UNROLLED for (i32 j = 0; j < 4; j++) {
+                u32 down[EACH];
+                UNROLLED for (i32 i = 0; i < EACH; i++) down[i] = terms[i].of[FOLD][j];
+                const u32 all = fold_lanes<FOLD, FOURS, 32>(fold_tree<FOLD>(down));
+                if (lane.row == 0 && first.row < o.m && first.column + j < o.n) put_part<FOLD>(o.epilogue, first.batch, first.row / PART_ROWS, first.column + j, all);
+            }
+        }
+    });
+}
+
 template <class S>
 DEVICE void store_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, const SplitPart& part, u32 rank, u32 blocks)
 {
@@ -249,6 +273,9 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, 
             store_fours(o, place_of(o, first), ROWS * o.c_row * (is_half ? 2 : 4), first.row, ROWS, v);
             continue;
         }
+        EpilogueTerms<4> terms[HAS_EPILOGUE ? EACH : 1];
+        if constexpr (FOLDS > 0)
+            UNROLLED for (i32 i = 0; i < EACH; i++) leave_out(terms[i], 0);
         // With an epilogue a text of each, so that what they read is in registers.
         constexpr i32 TEXTS = HAS_EPILOGUE ? EACH : 1;
         _Pragma("unroll TEXTS") for (i32 i = 0; i < EACH; i++) {
@@ -265,9 +292,11 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, 
             }
             if constexpr (S::PROMOTE)
                 if (g.planes == 3) sum_four_again(g.plain, at, valid, w);
-            finish_four<Word>(o, at, valid, operands[HAS_EPILOGUE ? i : 0], w);
-            store_four(o, at, valid, w, is_whole);
+            finish_four<Word>(o, at, valid, operands[HAS_EPILOGUE ? i : 0], w, terms[HAS_EPILOGUE ? i : 0]);
+            if constexpr (FOLDS > 0) leave_out(terms[i], valid);
+            if (HAS_RESULT) store_four(o, at, valid, w, is_whole);
         }
+        if constexpr (FOLDS > 0) fold_unit(o, lane, first, terms);
     }
 }
 

@@ -5,7 +5,7 @@
 //   threads  each warp stages 16 rows x 32 sums of its own and reads them back in fours, so that an epilogue runs on four
 //            neighbours, and what it reads comes by few accesses
 #pragma once
-#include "kernels/gemm_epilogue.cuh"
+#include "kernels/gemm_folds.cuh"
 #include "kernels/gemm_sm90_wgmma.cuh"
 
 namespace ng::kernels {
@@ -72,10 +72,10 @@ DEVICE EpilogueSpot spot_of(const TileSpot& at, i32 valid) { return {at.batch, a
 
 // Four sums as what c is to get, before it is rounded to c's type.
 template <class Word>
-DEVICE void finish_four(const GemmOutput& o, const TileSpot& at, i32 valid, const EpilogueOperands<4>& operands, u32 (&v)[4])
+DEVICE void finish_four(const GemmOutput& o, const TileSpot& at, i32 valid, const EpilogueOperands<4>& operands, u32 (&v)[4], EpilogueTerms<4>& terms)
 {
     if constexpr (HAS_EPILOGUE) {
-        finish_sums(o.epilogue, spot_of(at, valid), operands, v);
+        finish_sums(o.epilogue, spot_of(at, valid), operands, v, terms);
     } else if constexpr (!IS_REAL<Word>) {
         if (o.epilogue.is_cast)
             UNROLLED for (i32 j = 0; j < 4; j++) v[j] = __float_as_uint(float(i32(v[j])));
@@ -121,8 +121,9 @@ DEVICE void fetch_staged(const GemmOutput& o, const TileSpot& first, EpilogueOpe
 
 // A warp's 16 rows x 32 sums, staged: to c. fix(spot, sum) gives what replaces a sum.
 template <class Word, class Fix>
-DEVICE void store_staged(const GemmOutput& o, const TileSpot& first, u32 staged, const EpilogueOperands<4> (&operands)[WARP_FOURS], bool is_loose, Fix fix)
+DEVICE void store_staged(const GemmOutput& o, const TileSpot& first, u32 staged, const EpilogueOperands<4> (&operands)[WARP_FOURS], bool is_loose, Fix fix, ChunkFolds<OfFours>& folds)
 {
+    EpilogueTerms<4> terms[HAS_EPILOGUE ? WARP_FOURS : 1];
     const i32  lane = i32(threadIdx.x) & 31;
     const bool is_whole = stays_whole<Word>(o), by_singles = o.store == STORE_SINGLES;
     // With an epilogue a text of each, so that what they read is in registers.
@@ -139,14 +140,17 @@ DEVICE void store_staged(const GemmOutput& o, const TileSpot& first, u32 staged,
                 sum = fix(TileSpot{at.batch, at.row, at.column + j}, sum);
                 UNROLLED for (i32 i = 0; i < 4; i++) v[i] = i == j ? sum : v[i];
             }
-        if (valid > 0) finish_four<Word>(o, at, valid, operands[HAS_EPILOGUE ? unit : 0], v);
+        if (valid > 0) finish_four<Word>(o, at, valid, operands[HAS_EPILOGUE ? unit : 0], v, terms[HAS_EPILOGUE ? unit : 0]);
+        if constexpr (FOLDS > 0) leave_out(terms[unit], valid);
+        if (!HAS_RESULT) continue;
         if (!by_singles) {
             if (valid > 0) store_four(o, at, valid, v, is_whole);
         } else if (is_loose || HAS_EPILOGUE || !is_whole) {
             write_words(from, v[0], v[1], v[2], v[3]);
         }
     }
-    if (!by_singles) return;
+    if constexpr (FOLDS > 0) folds.add(o.epilogue, {first.batch, first.row, first.column, o.m, o.n}, terms);
+    if (!by_singles || !HAS_RESULT) return;
     __syncwarp();
     if (o.c_type == F16 || o.c_type == BF16) return store_pairs(o, first, staged);
     const i32 column = first.column + lane;
@@ -282,6 +286,8 @@ DEVICE void store_tile(const TensorMap& map, const GemmOutput& o, const TileSpot
             }
             return;
         }
+    ChunkFolds<OfFours> folds;
+    folds.begin();
     ROLLED for (i32 chunk = 0; chunk < BLOCKS * CHUNKS; chunk++) {
         const TileSpot   at = {first.batch, first.row + chunk / CHUNKS * 64 + warp * 16, first.column + chunk % CHUNKS * 32};
         EpilogueOperands<4> operands[WARP_FOURS];
@@ -290,7 +296,8 @@ DEVICE void store_tile(const TensorMap& map, const GemmOutput& o, const TileSpot
         UNROLLED for (i32 i = 0; i < BLOCKS * CHUNKS; i++)
             if (i == chunk) stage_words(s.buffers, d[i / CHUNKS] + i % CHUNKS * 16);
         __syncwarp();
-        store_staged<Word>(o, at, s.buffers + u32(warp) * 2048, operands, is_loose, fix);
+        store_staged<Word>(o, at, s.buffers + u32(warp) * 2048, operands, is_loose, fix, folds);
+        if (OVER_A_ROW && chunk % CHUNKS == CHUNKS - 1) folds.end(o.epilogue, {at.batch, at.row, at.column, o.m, o.n}, first.column / (2 * WORDS));
     }
 }
 

@@ -262,7 +262,7 @@ DEVICE void multiply_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memo
             store_tile<typename S::Word>(g.c, output, first, d, staging, false, fix);
         } else if (HAS_EPILOGUE && g.output.store == STORE_HALVES && !is_loose) {
             finish_tile<2>(g.c, g.output, first, d, staging);
-        } else if (HAS_EPILOGUE && g.output.store == STORE_WORDS && !is_loose) {
+        } else if (HAS_EPILOGUE && (g.output.store == STORE_WORDS || !HAS_RESULT) && !is_loose) {
             finish_tile<1>(g.c, g.output, first, d, staging);
         } else {
             store_tile<typename S::Word>(g.c, g.output, first, d, staging, S::PLANES && is_loose, fix);

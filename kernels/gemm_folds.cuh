@@ -1,0 +1,160 @@
+// Folds of a product's sums over columns or rows, while these are in registers: every tile gives a part, a kernel behind it the rest.
+//
+//   over columns   a thread folds its neighbours of a row, then from chunk to chunk; lanes that share a row meet by shuffles
+//   over rows      a thread folds its rows of a chunk, lanes that share columns meet, and a warp gives a part of 16 rows
+// Each meets in one order, so results do not vary.
+#pragma once
+#include "kernels/gemm_epilogue.cuh"
+
+namespace ng::kernels {
+namespace {
+
+constexpr bool OVER_A_ROW = FOLDS > 0 && FOLDED == OVER_COLUMNS, OVER_A_COLUMN = FOLDS > 0 && FOLDED == OVER_ROWS;
+constexpr int  MOST_FOLDS = FOLDS > 0 ? FOLDS : 1;
+
+template <int NUMBER_>
+struct FoldNumber {
+    static constexpr int NUMBER = NUMBER_;
+};
+// body(number) for each fold, the number known when compiled: FOLD_OF(number).
+template <int FIRST = 0, class Body>
+DEVICE void each_fold(const Body& body)
+{
+    if constexpr (FIRST < FOLDS) body(FoldNumber<FIRST>()), each_fold<FIRST + 1>(body);
+}
+#define FOLD_OF(number) decltype(number)::NUMBER
+
+template <int FOLD>
+DEVICE FoldTotal fold_begin()
+{
+    return {fold_start<FOLD>(), 0};
+}
+// Neighbours that are not there take no part.
+template <int COUNT>
+DEVICE void leave_out(EpilogueTerms<COUNT>& terms, i32 valid)
+{
+    each_fold([&](auto number) {
+        UNROLLED for (int j = 0; j < COUNT; j++)
+            if (j >= valid) terms.of[FOLD_OF(number)][j] = fold_start<FOLD_OF(number)>();
+    });
+}
+template <int FOLD, int COUNT>
+DEVICE u32 fold_tree(const u32 (&x)[COUNT])
+{
+    static_assert((COUNT & (COUNT - 1)) == 0, "halves of halves");
+    u32 v[COUNT];
+    UNROLLED for (int j = 0; j < COUNT; j++) v[j] = x[j];
+    UNROLLED for (int reach = COUNT / 2; reach > 0; reach /= 2)
+        UNROLLED for (int j = 0; j < reach; j++) v[j] = fold_two<FOLD>(v[j], v[j + reach]);
+    return v[0];
+}
+// Lanes that differ in bits FIRST .. LAST / 2 of their number.
+template <int FOLD, int FIRST, int LAST>
+DEVICE u32 fold_lanes(u32 x)
+{
+    UNROLLED for (int reach = FIRST; reach < LAST; reach *= 2) x = fold_two<FOLD>(x, __shfl_xor_sync(~0u, x, reach));
+    return x;
+}
+// COUNT values of each of the COUNT lanes that differ in the upper bits of their number: each lane gets one of them for all.
+template <int FOLD, int COUNT>
+DEVICE u32 fold_spread(u32 (&x)[COUNT], i32& slot)
+{
+    const i32 lane = i32(threadIdx.x) & 31;
+    slot = 0;
+    UNROLLED for (int half = COUNT / 2; half > 0; half /= 2) {
+        const int  reach = 32 * half / COUNT;
+        const bool is_upper = lane & reach;
+        slot += is_upper ? half : 0;
+        UNROLLED for (int j = 0; j < half; j++) {
+            const u32 mine = is_upper ? x[j + half] : x[j], given = is_upper ? x[j] : x[j + half];
+            x[j] = fold_two<FOLD>(mine, __shfl_xor_sync(~0u, given, reach));
+        }
+    }
+    return x[0];
+}
+// row or column: the part.
+template <int FOLD>
+DEVICE void put_part(const Epilogue& e, i64 batch, i64 row, i64 column, u32 x)
+{
+    const EpilogueTensor& t = e.tensor[FIRST_FOLD + FOLD];
+    static_cast<u32*>(const_cast<void*>(t.data))[batch * t.batch + row * t.row + column * t.column] = x;
+}
+
+// ---- chunks of a warp's 16 rows, one beside the other ------------------------------------------------------------------------
+
+constexpr i32 PART_ROWS = 16;            // of a fold over rows
+
+// Where a thread's terms of a chunk of 16 rows and 32 columns are: MINE rows, and of each 2^LOG lanes have eight or four columns.
+// Pairs: as wgmma leaves sums, eight pairs, number i in group i / 2 of eight columns, in one of two rows eight apart. Fours: four
+// of them, in rows four apart.
+struct OfPairs {
+    static constexpr int COUNT = 2, EACH = 8, ROWS = 2, COLUMNS = 8, SHARING = 4;
+    DEVICE static constexpr int term(int row, int column) { return column / 2 * 2 + row; }
+    DEVICE static i32 row_of(i32 lane, int row) { return (lane >> 2) + row * 8; }
+    DEVICE static i32 column_of(i32 lane, i32 slot) { return (slot >> 1) * 8 + (lane & 3) * 2 + (slot & 1); }
+};
+struct OfFours {
+    static constexpr int COUNT = 4, EACH = 4, ROWS = 4, COLUMNS = 4, SHARING = 8;
+    DEVICE static constexpr int term(int row, int) { return row; }
+    DEVICE static i32 row_of(i32 lane, int row) { return row * 4 + (lane >> 3); }
+    DEVICE static i32 column_of(i32 lane, i32 slot) { return (lane & 7) * 4 + slot; }
+};
+
+// A chunk's first row and column, and how many c has.
+struct FoldSpot {
+    i64 batch, row, column, rows, columns;
+};
+
+// What a warp folds of its chunks from the left to the right.
+template <class Of>
+struct ChunkFolds {
+    FoldTotal total[MOST_FOLDS][Of::ROWS];
+
+    DEVICE void begin()
+    {
+        each_fold([&](auto number) { UNROLLED for (int r = 0; r < Of::ROWS; r++) total[FOLD_OF(number)][r] = fold_begin<FOLD_OF(number)>(); });
+    }
+    DEVICE void add(const Epilogue& e, const FoldSpot& first, const EpilogueTerms<Of::COUNT> (&terms)[Of::EACH])
+    {
+        each_fold([&](auto number) {
+            constexpr int FOLD = FOLD_OF(number);
+            if constexpr (OVER_A_ROW) {
+                UNROLLED for (int r = 0; r < Of::ROWS; r++) {
+                    u32 x[Of::COLUMNS];
+                    UNROLLED for (int c = 0; c < Of::COLUMNS; c++) x[c] = terms[Of::term(r, c)].of[FOLD][c % Of::COUNT];
+                    total[FOLD][r] = fold_more<FOLD>(total[FOLD][r], fold_tree<FOLD>(x));
+                }
+            } else {
+                u32 x[Of::COLUMNS];
+                UNROLLED for (int c = 0; c < Of::COLUMNS; c++) {
+                    u32 down[Of::ROWS];
+                    UNROLLED for (int r = 0; r < Of::ROWS; r++) down[r] = terms[Of::term(r, c)].of[FOLD][c % Of::COUNT];
+                    x[c] = fold_tree<FOLD>(down);
+                }
+                i32       slot;
+                const u32 all = fold_spread<FOLD>(x, slot);
+                const i64 at = first.column + Of::column_of(i32(threadIdx.x) & 31, slot);
+                if (first.row < first.rows && at < first.columns) put_part<FOLD>(e, first.batch, first.row / PART_ROWS, at, all);
+            }
+        });
+    }
+    // Behind the last chunk.
+    DEVICE void end(const Epilogue& e, const FoldSpot& first, i64 part)
+    {
+        if constexpr (OVER_A_ROW) {
+            const i32 lane = i32(threadIdx.x) & 31;
+            each_fold([&](auto number) {
+                constexpr int FOLD = FOLD_OF(number);
+                UNROLLED for (int r = 0; r < Of::ROWS; r++) {
+                    const u32 all = fold_lanes<FOLD, 1, Of::SHARING>(fold_total<FOLD>(total[FOLD][r]));
+                    const i64 at = first.row + Of::row_of(lane, r);
+                    if (lane % Of::SHARING == 0 && at < first.rows) put_part<FOLD>(e, first.batch, at, part, all);
+                }
+            });
+            begin();
+        }
+    }
+};
+
+}  // namespace
+}  // namespace ng::kernels
