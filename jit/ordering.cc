@@ -156,8 +156,8 @@ bool Scheduler::order(Plan& plan, std::vector<int32_t>& sequence) const
     return sequence.size() == count;
 }
 
-// Whether step i may run on parts of the product before it while that goes on: it alone reads the product, element for
-// element, and writes nothing that the product reads.
+// Whether step i may run on parts of the product before it while that goes on, all of it or up to its folds: it alone reads the
+// product, element for element, and writes nothing that the product reads.
 bool Scheduler::is_epilogue(const Plan& plan, size_t i) const
 {
     if (i == 0) return false;
@@ -170,7 +170,7 @@ bool Scheduler::is_epilogue(const Plan& plan, size_t i) const
     for (size_t a = 0; a < product.out.dims.size(); a++) {
         if (product.out.dims[a].is(1)) continue;
         const size_t at = whole.strides.size();
-        if (at >= k.axes.size() || k.axes[at].reduced || !(k.axes[at].extent == product.out.dims[a])) return false;
+        if (at >= k.axes.size() || !(k.axes[at].extent == product.out.dims[a])) return false;
         whole.strides.push_back(product.out.strides[a]);
     }
     if (whole.strides.size() != k.axes.size()) return false;
@@ -207,7 +207,7 @@ void Scheduler::arrange(Plan& plan)
             const auto use = [&](int32_t b) {
                 Buffer& buffer = plan.buffers[size_t(b)];
                 // An epilogue runs with its product: what one reads and the other writes must not share memory.
-                const auto at = int32_t(plan.steps[i].epilogue ? i - 1 : i);
+                const auto at = int32_t(plan.steps[i].epilogue || plan.steps[i].folds ? i - 1 : i);
                 if (buffer.first < 0) buffer.first = at;
                 buffer.last = std::max(buffer.last, int32_t(i));
             };
@@ -216,7 +216,10 @@ void Scheduler::arrange(Plan& plan)
         }
     };
     count_lives();
-    for (size_t i = 0; i < plan.steps.size(); i++) plan.steps[i].epilogue = is_epilogue(plan, i);
+    for (size_t i = 0; i < plan.steps.size(); i++) {
+        Step& s = plan.steps[i];
+        if (is_epilogue(plan, i)) (std::ranges::any_of(s.kernel->axes, &KernelAxis::reduced) ? s.folds : s.epilogue) = true;
+    }
     count_lives();
 }
 

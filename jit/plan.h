@@ -35,6 +35,7 @@ struct Step {
     View    out;                 // calls: the result
     bool    in_place = false;    // put: x is where the result goes
     bool    epilogue = false;    // fused: works on the elements of the product before it as they come
+    bool    folds = false;       // fused: the same, but that it folds what it makes of them
     bool    finishes = false;    // copies a temporary over an argument that is read until then
     std::vector<int32_t> after;  // steps that come before
     std::string name;

@@ -41,7 +41,7 @@ class Emulation {
         if (!succeeds(compiler + " --version")) return std::printf("skipped %zu kernels: no C++ compiler to run them with\n", count_), false;
         const std::string base = std::filesystem::temp_directory_path() / text("ng_emulated_", std::random_device()());
         std::ofstream(base + ".cc") << "#include \"" << source_root() << "/tests/jit/cuda_emulation.h\"\n" << cuda_dialect().prelude << text_;
-        const bool well = succeeds(text(compiler, " -std=c++20 -w -O1 -ffp-contract=off -fno-strict-aliasing -fPIC -shared ", base, ".cc -o ", base, ".so"));
+        const bool well = succeeds(text(compiler, " -std=c++20 -w -O1 -ffp-contract=off -fno-strict-aliasing -fPIC -shared -I", source_root(), " ", base, ".cc -o ", base, ".so"));
         if (well) library_ = dlopen((base + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
         std::remove((base + ".cc").c_str());
         std::remove((base + ".so").c_str());

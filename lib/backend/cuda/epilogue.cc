@@ -18,25 +18,43 @@ bool is_plain_cast(const Kernel& k)
 
 }  // namespace
 
-std::optional<EpilogueForm> EpilogueForm::of(const Step& product, const Step& fused)
+std::optional<EpilogueForm> EpilogueForm::of(const Step& product, const Step& fused, int32_t parts)
 {
-    const Kernel& k = *fused.kernel;
+    const auto buffers = int32_t(fused.buffers.size());
+    std::optional<FoldParts> folds;
+    if (fused.folds) {
+        const size_t rank = product.out.dims.size();
+        if (product.out.dims[rank - 1].is(1) || product.out.dims[rank - 2].is(1)) return std::nullopt;
+        folds = fold_parts(*fused.kernel, buffers, Extent::variable(parts));
+        if (!folds) return std::nullopt;
+    }
+    const Kernel& k = folds ? folds->points : *fused.kernel;
     const auto place = std::ranges::find(fused.buffers, product.out.buffer);
-    std::optional<FinishSource> finish = emit_finish(k, int32_t(place - fused.buffers.begin()), cuda_dialect());
+    std::optional<FinishSource> finish = emit_finish(k, int32_t(place - fused.buffers.begin()), cuda_dialect(), folds ? std::span<const FinishFold>(folds->folds) : std::span<const FinishFold>());
     if (!finish || finish->tensors.size() > kernels::EPILOGUE_TENSORS || finish->source.number_bytes > sizeof kernels::Epilogue::numbers) return std::nullopt;
-    const auto tensor = [&](int32_t buffer, Dtype type, int32_t access) { return EpilogueTensor{fused.buffers[size_t(buffer)], type, k.accesses[size_t(access)]}; };
+    const auto of_plan = [&](int32_t buffer) { return buffer < buffers ? fused.buffers[size_t(buffer)] : buffers - 1 - buffer; };
+    const auto tensor = [&](int32_t buffer, Dtype type, int32_t access) { return EpilogueTensor{of_plan(buffer), type, k.accesses[size_t(access)]}; };
     EpilogueForm form;
-    const StoreTo& result = k.stores[size_t(finish->result)];
-    form.result_ = tensor(result.buffer, k.values[size_t(result.value)].type, result.access);
+    if (finish->result >= 0) {
+        const StoreTo& result = k.stores[size_t(finish->result)];
+        form.result_ = tensor(result.buffer, k.values[size_t(result.value)].type, result.access);
+    } else {
+        form.result_.type = product.out.dtype;
+    }
     for (const FinishTensor& t : finish->tensors) form.tensors_.push_back(tensor(t.buffer, t.type, t.access));
-    form.is_cast_ = is_plain_cast(k);
+    form.is_cast_ = !folds && is_plain_cast(k);
+    if (folds) {
+        for (int32_t& b : folds->after_buffers) b = b < 0 ? b : fused.buffers[size_t(b)];
+        form.folds_ = {std::move(folds->after), std::move(folds->after_buffers), finish->folds, folds->axis + 1 == k.axes.size(), std::move(folds->count)};
+    }
     form.finish_ = std::move(*finish);
     return form;
 }
 
 bool EpilogueForm::is_wanted(char* const* buffers) const
 {
-    return buffers[result_.buffer] || std::any_of(tensors_.begin() + finish_.loads, tensors_.end(), [&](const EpilogueTensor& t) { return buffers[t.buffer] != nullptr; });
+    if (folds_ || buffers[result_.buffer]) return true;
+    return std::any_of(tensors_.begin() + finish_.loads, tensors_.end(), [&](const EpilogueTensor& t) { return buffers[t.buffer] != nullptr; });
 }
 
 kernels::Epilogue EpilogueForm::in_numbers() const
@@ -45,7 +63,10 @@ kernels::Epilogue EpilogueForm::in_numbers() const
     e.is_cast = is_float(result_.type);
     if (is_cast_) return e;
     e.count = int32_t(tensors_.size()), e.loads = finish_.loads;
-    for (size_t i = 0; i < tensors_.size(); i++) e.tensor[i].bytes = bytes_of(tensors_[i].type);
+    for (size_t i = 0; i < tensors_.size(); i++) {
+        e.tensor[i].bytes = bytes_of(tensors_[i].type);
+        if (tensors_[i].buffer < 0) e.tensor[i].kind = folds_->is_over_columns ? kernels::OVER_COLUMNS : kernels::OVER_ROWS;
+    }
     return e;
 }
 

@@ -1,6 +1,6 @@
 // The fused step behind a matrix product as its epilogue: a cast that shipped kernels do, or a text for one of its own.
 #pragma once
-#include "jit/emit_finish.h"
+#include "jit/fold_parts.h"
 #include "jit/plan.h"
 #include "lib/backend/cuda/gemm.h"
 
@@ -10,15 +10,24 @@ namespace ng::cuda {
 
 // A tensor that the step reads or writes: where its elements lie along the kernel's axes, in numbers known when run.
 struct EpilogueTensor {
-    int32_t buffer = -1;                 // of the plan
+    int32_t buffer = -1;                 // of the plan; -1 - i: parts of fold i
     Dtype   type = Dtype::f32;
     Access  access;
 };
 
+// Of a step with folds: the kernel that folds their parts, when the product's kernel is done with the rest.
+struct EpilogueFolds {
+    Kernel after;
+    std::vector<int32_t> buffers;        // by its numbers: of the plan; -1 - i: parts of fold i
+    int32_t folds;
+    bool    is_over_columns;             // of the product, else over rows
+    Extent  count;                       // elements of a part; of 4 bytes
+};
+
 class EpilogueForm {
   public:
-    // Nothing where no kernel for products can do what the step does.
-    static std::optional<EpilogueForm> of(const Step& product, const Step& fused);
+    // Nothing where no kernel for products can do what the step does. parts: the variable that says how many parts a fold has.
+    static std::optional<EpilogueForm> of(const Step& product, const Step& fused, int32_t parts = 0);
 
     bool is_cast() const { return is_cast_; }            // no more than that: shipped kernels do it
     const std::string& text() const { return finish_.source.text; }
@@ -27,7 +36,9 @@ class EpilogueForm {
     kernels::Epilogue in_numbers() const;
     kernels::Epilogue in_numbers(std::span<const int64_t> variables, const void* scalars) const;
     const std::vector<EpilogueTensor>& tensors() const { return tensors_; }
-    const EpilogueTensor& result() const { return result_; }
+    bool has_result() const { return finish_.result >= 0; }
+    const EpilogueTensor& result() const { return result_; }     // where there is one
+    const EpilogueFolds* folds() const { return folds_ ? &*folds_ : nullptr; }
     bool is_wanted(char* const* buffers) const;          // by the run that has these; some result is
 
   private:
@@ -35,6 +46,7 @@ class EpilogueForm {
     bool                        is_cast_ = false;
     std::vector<EpilogueTensor> tensors_;
     EpilogueTensor              result_;
+    std::optional<EpilogueFolds> folds_;
 };
 
 }  // namespace ng::cuda

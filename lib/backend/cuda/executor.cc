@@ -71,7 +71,7 @@ CudaExecutor::CudaExecutor(CudaBackend& backend, const Plan& plan, Backend::Use 
         Work w;
         w.name = step.name;
         if (step.kernel) {
-            prepare(w, step, plan.most);
+            prepare(w, step, variables_, plan.most);
         } else {
             prepare(w, plan, size_t(&step - plan.steps.data()));
         }
@@ -89,12 +89,16 @@ CudaExecutor::~CudaExecutor() { end(); }
 // Interim lists are freed after the last run that was queued.
 void CudaExecutor::end() noexcept
 {
-    for (Work& w : works_) {
-        if (w.fused && use_ == Backend::Use::Often) w.fused->unload();       // others may have what evaluations share
-        if (w.call && w.call->finished) w.call->finished->variant.unload();
-        if (!w.interim || !w.interim->code) continue;
-        backend_.context().free(std::exchange(w.interim->code, nullptr), w.interim->tape.code_bytes(), NG_MEM_CODE, track_.get());
-    }
+    for (Work& w : works_) end(w);
+}
+
+void CudaExecutor::end(Work& w) noexcept
+{
+    if (w.fused && use_ == Backend::Use::Often) w.fused->unload();           // others may have what evaluations share
+    if (w.call && w.call->finished) w.call->finished->variant.unload();
+    if (w.call && w.call->folding) end(w.call->folding->work);
+    if (!w.interim || !w.interim->code) return;
+    backend_.context().free(std::exchange(w.interim->code, nullptr), w.interim->tape.code_bytes(), NG_MEM_CODE, track_.get());
 }
 
 void CudaExecutor::prepare(Work& w, const Plan& plan, size_t at)
@@ -106,16 +110,16 @@ void CudaExecutor::prepare(Work& w, const Plan& plan, size_t at)
     if (w.call->is_matmul()) prepare_product(*w.call, plan, at);
 }
 
-void CudaExecutor::prepare(Work& w, const Step& step, std::span<const int64_t> most)
+void CudaExecutor::prepare(Work& w, const Step& step, int32_t variables, std::span<const int64_t> most)
 {
     const Kernel& kernel = *step.kernel;
-    w.buffers = step.buffers;
+    w.buffers = step.buffers, w.variables = variables;
     if (use_ == Backend::Use::Once) w.fused = evaluated(kernel);
     if (w.fused && w.fused->is_ready()) return;
     if (!w.fused) w.fused = std::make_shared<Fused>(kernel, backend_.traits(), most);
     if (use_ == Backend::Use::Often) {
         w.fitted = std::make_unique<Fitted>();
-        w.fitted->variables.resize(size_t(variables_)), w.fitted->alignment.resize(w.buffers.size());
+        w.fitted->variables.resize(size_t(variables)), w.fitted->alignment.resize(w.buffers.size());
     }
     if (use_ == Backend::Use::Often && may_compile(*w.fused))
         for (size_t i = 0; i < w.fused->kernel.classes().size(); i++)
@@ -192,6 +196,11 @@ ng_status CudaExecutor::wait(uint64_t timeout_ns)
         const std::atomic<int>& waiting = finished ? finished->waiting : w.fused->waiting;
         wait_for(waiting, deadline);
         if (waiting.load(std::memory_order_acquire) > 0) return NG_NOT_READY;
+        if (finished && w.call->folding) {
+            const std::atomic<int>& folding = w.call->folding->work.fused->waiting;
+            wait_for(folding, deadline);
+            if (folding.load(std::memory_order_acquire) > 0) return NG_NOT_READY;
+        }
         // A product whose text is refused runs as before: explain says why.
         for (size_t i = 0; !finished && i < w.fused->kernel.classes().size(); i++)
             if (const auto& error = w.fused->variants[i].error) throw Error(error->status, text("ng_prog_wait: \"", w.name, "\": ", error->text));
@@ -202,6 +211,7 @@ ng_status CudaExecutor::wait(uint64_t timeout_ns)
 bool CudaExecutor::is_final() const noexcept
 {
     const auto is_made = [&](const Work& w) {
+        if (w.call && w.call->folding && w.call->folding->work.fused->waiting.load(std::memory_order_acquire) > 0) return false;
         if (w.call) return !w.call->finished || w.call->finished->waiting.load(std::memory_order_acquire) == 0;
         return !may_compile(*w.fused) || w.fused->is_ready();
     };
@@ -212,10 +222,17 @@ uint64_t CudaExecutor::code_bytes() const
 {
     uint64_t all = 0;
     for (const Work& w : works_) {
-        if (w.interim) all += w.interim->tape.code_bytes();
+        all += code_bytes(w);
         if (w.call && w.call->finished) all += w.call->finished->variant.code_bytes();
-        for (size_t i = 0; w.fused && i < w.fused->kernel.classes().size(); i++) all += w.fused->variants[i].code_bytes();
+        if (w.call && w.call->folding) all += code_bytes(w.call->folding->work);
     }
+    return all;
+}
+
+uint64_t CudaExecutor::code_bytes(const Work& w)
+{
+    uint64_t all = w.interim ? w.interim->tape.code_bytes() : 0;
+    for (size_t i = 0; w.fused && i < w.fused->kernel.classes().size(); i++) all += w.fused->variants[i].code_bytes();
     return all;
 }
 
@@ -295,9 +312,9 @@ const Geometry& CudaExecutor::fit(const Work& w, const ExecutorRun& run, char* c
     }
     uint64_t addresses[MOST_BUFFERS];
     for (size_t i = 0; i < count; i++) addresses[i] = reinterpret_cast<uintptr_t>(buffers[i]);
-    fresh = w.fused->kernel.choose({run.variables, size_t(variables_)}, {addresses, count});
+    fresh = w.fused->kernel.choose({run.variables, size_t(w.variables)}, {addresses, count});
     if (!last) return fresh;
-    std::copy_n(run.variables, variables_, last->variables.begin());
+    std::copy_n(run.variables, w.variables, last->variables.begin());
     for (size_t i = 0; i < count; i++) last->alignment[i] = alignment(i);
     last->is_fitted = true, last->is_filled = false;
     return last->geometry = fresh;
@@ -313,7 +330,7 @@ const char* CudaExecutor::fill(const Work& w, const KernelSource& source, const 
         return last->numbers.data();
     }
     char* const out = last ? last->numbers.data() : fresh;
-    fill_numbers(source, {run.variables, size_t(variables_)}, run.scalars, g, reinterpret_cast<uint64_t>(aligned_scratch(run)), out);
+    fill_numbers(source, {run.variables, size_t(w.variables)}, run.scalars, g, reinterpret_cast<uint64_t>(aligned_scratch(run)), out);
     if (last) last->is_filled = true, last->scratch = run.scratch;
     return out;
 }
@@ -339,7 +356,7 @@ void CudaExecutor::run_variant(const Work& w, const Geometry& g, const ExecutorR
 void CudaExecutor::run_interim(const Work& w, const ExecutorRun& run, char* const* buffers) const
 {
     const Interim& interim = *w.interim;
-    const std::span<const int64_t> variables(run.variables, size_t(variables_));
+    const std::span<const int64_t> variables(run.variables, size_t(w.variables));
     const TapeGeometry g = geometry_of(interim.tape, variables);
     if (!g.is_possible) throw Error(NG_E_LIMIT, "an axis among several is 2^31 long or longer: the interpreter cannot walk it, and nothing is compiled");
     backend_.touch(*track_, interim.code, interim.code + 1, false);

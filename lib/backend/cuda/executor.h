@@ -90,6 +90,7 @@ class CudaExecutor final : public Executor {
         bool        is_fitted = false, is_filled = false;
         alignas(16) std::array<char, MOST_NUMBER_BYTES> numbers;
     };
+    struct Folding;
     struct Call {
         NodeRef             node;            // null: a copy
         std::vector<Placed> in;
@@ -99,6 +100,7 @@ class CudaExecutor final : public Executor {
         std::optional<gemm::Shape>  shape = {};
         std::optional<EpilogueForm> epilogue = {};
         std::shared_ptr<Finished>   finished = {};
+        std::unique_ptr<Folding>    folding = {};        // with folds in the epilogue: what is behind it
         uint64_t                    fixed_scratch = 0;
         std::unique_ptr<gemm::Memory[]> memories = {};   // without, and with the epilogue
         bool is_matmul() const { return node && node->op == Op::matmul; }
@@ -110,8 +112,16 @@ class CudaExecutor final : public Executor {
         std::unique_ptr<Interim> interim;
         std::unique_ptr<Call>    call;
         std::string              name;
+        int32_t                  variables = 0;  // that it is run with
     };
-    void prepare(Work& w, const Step& step, std::span<const int64_t> most);
+    // Folds of a product's parts. A run fills its numbers, which the order of the device guards.
+    struct Folding {
+        Work                     work;           // its buffers are numbered as these:
+        std::vector<int32_t>     buffers;        // of the plan; -1 - i: parts of fold i
+        std::vector<char*>       addresses;
+        std::vector<int64_t>     variables;      // the plan's, and how many parts there are
+    };
+    void prepare(Work& w, const Step& step, int32_t variables, std::span<const int64_t> most);
     void prepare(Work& w, const Plan& plan, size_t at);
     void prepare_product(Call& c, const Plan& plan, size_t at);
     void prepare_tuning(const Plan& plan);
@@ -120,13 +130,18 @@ class CudaExecutor final : public Executor {
     std::shared_ptr<Fused> evaluated(const Kernel& kernel) const;
     void ask(const std::shared_ptr<Fused>& fused, size_t which) const;
     void make_interim(Work& w, const Kernel& kernel);
+    void end(Work& w) noexcept;
+    static uint64_t code_bytes(const Work& w);
     bool run_fused(const Work& w, const ExecutorRun& run) const;
     const Geometry& fit(const Work& w, const ExecutorRun& run, char* const* buffers, Geometry& fresh) const;
     const char* fill(const Work& w, const KernelSource& source, const Geometry& g, const ExecutorRun& run, char* fresh) const;
     void run_variant(const Work& w, const Geometry& g, const ExecutorRun& run, char* const* buffers) const;
     void run_interim(const Work& w, const ExecutorRun& run, char* const* buffers) const;
-    MatmulStep matmul_step(const Call& c, bool has_epilogue) const { return {*c.node, c.in, c.out, has_epilogue ? &*c.epilogue : nullptr}; }
+    MatmulStep matmul_step(const Call& c, bool has_epilogue, MatmulParts* parts = nullptr) const { return {*c.node, c.in, c.out, has_epilogue ? &*c.epilogue : nullptr, parts}; }
     bool launch_product(const Call& c, const MatmulStep& step, const Finished* finished, const ExecutorRun& run) const;
+    void prepare_folding(Call& c, const Plan& plan);
+    uint64_t folded_bytes(const Call& c, std::span<const int64_t> variables) const;
+    void run_folding(const Call& c, const MatmulParts& parts, const ExecutorRun& run) const;
     int  run_product(const Call& c, const ExecutorRun& run, bool& is_slow) const;
     void run_call(const Call& c, const ExecutorRun& run) const;
     uint64_t call_scratch(const Call& c, std::span<const int64_t> variables) const;

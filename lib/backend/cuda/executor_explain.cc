@@ -56,7 +56,10 @@ StepCode CudaExecutor::code_of(size_t step) const
         if (best) code.tier += text("; measured: ", gemm::words_of(best->way), ", ", rounded(best->us), " us; the model's choice ", rounded(best->usual_us), " us");
         if (const Finished* const f = w.call->finished.get()) {
             code.tier += ", or compiled with the step behind it";
-            code.texts.push_back(text_of(f->variant, "product and epilogue", gemm::finisher_text(f->finisher, f->epilogue), backend_.code()));
+            code.texts.push_back(text_of(f->variant, w.call->folding ? "product and epilogue, which folds" : "product and epilogue", gemm::finisher_text(f->finisher, f->epilogue), backend_.code()));
+            const Fused* const behind = w.call->folding ? w.call->folding->work.fused.get() : nullptr;
+            for (size_t i = 0; behind && i < behind->kernel.classes().size(); i++)
+                code.texts.push_back(text_of(behind->variants[i], "parts of its folds, " + text_of(behind->kernel.classes()[i]), behind->kernel.source(i).text, backend_.code()));
         }
         return code;
     }

@@ -4,6 +4,8 @@
 #include "lib/backend/cuda/executor.h"
 #include "lib/backend/cuda/shipped_launch.h"
 
+#include <numeric>
+
 namespace ng::cuda {
 
 void Finished::make(CodeStore& store, const DeviceContext& home) noexcept
@@ -22,8 +24,9 @@ void CudaExecutor::prepare_product(Call& c, const Plan& plan, size_t at)
     const Step& step = plan.steps[at];
     backend_.shipped().need_products(step.in[0].dtype, step.in[1].dtype);
     products_ = backend_.shipped().product_device(backend_.compute(), backend_.units());
-    if (at + 1 < plan.steps.size() && plan.steps[at + 1].epilogue) c.epilogue = EpilogueForm::of(step, plan.steps[at + 1]);
-    if (plan.most.size() == size_t(variables_)) c.shape = gemm::shape_of(matmul_problem(matmul_step(c, c.epilogue && c.epilogue->is_cast()), plan.most));
+    if (at + 1 < plan.steps.size() && (plan.steps[at + 1].epilogue || plan.steps[at + 1].folds)) c.epilogue = EpilogueForm::of(step, plan.steps[at + 1], variables_);
+    if (plan.most.size() == size_t(variables_))
+        if (const auto problem = matmul_problem(matmul_step(c, c.epilogue && c.epilogue->is_cast()), plan.most)) c.shape = gemm::shape_of(*problem);
     const bool is_often = use_ == Backend::Use::Often;
     if (is_often) c.memories = std::make_unique<gemm::Memory[]>(2);
     // Contract P6: a deterministic context's choice depends on the shape alone.
@@ -40,6 +43,7 @@ void CudaExecutor::prepare_product(Call& c, const Plan& plan, size_t at)
     if (!finisher) return;
     c.finished = std::make_shared<Finished>();
     c.finished->finisher = *finisher, c.finished->epilogue = c.epilogue->text(), c.finished->waiting = 1;
+    if (c.epilogue->folds()) prepare_folding(c, plan);
     backend_.code().later([&store = backend_.code(), &home = backend_.home(), finished = c.finished] { finished->make(store, home); });
 }
 
@@ -50,12 +54,47 @@ void CudaExecutor::prepare_tuning(const Plan& plan)
     for (const Work& w : works_) {
         if (!w.call || !w.call->is_matmul()) continue;
         const uint64_t bytes = product_scratch(*w.call, plan.most);
-        tuning->add(matmul_problem(matmul_step(*w.call, false), plan.most), bytes);
-        if (w.call->epilogue) tuning->add(matmul_problem(matmul_step(*w.call, true), plan.most), bytes);
+        for (const bool has_epilogue : {false, true})
+            if (const auto problem = has_epilogue && !w.call->epilogue ? std::nullopt : matmul_problem(matmul_step(*w.call, has_epilogue), plan.most)) tuning->add(*problem, bytes);
     }
     if (tuning->is_empty()) return;
     tuning_ = tuning;
     backend_.code().later([tuning] { tuning->run(); });
+}
+
+// The kernel behind it, with one variable more. It runs compiled, or the product goes without its epilogue.
+void CudaExecutor::prepare_folding(Call& c, const Plan& plan)
+{
+    const EpilogueFolds& folds = *c.epilogue->folds();
+    c.folding = std::make_unique<Folding>();
+    Folding& f = *c.folding;
+    Step step;
+    step.kernel = std::make_shared<Kernel>(folds.after), step.buffers.resize(folds.buffers.size());
+    std::iota(step.buffers.begin(), step.buffers.end(), 0);
+    std::vector<int64_t> most = plan.most;
+    most.push_back(most_parts(matmul_step(c, true), plan.most, c.finished->finisher));
+    f.buffers = folds.buffers, f.addresses.resize(f.buffers.size()), f.variables.resize(most.size());
+    f.work.name = folds.after.name;
+    prepare(f.work, step, int32_t(most.size()), most);
+}
+
+// Bytes before a product's workspace, and before the workspace of what folds them.
+uint64_t CudaExecutor::folded_bytes(const Call& c, std::span<const int64_t> variables) const
+{
+    return c.folding ? parts_bytes(matmul_step(c, true), variables, c.finished->finisher) : 0;
+}
+
+void CudaExecutor::run_folding(const Call& c, const MatmulParts& parts, const ExecutorRun& run) const
+{
+    Folding& f = *c.folding;
+    std::copy_n(run.variables, variables_, f.variables.begin());
+    f.variables.back() = parts.count;
+    const uint64_t each = aligned(uint64_t(parts.count * c.epilogue->folds()->count.value(f.variables)) * 4);
+    for (size_t i = 0; i < f.buffers.size(); i++) f.addresses[i] = f.buffers[i] >= 0 ? run.buffers[f.buffers[i]] : parts.data + uint64_t(-1 - f.buffers[i]) * each;
+    ExecutorRun behind = run;
+    behind.variables = f.variables.data(), behind.buffers = f.addresses.data();
+    behind.scratch = aligned_scratch(run) + folded_bytes(c, {run.variables, size_t(variables_)});
+    run_fused(f.work, behind);
 }
 
 uint64_t CudaExecutor::product_scratch(const Call& c, std::span<const int64_t> variables) const
@@ -67,7 +106,15 @@ uint64_t CudaExecutor::product_scratch(const Call& c, std::span<const int64_t> v
 uint64_t CudaExecutor::call_scratch(const Call& c, std::span<const int64_t> variables) const
 {
     const uint64_t basic = calls::scratch_bytes(c.node, c.in, c.out, variables);
-    return c.is_matmul() ? std::max(basic, product_scratch(c, variables)) : basic;
+    if (!c.is_matmul()) return basic;
+    uint64_t product = product_scratch(c, variables);
+    if (c.folding) {
+        std::vector<int64_t> more(variables.begin(), variables.end());
+        more.push_back(most_parts(matmul_step(c, true), variables, c.finished->finisher));
+        const Work& w = c.folding->work;
+        product = folded_bytes(c, variables) + std::max({product, w.fused->kernel.scratch_bytes(more), w.interim ? most_scratch(w.interim->tape) : 0}) + 256;
+    }
+    return std::max(basic, product);
 }
 
 bool CudaExecutor::launch_product(const Call& c, const MatmulStep& step, const Finished* finished, const ExecutorRun& run) const
@@ -86,7 +133,7 @@ bool CudaExecutor::launch_product(const Call& c, const MatmulStep& step, const F
     const uint64_t bytes = variables.empty() ? c.fixed_scratch : product_scratch(c, variables);
     gemm::Memory* const memory = c.memories ? &c.memories[finished ? 1 : 0] : nullptr;
     return run_matmul(step, run, variables_, products_, finished ? &finished->finisher : nullptr,
-                      {aligned_scratch(run), bytes, launcher, basic_launcher, &backend_.home().driver(), memory, tuned_});
+                      {aligned_scratch(run) + (finished ? folded_bytes(c, variables) : 0), bytes, launcher, basic_launcher, &backend_.home().driver(), memory, tuned_});
 }
 
 // How many steps behind it are done, too.
@@ -94,7 +141,12 @@ int CudaExecutor::run_product(const Call& c, const ExecutorRun& run, bool& is_sl
 {
     if (const Finished* const finished = c.finished.get()) {
         const int state = finished->variant.state.load(std::memory_order_acquire);
-        if (state == Variant::Ready && launch_product(c, matmul_step(c, true), finished, run)) return 1;
+        const bool is_ready = state == Variant::Ready && (!c.folding || c.folding->work.fused->is_ready());
+        MatmulParts parts = {aligned_scratch(run), 0};
+        if (is_ready && launch_product(c, matmul_step(c, true, &parts), finished, run)) {
+            if (c.folding) run_folding(c, parts, run);
+            return 1;
+        }
         is_slow |= state == Variant::Idle;
     } else if (c.epilogue && c.epilogue->is_cast() && launch_product(c, matmul_step(c, true), nullptr, run)) {
         return 1;

@@ -41,7 +41,11 @@ void turn(Problem& p)
     std::swap(p.a, p.b), std::swap(p.a_type, p.b_type), std::swap(p.m, p.n);
     std::swap(p.a_row, p.b_column), std::swap(p.a_depth, p.b_depth), std::swap(p.a_batch, p.b_batch);
     std::swap(p.c_row, p.c_column);
-    for (int i = 0; i < p.epilogue.count; i++) std::swap(p.epilogue.tensor[i].row, p.epilogue.tensor[i].column);
+    for (int i = 0; i < p.epilogue.count; i++) {
+        kernels::EpilogueTensor& t = p.epilogue.tensor[i];
+        std::swap(t.row, t.column);
+        if (t.kind >= kernels::OVER_COLUMNS) t.kind = t.kind == kernels::OVER_COLUMNS ? kernels::OVER_ROWS : kernels::OVER_COLUMNS;
+    }
 }
 
 std::span<const KernelFacts> kernels_of(Image image)

@@ -27,6 +27,7 @@ struct Problem {
     int64_t     a_batch, b_batch, c_batch;
     kernels::Epilogue epilogue;
     int32_t     epilogue_weight;         // of a text's: about its instructions for a sum; 0: there is none
+    bool        is_unstored;             // folds of the epilogue are all that is wanted: there is no c
 };
 void turn(Problem& problem);             // c^T = b^T a^T: the same sums, rows for columns
 
@@ -127,7 +128,10 @@ struct Finisher {
     uint32_t instance, variant;
     uint32_t shared_bytes;               // dynamic, the most of any launch
     kernels::EpilogueKind kinds[kernels::EPILOGUE_TENSORS];      // how the epilogue's tensors come
+    int32_t  part_length, parts_each;    // of folds: so many rows (columns) give so many parts
 };
+inline int64_t parts_of(const Finisher& f, int64_t length) { return (length + f.part_length - 1) / f.part_length * f.parts_each; }
+inline bool has_folds(const Problem& p) { return p.epilogue.count > 0 && p.epilogue.tensor[p.epilogue.count - 1].kind >= kernels::OVER_COLUMNS; }
 inline constexpr int FINISHER_FUNCTIONS = 2;
 // A function of a text in the words of its headers: launch bounds, the struct that it is told, what it calls with that.
 struct FunctionWords {

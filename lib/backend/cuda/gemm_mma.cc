@@ -87,6 +87,7 @@ Dtype type_of(Kind kind, Dtype own)
 void join_rows(Problem& p)
 {
     const int count = p.epilogue.count;
+    if (has_folds(p)) return;            // which go from row to row of one batch
     if (p.m == 1) {
         p.a_row = p.a_batch, p.c_row = p.c_batch;
         for (int i = 0; i < count; i++) p.epilogue.tensor[i].row = p.epilogue.tensor[i].batch;
@@ -224,7 +225,7 @@ void each_cut(const Form& f, const Device& device, uint64_t workspace_bytes, uin
     const int64_t   tiles = divided_up(p.m, i.tile_m) * divided_up(p.n, i.tile_n) * p.batches, part_bytes = rounded_up(p.n, MMA_FOUR) * sum_bytes(f.kind) * p.m * p.batches;
     double          last = HUGE_VAL;
     for (const int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128}) {
-        const bool is_too_much = splits > p.k / LEAST_PART || tiles * splits > MOST_PARTIALS / (i.tile_m * i.tile_n) || uint64_t(part_bytes * splits) > workspace_bytes;
+        const bool is_too_much = has_folds(p) || splits > p.k / LEAST_PART || tiles * splits > MOST_PARTIALS / (i.tile_m * i.tile_n) || uint64_t(part_bytes * splits) > workspace_bytes;
         if (splits > 1 && (is_too_much || tiles * (splits - 1) > 2 * int64_t(device.units))) return;
         const double now = cost(f, i, tiles, splits, device);
         look(splits, now);
@@ -401,7 +402,10 @@ std::optional<Finisher> finisher_for(const Problem& problem, const Device& devic
     const Form f = form_of(problem);
     if (f.kind == Doubles || !mma::can_run(problem, device, UINT64_MAX)) return std::nullopt;
     const uint32_t instance = way && way->instance < COUNT && INSTANCES[way->instance].kind == f.kind ? way->instance : choose(f, device, mma::workspace(problem, true)).instance;
-    return Finisher{true, instance, 0, FACTS[instance].shared_bytes, {}};
+    Finisher finisher = {true, instance, 0, FACTS[instance].shared_bytes, {}, INSTANCES[instance].tile_m, INSTANCES[instance].threads / 32};
+    for (int k = f.p.epilogue.loads; k < f.p.epilogue.count; k++) finisher.kinds[k] = EpilogueKind(f.p.epilogue.tensor[k].kind);
+    if (has_folds(f.p) && finisher.kinds[f.p.epilogue.count - 1] == OVER_COLUMNS) finisher.part_length = INSTANCES[instance].tile_n, finisher.parts_each = 1;
+    return finisher;
 }
 
 FunctionWords product_of(const Finisher& finisher) { return {WORDS[finisher.instance].bounds, "MmaNumbers", WORDS[finisher.instance].call}; }
@@ -417,6 +421,8 @@ bool run_finished(const Problem& problem, const Device& device, const Finisher& 
     const Form   f = form_of(problem);
     const Choice choice = choose(f, device, place);
     if (choice.instance != finisher.instance) return false;
+    for (int k = f.p.epilogue.loads; k < f.p.epilogue.count; k++)
+        if (f.p.epilogue.tensor[k].kind != finisher.kinds[k]) return false;
     run_as(f, choice, true, place);
     return true;
 }

@@ -139,7 +139,7 @@ struct Runner {
         const bool is_plain = !is_converted && (p.m == 1 || p.c_row > 0) && (p.batches == 1 || p.c_batch > 0);
         o.store = lies_on(4 * bytes) ? kernels::STORE_FOURS : kernels::STORE_SINGLES;
         // The copy engine writes whole units of 16 bytes.
-        if (may_use_engine && is_plain && lies_on(16) && p.n * bytes % 16 == 0 && (is_half || is_word)) o.store = is_half ? kernels::STORE_HALVES : kernels::STORE_WORDS;
+        if (may_use_engine && is_plain && !p.is_unstored && lies_on(16) && p.n * bytes % 16 == 0 && (is_half || is_word)) o.store = is_half ? kernels::STORE_HALVES : kernels::STORE_WORDS;
         for (int i = 0; finisher && i < p.epilogue.loads; i++) o.epilogue.tensor[i].kind = finisher->kinds[i];
         return o;
     }
@@ -258,17 +258,23 @@ double behind_us(const Form& form)
 {
     constexpr double LAUNCH_US = 2, BYTES_A_US = 3.3e6;
     const Problem& p = form.problem;
-    double bytes = 4 + bytes_of(p.c_type);
+    double bytes = 4 + (p.is_unstored ? 0 : bytes_of(p.c_type));
     for (int i = 0; i < p.epilogue.count; i++) bytes += p.epilogue.tensor[i].row && p.epilogue.tensor[i].column ? p.epilogue.tensor[i].bytes : 0;
     return LAUNCH_US + double(p.batches) * double(p.m) * double(p.n) * bytes / BYTES_A_US;
 }
+
+// What folds the parts of folds: hundreds of times fewer elements.
+constexpr double FOLDING_US = 3;
 
 bool is_better_fused(const Form& form, const Device& device, const Choice& fused, uint64_t room)
 {
     Form bare = form;
     bare.problem.epilogue_weight = 0;
-    return cost_us(form, device, fused) < cost_us(bare, device, choose(bare, device, room)) + behind_us(form);
+    return cost_us(form, device, fused) + (has_folds(form.problem) ? FOLDING_US : 0) < cost_us(bare, device, choose(bare, device, room)) + behind_us(form);
 }
+
+// Folds are of whole sums, which no block has where parts of these go to the workspace.
+uint64_t partial_room(const Problem& p, uint64_t room) { return has_folds(p) ? 0 : room; }
 
 bool lies_on_units(const Problem& p, int64_t row, int64_t batch, int64_t bytes)
 {
@@ -294,7 +300,10 @@ Finisher finisher_of(const Form& form, uint32_t instance)
     const Problem&  p = form.problem;
     const Instance& i = instances()[instance];
     Finisher f = {false, instance, form.variant, i.is_split ? kernels::split_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages))
-                                                     : kernels::tiles_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages - kernels::FINISH_FEWER_STAGES), true), {}};
+                                                     : kernels::tiles_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages - kernels::FINISH_FEWER_STAGES), true), {}, 16, 1};
+    for (int k = p.epilogue.loads; k < p.epilogue.count; k++) f.kinds[k] = kernels::EpilogueKind(p.epilogue.tensor[k].kind);
+    // As kernels/gemm_folds.cuh cuts a tile: a fold over columns goes through all of its own, or through a unit's.
+    if (has_folds(p) && f.kinds[p.epilogue.count - 1] == kernels::OVER_COLUMNS) f.part_length = i.is_split ? int32_t(kernels::split_unit(uint32_t(i.n))) * 8 : i.n;
     if (i.is_split) return f;
     uint32_t vectors = 0;
     bool     has_box = false;
@@ -319,7 +328,7 @@ std::optional<Finisher> finisher_for(const Problem& problem, const Device& devic
 {
     Form form;
     if (device.compute != 90 || !make_form(problem, false, form) || !device.has[size_t(form.image)]) return std::nullopt;
-    const Choice choice = way && is_possible(form, choice_of(*way)) ? choice_of(*way) : choose(form, device, MOST_PARTIAL_BYTES);
+    const Choice choice = way && is_possible(form, choice_of(*way)) ? choice_of(*way) : choose(form, device, partial_room(problem, MOST_PARTIAL_BYTES));
     if (!is_better_fused(form, device, choice, MOST_PARTIAL_BYTES)) return std::nullopt;
     return finisher_of(form, choice.instance);
 }
@@ -330,6 +339,8 @@ bool run_finished(const Problem& problem, const Device& device, const Finisher& 
     if (!make_form(problem, true, form) || instances()[finisher.instance].group != form.group || finisher.variant != form.variant) return false;
     for (int i = 0; i < form.problem.epilogue.loads; i++)
         if (!can_come(form.problem, form.problem.epilogue.tensor[i], finisher.kinds[i])) return false;
+    for (int i = form.problem.epilogue.loads; i < form.problem.epilogue.count; i++)
+        if (form.problem.epilogue.tensor[i].kind != finisher.kinds[i]) return false;
     if (copies_workspace(form) > place.workspace_bytes) return false;
     const Memory* const memory = place.memory;
     if (memory && memory->is_known) {
@@ -337,7 +348,7 @@ bool run_finished(const Problem& problem, const Device& device, const Finisher& 
         return memory->is_better;
     }
     const uint64_t room = place.workspace_bytes - copies_workspace(form);
-    const std::optional<Choice> choice = choose_among(form, device, room, finisher.instance);
+    const std::optional<Choice> choice = choose_among(form, device, partial_room(problem, room), finisher.instance);
     const bool is_better = choice && is_better_fused(form, device, *choice, room);
     remember(place.memory, choice.value_or(Choice{}), is_better);
     if (!is_better) return false;

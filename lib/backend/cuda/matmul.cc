@@ -2,6 +2,7 @@
 #include "lib/backend/cuda/matmul.h"
 
 #include "lib/backend/cuda/gemm_tuned.h"
+#include "lib/backend/cuda/rounding.h"
 
 #include <algorithm>
 
@@ -95,7 +96,7 @@ Axes axes_of(const MatmulStep& step, const Placed::Numbers* x, const Placed::Num
 {
     Axes axes(x, y, step.out.rank());
     if (step.epilogue) {
-        axes.set_result(step.epilogue->result(), step.out, variables);
+        if (step.epilogue->has_result()) axes.set_result(step.epilogue->result(), step.out, variables);
         for (const EpilogueTensor& t : step.epilogue->tensors()) axes.add_tensor(t, step.out, variables);
     }
     axes.simplify();
@@ -107,7 +108,7 @@ Problem problem_of(const MatmulStep& step, const Axes& axes)
     Problem p = {};
     p.a_type = step.in[0].type(), p.b_type = step.in[1].type(), p.c_type = step.epilogue ? step.epilogue->result().type : step.out.type();
     p.allows_tf32 = step.node.value & NG_TF32;
-    p.epilogue_weight = step.epilogue ? step.epilogue->weight() : 0;
+    p.epilogue_weight = step.epilogue ? step.epilogue->weight() : 0, p.is_unstored = step.epilogue && !step.epilogue->has_result();
     const Axis batch = axes.batches() ? axes.batch(0) : Axis{};
     p.m = axes.rows().extent, p.n = axes.columns().extent, p.k = axes.depth().extent, p.batches = batch.extent;
     p.a_row = axes.rows().a, p.a_depth = axes.depth().a, p.b_depth = axes.depth().b, p.b_column = axes.columns().b;
@@ -116,21 +117,33 @@ Problem problem_of(const MatmulStep& step, const Axes& axes)
     return p;
 }
 
+// Folds are over rows or columns of one problem: what is folded may be batches only where these have become rows.
+bool can_fold(const EpilogueFolds& folds, const Axes& axes)
+{
+    if (axes.rows().extent == 1 || axes.columns().extent == 1) return false;
+    for (int i = 0; i < axes.batches(); i++)
+        if (axes.batch(i).tensor[axes.tensors() - 1] == 0) return false;
+    // Nor may other axes have taken the place of the folded one.
+    return (folds.is_over_columns ? axes.columns() : axes.rows()).tensor[axes.tensors() - 1] == 0;
+}
+
 // The strides of what the epilogue reads and writes.
-void place_tensors(const Axes& axes, Problem& p)
+void place_tensors(const MatmulStep& step, const Axes& axes, std::span<const int64_t> variables, Problem& p)
 {
     const Axis batch = axes.batches() ? axes.batch(0) : Axis{};
     for (size_t i = 0; i < axes.tensors(); i++) {
         kernels::EpilogueTensor& t = p.epilogue.tensor[i];
         t.row = axes.rows().tensor[i], t.column = axes.columns().tensor[i], t.batch = batch.tensor[i];
+        if (t.kind == kernels::OVER_COLUMNS) t.column = step.epilogue->folds()->count.value(variables);
+        if (t.kind == kernels::OVER_ROWS) t.row = step.epilogue->folds()->count.value(variables);
     }
 }
 // Where they begin.
-void find_tensors(const MatmulStep& step, const ExecutorRun& run, std::span<const int64_t> variables, Problem& p)
+void find_tensors(const MatmulStep& step, const ExecutorRun& run, std::span<const int64_t> variables, uint64_t fold_bytes, Problem& p)
 {
     for (int i = 0; i < p.epilogue.count; i++) {
         const EpilogueTensor& t = step.epilogue->tensors()[size_t(i)];
-        const char* const base = run.buffers[t.buffer];
+        const char* const base = t.buffer >= 0 ? run.buffers[t.buffer] : step.parts->data + uint64_t(-1 - t.buffer) * fold_bytes;
         p.epilogue.tensor[i].data = base ? base + t.access.offset.value(variables) * bytes_of(t.type) : nullptr;
     }
 }
@@ -174,27 +187,55 @@ uint64_t matmul_scratch(const MatmulStep& step, std::span<const int64_t> largest
     return std::max({gemm::workspace(p, device, is_fixed), gemm::workspace(by_rows, device, is_fixed), gemm::workspace(by_columns, device, is_fixed)});
 }
 
-gemm::Problem matmul_problem(const MatmulStep& step, std::span<const int64_t> largest)
+std::optional<Problem> matmul_problem(const MatmulStep& step, std::span<const int64_t> largest)
 {
     Placed::Numbers x[2], y;
     for (size_t i = 0; i < 2; i++) step.in[i].evaluate_most(largest, x[i]);
     step.out.evaluate_most(largest, y);
     const Axes axes = axes_of(step, x, y, largest);
     Problem p = problem_of(step, axes);
-    if (step.epilogue) p.epilogue = step.epilogue->in_numbers(), place_tensors(axes, p);
+    if (step.epilogue && step.epilogue->folds() && !can_fold(*step.epilogue->folds(), axes)) return std::nullopt;
+    if (step.epilogue) p.epilogue = step.epilogue->in_numbers(), place_tensors(step, axes, largest, p);
     return p;
 }
 
 bool is_matmul_certain(const MatmulStep& step, const gemm::Device& device)
 {
-    return gemm::can_run(matmul_problem(step, {}), device, matmul_scratch(step, {}, device));
+    const std::optional<Problem> p = matmul_problem(step, {});
+    return p && gemm::can_run(*p, device, matmul_scratch(step, {}, device));
 }
 
 std::optional<gemm::Finisher> matmul_finisher(const MatmulStep& step, std::span<const int64_t> largest, const gemm::Device& device, const gemm::Tuned& tuned)
 {
-    const Problem p = matmul_problem(step, largest);
-    const std::optional<gemm::Measured> measured = tuned.find(gemm::shape_of(p));
-    return gemm::finisher_for(p, device, measured ? &measured->way : nullptr);
+    const std::optional<Problem> p = matmul_problem(step, largest);
+    if (!p) return std::nullopt;
+    const std::optional<gemm::Measured> measured = tuned.find(gemm::shape_of(*p));
+    return gemm::finisher_for(*p, device, measured ? &measured->way : nullptr);
+}
+
+namespace {
+
+// Of a run's problem, before anything is turned.
+int64_t parts_of(const MatmulStep& step, const Problem& p, const gemm::Finisher& f) { return gemm::parts_of(f, step.epilogue->folds()->is_over_columns ? p.n : p.m); }
+
+}  // namespace
+
+int64_t most_parts(const MatmulStep& step, std::span<const int64_t> largest, const gemm::Finisher& finisher)
+{
+    const std::optional<Problem> p = matmul_problem(step, largest);
+    return p ? parts_of(step, *p, finisher) : 0;
+}
+
+// Batches that became rows have no more parts than each by itself.
+uint64_t parts_bytes(const MatmulStep& step, std::span<const int64_t> largest, const gemm::Finisher& finisher)
+{
+    Placed::Numbers y;
+    step.out.evaluate_most(largest, y);
+    const EpilogueFolds& folds = *step.epilogue->folds();
+    const int rank = step.out.rank(), folded = folds.is_over_columns ? rank - 1 : rank - 2;
+    int64_t elements = gemm::parts_of(finisher, y.dims[folded]);
+    for (int i = 0; i < rank; i++) elements *= i == folded ? 1 : y.dims[i];
+    return aligned(uint64_t(elements) * 4) * uint64_t(folds.folds);
 }
 
 bool run_matmul(const MatmulStep& step, const ExecutorRun& run, int32_t variables, const gemm::Device& device, const gemm::Finisher* finisher, const gemm::Place& place)
@@ -206,17 +247,21 @@ bool run_matmul(const MatmulStep& step, const ExecutorRun& run, int32_t variable
     const Axes axes = axes_of(step, x, y, values);
     Problem p = problem_of(step, axes);
     p.a = x[0].data, p.b = x[1].data, p.c = y.data;
+    const EpilogueFolds* const folds = step.epilogue ? step.epilogue->folds() : nullptr;
     if (step.epilogue) {
         const EpilogueTensor& result = step.epilogue->result();
-        char* const base = run.buffers[result.buffer];
+        char* const base = step.epilogue->has_result() ? run.buffers[result.buffer] : nullptr;
         p.c = base ? base + result.access.offset.value(values) * bytes_of(result.type) : nullptr;
         p.epilogue = step.epilogue->in_numbers(values, run.scalars);
-        place_tensors(axes, p), find_tensors(step, run, values, p);
+        if (folds && (!finisher || !can_fold(*folds, axes))) return false;
+        uint64_t fold_bytes = 0;
+        if (folds) step.parts->count = parts_of(step, p, *finisher), fold_bytes = aligned(uint64_t(step.parts->count * folds->count.value(values)) * 4);
+        place_tensors(step, axes, values, p), find_tensors(step, run, values, fold_bytes, p);
     }
     int64_t outer = 1;
     for (int i = 1; i < axes.batches(); i++) outer *= axes.batch(i).extent;
-    if (p.m == 0 || p.n == 0 || p.batches == 0 || outer == 0) return true;
-    if (!p.c) return !step.epilogue || !step.epilogue->is_wanted(run.buffers);         // of several results another may be
+    if (p.m == 0 || p.n == 0 || p.batches == 0 || outer == 0) return !folds;           // of nothing, folds are something
+    if (!p.c && !p.is_unstored) return !step.epilogue || !step.epilogue->is_wanted(run.buffers);         // of several results another may be
     if (finisher) return outer == 1 && gemm::run_finished(p, device, *finisher, place);
     if (!gemm::can_run(p, device, place.workspace_bytes)) return false;
     for (int64_t i = 0; i < outer; i++) gemm::run(moved(axes, p, i), device, place);

@@ -5,11 +5,18 @@
 
 namespace ng::cuda {
 
+// Parts of an epilogue's folds, one fold after the other: where they go, and how many a run found each to have.
+struct MatmulParts {
+    char*   data;
+    int64_t count;
+};
+
 struct MatmulStep {
     const Node&                node;
     const std::vector<Placed>& in;
     const Placed&              out;
     const EpilogueForm*        epilogue; // null: the product alone
+    MatmulParts*               parts = nullptr;      // where it folds
 };
 
 // Bytes of a workspace for variables up to these, which are all there are where none is given.
@@ -21,8 +28,13 @@ bool is_matmul_certain(const MatmulStep& step, const gemm::Device& device);
 // What to compile with the step's epilogue, for lengths up to these; nothing where that is no gain.
 std::optional<gemm::Finisher> matmul_finisher(const MatmulStep& step, std::span<const int64_t> largest, const gemm::Device& device, const gemm::Tuned& tuned);
 
-// For lengths up to these; addresses and scalars are missing, and batches but the innermost.
-gemm::Problem matmul_problem(const MatmulStep& step, std::span<const int64_t> largest);
+// For lengths up to these; addresses and scalars are missing, and batches but the innermost. Nothing where its folds are for no
+// product's kernel.
+std::optional<gemm::Problem> matmul_problem(const MatmulStep& step, std::span<const int64_t> largest);
+
+// Parts of each of its folds, and bytes of all of them; for lengths up to these.
+int64_t  most_parts(const MatmulStep& step, std::span<const int64_t> largest, const gemm::Finisher& finisher);
+uint64_t parts_bytes(const MatmulStep& step, std::span<const int64_t> largest, const gemm::Finisher& finisher);
 
 // False: no kernel is made for this one, or the finisher is none for it; nothing was launched. finisher: what was compiled with
 // the epilogue; null: shipped kernels.

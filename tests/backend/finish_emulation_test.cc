@@ -1,0 +1,182 @@
+// Portable products with epilogues in them, folds too: their texts compiled as C++ and run, on whole numbers, so that results are exact.
+#include "lib/backend/cuda/gemm_mma.h"
+#include "lib/backend/cuda/matmul.h"
+#include "tests/backend/mma_emulation.h"
+#include "tests/backend/plan_of_text.h"
+#include "tests/jit/emit_run.h"
+
+#include <cmath>
+#include <functional>
+
+REGISTER_EXCEPTION_TRANSLATOR(const ng::Error& error) { return error.text.c_str(); }
+
+using namespace ng;
+using namespace ng::cuda;
+
+namespace {
+
+const std::vector<tests::NamedParam> PARAMS = {
+    {"a", {70, 40}}, {"b", {40, 90}}, {"row", {90}}, {"full", {70, 90}, Dtype::f32}, {"x", {3, 20, 40}}, {"c", {70, 40}, Dtype::f32},
+    {"d", {40, 90}, Dtype::f32}, {"thin", {40, 9}}, {"p", {70, 40}, Dtype::i8}, {"q", {40, 90}, Dtype::i8},
+};
+constexpr gemm::Device OLDER = {80, 2, {false, false, false, true}};
+
+// Small and whole.
+double element(int32_t param, int64_t at) { return double((at * 7 + at / 11 * 5 + param * 3) % 7 - 3); }
+
+// What follows a sum at a row and column, and what is folded of that.
+struct Fold {
+    bool                          is_sum;
+    std::function<double(double)> term;
+};
+struct Behind {
+    std::vector<std::string_view>                          outputs;
+    std::function<double(double, int64_t row, int64_t column)> value;
+    std::vector<Fold>                                      folds;
+    bool                                                   over_columns = true;
+};
+
+double same(double x, int64_t, int64_t) { return x; }
+double plus_row(double x, int64_t, int64_t column) { return x + element(2, column); }
+double one(double x) { return x; }
+
+const Behind CASES[] = {
+    {{"f16(relu(a @ b + row) * full)"}, [](double x, int64_t row, int64_t column) { return std::max(plus_row(x, row, column), 0.0) * element(3, row * 90 + column); }, {}},
+    {{"f16(a @ b + row)", "sum(a @ b + row, 1)", "max(-(a @ b + row), 1)"}, plus_row, {{true, one}, {false, [](double x) { return -x; }}}},
+    {{"sum(a @ b, 0)", "max(abs(a @ b), 0)"}, same, {{true, one}, {false, [](double x) { return std::abs(x); }}}, false},
+    {{"c @ d", "sum(c @ d, 0)"}, same, {{true, one}}, false},
+    {{"c @ d", "max(c @ d, 1)"}, same, {{false, one}}},
+    {{"a @ thin", "sum(a @ thin, 1)"}, same, {{true, one}}},
+    {{"a @ thin", "sum(a @ thin, 0)"}, same, {{true, one}}, false},
+    {{"f16(x @ b)", "sum(x @ b, [0, 1])"}, same, {{true, one}}, false},
+    {{"f16(x @ b)", "sum(x @ b, 2)"}, same, {{true, one}}},
+    {{"max(p @ q, 1)"}, same, {{false, one}}},
+};
+
+// A case's product with what follows it, on memory here.
+class Product {
+  public:
+    explicit Product(const Behind& c) : case_(c), plan_(tests::plan_of_texts(c.outputs, PARAMS)), memory_(plan_.buffers.size())
+    {
+        REQUIRE(plan_.steps.size() == 2);
+        const Step& product = plan_.steps[0];
+        for (const View& v : product.in) in_.emplace_back(v);
+        out_.emplace(product.out);
+        form_ = EpilogueForm::of(product, plan_.steps[1]);
+        REQUIRE(form_);
+        const std::optional<gemm::Finisher> finisher = matmul_finisher(step(), {}, OLDER);
+        REQUIRE(finisher);
+        finisher_ = *finisher;
+        for (size_t b = 0; b < memory_.size(); b++) {
+            const Buffer& buffer = plan_.buffers[b];
+            int64_t count = buffer.place == Place::Work ? buffer.count.constant() : 0;
+            if (buffer.place == Place::Arg) count = product_of(dims_of(buffer.index));
+            if (buffer.place == Place::Out) count = product_of(plan_.outs[size_t(buffer.index)].dims);
+            memory_[b].type = buffer.place == Place::Arg ? PARAMS[size_t(buffer.index)].type : buffer.dtype;
+            memory_[b].bytes.assign(size_t(count * bytes_of(memory_[b].type)), char(0xff));
+            for (int64_t i = 0; buffer.place == Place::Arg && i < count; i++) memory_[b].set(i, element(buffer.index, i));
+        }
+    }
+    // The instance in the words of its headers, with the emulation's instructions.
+    std::string source() const
+    {
+        const std::string text_of_gpu = gemm::finisher_text(finisher_, form_->text());
+        const gemm::FunctionWords words = gemm::mma::product_of(finisher_);
+        const std::string head = text_of_gpu.substr(0, text_of_gpu.find("// "));
+        return text(head, "#include \"kernels/gemm_epilogue.cuh\"\n", form_->text(), "#include \"tests/backend/mma_instructions.h\"\n",
+                    "#include \"kernels/gemm_mma_simt.cuh\"\nextern \"C\" void fused(ng::kernels::MmaNumbers numbers)\n{\n    using namespace ng::kernels;\n    ", words.call, "(numbers);\n}\n",
+                    "extern \"C\" void launch(unsigned blocks, unsigned threads, unsigned room, const void* numbers)\n{\n    ng::kernels::mma_room_bytes = room;\n",
+                    "    emulated::launch(fused, blocks, threads, 1, nullptr, numbers);\n}\n");
+    }
+    void run(const emitted::Emulation& code)
+    {
+        const auto launch = reinterpret_cast<void (*)(unsigned, unsigned, unsigned, const void*)>(code.find("launch"));
+        auto body = [&](const gemm::Launch& l) {
+            if (l.image == gemm::Image::Mma) return test::emulate_mma(l.kernel, l.grid[0], l.block, l.shared_bytes, l.numbers);       // copies of operands
+            REQUIRE(l.kernel == 0);
+            launch(l.grid[0], l.block, l.shared_bytes, l.numbers);
+        };
+        auto none = [](const basic::Launch&) { FAIL("no basic kernel is needed"); };
+        std::vector<char*> buffers;
+        for (emitted::Memory& m : memory_) buffers.push_back(m.data());
+        const int64_t nothing = 0;
+        const float scalars[2] = {};
+        if (form_->folds()) parts_.assign(parts_bytes(step(), {}, finisher_), char(0xff)), at_.data = parts_.data();
+        std::vector<char> workspace(matmul_scratch(step(), {}, OLDER));
+        REQUIRE(run_matmul(step(), {&nothing, buffers.data(), scalars, nullptr}, 0, OLDER, &finisher_, {workspace.data(), workspace.size(), gemm::Launcher(body), basic::Launcher(none), nullptr}));
+    }
+    void check();
+
+  private:
+    static const Extents& dims_of(int32_t param) { return PARAMS[size_t(param)].dims; }
+    static int64_t product_of(const Extents& dims) { return product(dims).constant(); }
+    MatmulStep step() { return {*plan_.steps[0].node, in_, *out_, &*form_, &at_}; }
+    // Of one part, element i; all parts have as many.
+    double part(int32_t fold, int64_t number, int64_t i) const
+    {
+        const int64_t count = form_->folds()->count.constant(), each = (at_.count * count * 4 + 255) / 256 * 256;
+        const char* const p = parts_.data() + fold * each + (number * count + i) * 4;
+        return plan_.steps[0].out.dtype == Dtype::i32 ? double(*reinterpret_cast<const int32_t*>(p)) : double(*reinterpret_cast<const float*>(p));
+    }
+    void check_folds(const std::vector<double>& values, int64_t rows, int64_t columns) const;
+
+    const Behind&               case_;
+    Plan                        plan_;
+    std::vector<emitted::Memory> memory_;
+    std::vector<Placed>         in_;
+    std::optional<Placed>       out_;
+    std::optional<EpilogueForm> form_;
+    gemm::Finisher              finisher_ = {};
+    std::vector<char>           parts_;
+    MatmulParts                 at_ = {nullptr, 0};
+};
+
+// The parts of each fold, put together, are the fold; and none was left out.
+void Product::check_folds(const std::vector<double>& values, int64_t rows, int64_t columns) const
+{
+    int64_t wrong = 0;
+    for (size_t f = 0; f < case_.folds.size(); f++) {
+        const Fold& fold = case_.folds[f];
+        for (int64_t i = 0; i < (case_.over_columns ? rows : columns); i++) {
+            double want = fold.is_sum ? 0 : -INFINITY, have = want;
+            const auto take = [&](double& all, double x) { all = fold.is_sum ? all + x : x != x || x > all ? x : all; };
+            for (int64_t j = 0; j < (case_.over_columns ? columns : rows); j++) take(want, fold.term(values[size_t(case_.over_columns ? i * columns + j : j * columns + i)]));
+            for (int64_t j = 0; j < at_.count; j++) take(have, part(int32_t(f), j, i));
+            wrong += have != want;
+        }
+    }
+    CHECK(wrong == 0);
+}
+
+void Product::check()
+{
+    const emitted::Memory &a = memory_[size_t(plan_.steps[0].in[0].buffer)], &b = memory_[size_t(plan_.steps[0].in[1].buffer)];
+    const Extents& dims = plan_.steps[0].out.dims;
+    const int64_t  columns = dims.back().constant(), rows = product_of(dims) / columns, depth = 40;
+    std::vector<double> values;
+    int64_t wrong = 0;
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t column = 0; column < columns; column++) {
+            double sum = 0;
+            for (int64_t k = 0; k < depth; k++) sum += a.get(row * depth + k) * b.get(k * columns + column);
+            values.push_back(case_.value(sum, row, column));
+            if (form_->has_result()) wrong += memory_[size_t(form_->result().buffer)].get(row * columns + column) != values.back();
+        }
+    CHECK(wrong == 0);
+    if (form_->folds()) check_folds(values, rows, columns);
+}
+
+}  // namespace
+
+TEST_CASE("epilogues: texts of portable products compute what follows, and parts of what is folded")
+{
+    for (const Behind& c : CASES) {
+        INFO(std::string(c.outputs.back()));
+        Product product(c);
+        emitted::Emulation code;
+        code.add_code(product.source());
+        if (!code.load()) return;
+        product.run(code);
+        product.check();
+    }
+}
