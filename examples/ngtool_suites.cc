@@ -205,10 +205,10 @@ void bench_gemm(Bench& bench)
             if (kind.in != NG_F64 || n < 8192) bench.run("gemm", gemm_case({ n, n, n, 'n', 't' }, kind));
 }
 
-// What follows products of halves: a a matrix, b another, v a row, r a matrix like the product.
+// What follows products of halves: a a matrix, b another, v a row, r a matrix like the product; and folds of that, beside it or alone.
 void bench_epilogue(Bench& bench)
 {
-    static const struct { const char *name, *text; } texts[] = {
+    static const struct { const char *name, *text, *fold = ""; bool is_alone = false; } texts[] = {
         { "none", "a @ b" },
         { "scale", "(a @ b) * 0.5" },
         { "bias", "a @ b + v" },
@@ -217,6 +217,11 @@ void bench_epilogue(Bench& bench)
         { "bias gelu", "gelu(a @ b + v)" },
         { "bias gelu residual", "gelu(a @ b + v) + r" },
         { "silu gate", "silu(a @ b) * r" },
+        { "bias and rows' sums", "a @ b + v", "sum(%s, 1)" },
+        { "bias and columns' sums", "a @ b + v", "sum(%s, 0)" },
+        { "bias and rows' greatest", "a @ b + v", "max(%s, 1)" },
+        { "rows' sums alone", "a @ b", "sum(%s, 1)", true },
+        { "columns' sums alone", "a @ b", "sum(%s, 0)", true },
     };
     for (const int64_t n : { 1024, 4096, 8192 })
         for (const auto& t : texts) {
@@ -224,8 +229,13 @@ void bench_epilogue(Bench& bench)
             what.name = text("fp16 n%lld %s", (long long)n, t.name);
             what.args.push_back(make_shape(NG_F16, { n }));
             what.args.push_back(make_shape(NG_F16, { n, n }));
-            what.build = [words = std::string("f16(") + t.text + ")"](ng_scope* scope, const Exprs& args) {
-                return Exprs{ ng_parse(scope, words.c_str(), "a,b,v,r", args.data(), uint32_t(args.size())) };
+            what.build = [&t](ng_scope* scope, const Exprs& args) {
+                const std::string words = std::string("f16(") + t.text + ")", fold = t.fold;
+                const auto parsed = [&](const std::string& all) { return ng_parse(scope, all.c_str(), "a,b,v,r", args.data(), uint32_t(args.size())); };
+                Exprs out;
+                if (!t.is_alone) out.push_back(parsed(words));
+                if (const size_t at = fold.find("%s"); at != fold.npos) out.push_back(parsed(fold.substr(0, at) + (t.is_alone ? t.text : words) + fold.substr(at + 2)));
+                return out;
             };
             bench.run("epilogue", what);
         }

@@ -12,31 +12,20 @@ namespace {
 constexpr bool OVER_A_ROW = FOLDS > 0 && FOLDED == OVER_COLUMNS, OVER_A_COLUMN = FOLDS > 0 && FOLDED == OVER_ROWS;
 constexpr int  MOST_FOLDS = FOLDS > 0 ? FOLDS : 1;
 
-template <int NUMBER_>
-struct FoldNumber {
-    static constexpr int NUMBER = NUMBER_;
-};
-// body(number) for each fold, the number known when compiled: FOLD_OF(number).
-template <int FIRST = 0, class Body>
-DEVICE void each_fold(const Body& body)
-{
-    if constexpr (FIRST < FOLDS) body(FoldNumber<FIRST>()), each_fold<FIRST + 1>(body);
-}
-#define FOLD_OF(number) decltype(number)::NUMBER
-
 template <int FOLD>
 DEVICE FoldTotal fold_begin()
 {
     return {fold_start<FOLD>(), 0};
 }
-// Neighbours that are not there take no part.
-template <int COUNT>
+// What goes through folds begins with this one. Neighbours that are not there take no part.
+template <int FOLD = 0, int COUNT>
 DEVICE void leave_out(EpilogueTerms<COUNT>& terms, i32 valid)
 {
-    each_fold([&](auto number) {
+    if constexpr (FOLD < FOLDS) {
         UNROLLED for (int j = 0; j < COUNT; j++)
-            if (j >= valid) terms.of[FOLD_OF(number)][j] = fold_start<FOLD_OF(number)>();
-    });
+            if (j >= valid) terms.of[FOLD][j] = fold_start<FOLD>();
+        leave_out<FOLD + 1>(terms, valid);
+    }
 }
 template <int FOLD, int COUNT>
 DEVICE u32 fold_tree(const u32 (&x)[COUNT])
@@ -110,49 +99,62 @@ template <class Of>
 struct ChunkFolds {
     FoldTotal total[MOST_FOLDS][Of::ROWS];
 
+    template <int FOLD = 0>
     DEVICE void begin()
     {
-        each_fold([&](auto number) { UNROLLED for (int r = 0; r < Of::ROWS; r++) total[FOLD_OF(number)][r] = fold_begin<FOLD_OF(number)>(); });
+        if constexpr (FOLD < FOLDS) {
+            UNROLLED for (int r = 0; r < Of::ROWS; r++) total[FOLD][r] = fold_begin<FOLD>();
+            begin<FOLD + 1>();
+        }
     }
+    template <int FOLD = 0>
     DEVICE void add(const Epilogue& e, const FoldSpot& first, const EpilogueTerms<Of::COUNT> (&terms)[Of::EACH])
     {
-        each_fold([&](auto number) {
-            constexpr int FOLD = FOLD_OF(number);
-            if constexpr (OVER_A_ROW) {
-                UNROLLED for (int r = 0; r < Of::ROWS; r++) {
-                    u32 x[Of::COLUMNS];
-                    UNROLLED for (int c = 0; c < Of::COLUMNS; c++) x[c] = terms[Of::term(r, c)].of[FOLD][c % Of::COUNT];
-                    total[FOLD][r] = fold_more<FOLD>(total[FOLD][r], fold_tree<FOLD>(x));
-                }
-            } else {
-                u32 x[Of::COLUMNS];
-                UNROLLED for (int c = 0; c < Of::COLUMNS; c++) {
-                    u32 down[Of::ROWS];
-                    UNROLLED for (int r = 0; r < Of::ROWS; r++) down[r] = terms[Of::term(r, c)].of[FOLD][c % Of::COUNT];
-                    x[c] = fold_tree<FOLD>(down);
-                }
-                i32       slot;
-                const u32 all = fold_spread<FOLD>(x, slot);
-                const i64 at = first.column + Of::column_of(i32(threadIdx.x) & 31, slot);
-                if (first.row < first.rows && at < first.columns) put_part<FOLD>(e, first.batch, first.row / PART_ROWS, at, all);
-            }
-        });
+        if constexpr (FOLD < FOLDS) {
+            if constexpr (OVER_A_ROW) add_rows<FOLD>(terms);
+            else put_columns<FOLD>(e, first, terms);
+            add<FOLD + 1>(e, first, terms);
+        }
     }
     // Behind the last chunk.
+    template <int FOLD = 0>
     DEVICE void end(const Epilogue& e, const FoldSpot& first, i64 part)
     {
-        if constexpr (OVER_A_ROW) {
+        if constexpr (OVER_A_ROW && FOLD < FOLDS) {
             const i32 lane = i32(threadIdx.x) & 31;
-            each_fold([&](auto number) {
-                constexpr int FOLD = FOLD_OF(number);
-                UNROLLED for (int r = 0; r < Of::ROWS; r++) {
-                    const u32 all = fold_lanes<FOLD, 1, Of::SHARING>(fold_total<FOLD>(total[FOLD][r]));
-                    const i64 at = first.row + Of::row_of(lane, r);
-                    if (lane % Of::SHARING == 0 && at < first.rows) put_part<FOLD>(e, first.batch, at, part, all);
-                }
-            });
-            begin();
+            UNROLLED for (int r = 0; r < Of::ROWS; r++) {
+                const u32 all = fold_lanes<FOLD, 1, Of::SHARING>(fold_total<FOLD>(total[FOLD][r]));
+                const i64 at = first.row + Of::row_of(lane, r);
+                if (lane % Of::SHARING == 0 && at < first.rows) put_part<FOLD>(e, first.batch, at, part, all);
+                total[FOLD][r] = fold_begin<FOLD>();
+            }
+            end<FOLD + 1>(e, first, part);
         }
+    }
+
+  private:
+    template <int FOLD>
+    DEVICE void add_rows(const EpilogueTerms<Of::COUNT> (&terms)[Of::EACH])
+    {
+        UNROLLED for (int r = 0; r < Of::ROWS; r++) {
+            u32 x[Of::COLUMNS];
+            UNROLLED for (int c = 0; c < Of::COLUMNS; c++) x[c] = terms[Of::term(r, c)].of[FOLD][c % Of::COUNT];
+            total[FOLD][r] = fold_more<FOLD>(total[FOLD][r], fold_tree<FOLD>(x));
+        }
+    }
+    template <int FOLD>
+    DEVICE static void put_columns(const Epilogue& e, const FoldSpot& first, const EpilogueTerms<Of::COUNT> (&terms)[Of::EACH])
+    {
+        u32 x[Of::COLUMNS];
+        UNROLLED for (int c = 0; c < Of::COLUMNS; c++) {
+            u32 down[Of::ROWS];
+            UNROLLED for (int r = 0; r < Of::ROWS; r++) down[r] = terms[Of::term(r, c)].of[FOLD][c % Of::COUNT];
+            x[c] = fold_tree<FOLD>(down);
+        }
+        i32       slot;
+        const u32 all = fold_spread<FOLD>(x, slot);
+        const i64 at = first.column + Of::column_of(i32(threadIdx.x) & 31, slot);
+        if (first.row < first.rows && at < first.columns) put_part<FOLD>(e, first.batch, first.row / PART_ROWS, at, all);
     }
 };
 

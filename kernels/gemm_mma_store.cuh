@@ -139,14 +139,18 @@ struct MmaFolds {
     static_assert(FOLDS == 0 || (32 % IN_ROW == 0 && THREADS % IN_ROW == 0), "a row's threads are of one warp, and keep their columns");
     FoldTotal total[MOST_FOLDS][COUNT];
 
+    template <int FOLD = 0>
     DEVICE void begin()
     {
-        each_fold([&](auto number) { UNROLLED for (int c = 0; c < COUNT; c++) total[FOLD_OF(number)][c] = fold_begin<FOLD_OF(number)>(); });
+        if constexpr (FOLD < FOLDS) {
+            UNROLLED for (int c = 0; c < COUNT; c++) total[FOLD][c] = fold_begin<FOLD>();
+            begin<FOLD + 1>();
+        }
     }
+    template <int FOLD = 0>
     DEVICE void add(const MmaNumbers& n, const MmaWork& w, i64 row, const EpilogueTerms<4> (&terms)[2])
     {
-        each_fold([&](auto number) {
-            constexpr int FOLD = FOLD_OF(number);
+        if constexpr (FOLD < FOLDS) {
             u32 x[COUNT];
             UNROLLED for (int c = 0; c < COUNT; c++) x[c] = terms[c / MMA_FOUR].of[FOLD][c % MMA_FOUR];
             if constexpr (OVER_A_ROW) {
@@ -155,21 +159,22 @@ struct MmaFolds {
             } else {
                 UNROLLED for (int c = 0; c < COUNT; c++) total[FOLD][c] = fold_more<FOLD>(total[FOLD][c], x[c]);
             }
-        });
+            add<FOLD + 1>(n, w, row, terms);
+        }
     }
     // A part a warp.
+    template <int FOLD = 0>
     DEVICE void end(const MmaNumbers& n, const MmaWork& w)
     {
-        if constexpr (OVER_A_COLUMN)
-            each_fold([&](auto number) {
-                constexpr int FOLD = FOLD_OF(number);
-                const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-                UNROLLED for (int c = 0; c < COUNT; c++) {
-                    const u32 all = fold_lanes<FOLD, IN_ROW, 32>(fold_total<FOLD>(total[FOLD][c]));
-                    const i64 column = w.column + lane % IN_ROW * COUNT + c;
-                    if (lane < IN_ROW && column < n.n) put_part<FOLD>(n.epilogue, w.batch, w.row / TILE_M * (THREADS / 32) + warp, column, all);
-                }
-            });
+        if constexpr (OVER_A_COLUMN && FOLD < FOLDS) {
+            const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+            UNROLLED for (int c = 0; c < COUNT; c++) {
+                const u32 all = fold_lanes<FOLD, IN_ROW, 32>(fold_total<FOLD>(total[FOLD][c]));
+                const i64 column = w.column + lane % IN_ROW * COUNT + c;
+                if (lane < IN_ROW && column < n.n) put_part<FOLD>(n.epilogue, w.batch, w.row / TILE_M * (THREADS / 32) + warp, column, all);
+            }
+            end<FOLD + 1>(n, w);
+        }
     }
 };
 

@@ -229,12 +229,11 @@ DEVICE void store_partial(const GemmSplitNumbers& g, i32 split, const TileSpot& 
 }
 
 // Parts of a unit's folds: of its 16 rows or its columns.
-template <class S>
+template <class S, int FOLD = 0>
 DEVICE void fold_unit(const GemmOutput& o, const UnitLane<S>& lane, const TileSpot& first, const EpilogueTerms<4> (&terms)[UnitLane<S>::EACH])
 {
     constexpr i32 EACH = UnitLane<S>::EACH, FOURS = UnitLane<S>::FOURS, ROWS = UnitLane<S>::ROWS;
-    each_fold([&](auto number) {
-        constexpr int FOLD = FOLD_OF(number);
+    if constexpr (FOLD < FOLDS) {
         if constexpr (OVER_A_ROW) {
             UNROLLED for (i32 i = 0; i < EACH; i++) {
                 const u32 all = fold_lanes<FOLD, 1, FOURS>(fold_tree<FOLD>(terms[i].of[FOLD]));
@@ -249,7 +248,8 @@ DEVICE void fold_unit(const GemmOutput& o, const UnitLane<S>& lane, const TileSp
                 if (lane.row == 0 && first.row < o.m && first.column + j < o.n) put_part<FOLD>(o.epilogue, first.batch, first.row / PART_ROWS, first.column + j, all);
             }
         }
-    });
+        fold_unit<S, FOLD + 1>(o, lane, first, terms);
+    }
 }
 
 template <class S>
@@ -296,7 +296,7 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, 
             if constexpr (FOLDS > 0) leave_out(terms[i], valid);
             if (HAS_RESULT) store_four(o, at, valid, w, is_whole);
         }
-        if constexpr (FOLDS > 0) fold_unit(o, lane, first, terms);
+        if constexpr (FOLDS > 0) fold_unit<S>(o, lane, first, terms);
     }
 }
 

@@ -90,37 +90,19 @@ class Bytes {
     void*  data_;
 };
 
-// Numbers that the type has, as bytes and as doubles.
-struct Matrix {
-    std::vector<char>   bytes;
-    std::vector<double> values;
-};
-Matrix random_matrix(Dtype t, int64_t count, uint32_t seed)
-{
-    std::mt19937 random(seed);
-    Matrix       r;
-    const int    size = bytes_of(t);
-    r.bytes.resize(size_t(count * size)), r.values.resize(size_t(count));
-    for (int64_t i = 0; i < count; i++) {
-        char* const at = r.bytes.data() + i * size;
-        if (t == Dtype::f32) product_check::write(at, float(double(random()) * 0x1p-31 - 1));
-        else if (t == Dtype::f16) product_check::write(at, uint16_t(random() % 0x3c00 | (random() & 1) << 15));      // below 1
-        else if (t == Dtype::bf16) product_check::write(at, uint16_t((0x3d00 + random() % 0x280) | (random() & 1) << 15));
-        else if (is_float(t)) product_check::write(at, uint8_t(random() % (t == Dtype::e4m3 ? 0x48 : 0x40) | (random() & 1) << 7));
-        else product_check::write(at, uint8_t(random()));
-        r.values[size_t(i)] = get(t, at);
-    }
-    return r;
-}
-
 constexpr Extents EXTENTS[] = {{1, 1, 1, 1}, {129, 67, 93, 1}, {64, 200, 1000, 1}, {7, 300, 31, 4}, {257, 136, 72, 2}, {300, 530, 264, 1}};
 
+// What an epilogue also does with its values: sums and greatest ones of rows, or of columns.
+enum class Folds { None, OverColumns, OverRows };
+
 // max(c / 2 + bias, 0) + residual, bias f32 [n] and residual f16 [batches, m, n], as a text for products of these types.
-EpilogueForm epilogue_of(const Types& t, Dtype c, int64_t batches)
+EpilogueForm epilogue_of(const Types& t, Dtype c, int64_t batches, Folds folds)
 {
     const auto batched = [&](ng::Extents dims) { return batches > 1 ? (dims.insert(dims.begin(), batches), dims) : dims; };
     const std::string words = text(name_of(c), "(maximum(f32(a @ b) * 0.5 + bias, 0) + residual)");
-    const Plan plan = tests::plan_of_text(words, {{"a", batched({24, 16}), t.a}, {"b", batched({16, 32}), t.b}, {"bias", {32}, Dtype::f32}, {"residual", batched({24, 32}), Dtype::f16}});
+    const std::string axis = text(", ", int(batches > 1) + int(folds == Folds::OverColumns), ")"), sums = "sum(" + words + axis, most = "max(" + words + axis;
+    const std::vector<std::string_view> outputs = folds == Folds::None ? std::vector<std::string_view>{words} : std::vector<std::string_view>{words, sums, most};
+    const Plan plan = tests::plan_of_texts(outputs, {{"a", batched({24, 16}), t.a}, {"b", batched({16, 32}), t.b}, {"bias", {32}, Dtype::f32}, {"residual", batched({24, 32}), Dtype::f16}});
     const std::optional<EpilogueForm> form = EpilogueForm::of(plan.steps.at(0), plan.steps.at(1));
     REQUIRE(form);
     return *form;
@@ -129,7 +111,7 @@ void add_epilogue(gemm::Problem& p, const EpilogueForm& form, const void* bias, 
 {
     const float none = 0;
     p.epilogue = form.in_numbers({}, &none), p.epilogue_weight = form.weight();
-    REQUIRE(p.epilogue.count == 2);
+    REQUIRE(p.epilogue.loads == 2);
     for (int i = 0; i < 2; i++) {
         kernels::EpilogueTensor& t = p.epilogue.tensor[i];
         t.column = 1;
@@ -145,8 +127,10 @@ struct Setting {
     Matrix              a, b;
     std::unique_ptr<Bytes> a_there, b_there, c_there, bias, residual;
     std::optional<EpilogueForm> epilogue;
+    int64_t             parts = 0;           // of each fold
+    std::unique_ptr<Bytes> parts_there;
 
-    Setting(const Extents& e, const Lying& lying, const Types& t, Dtype c, bool with_epilogue = false) : problem(problem_of(e, lying, t.a, t.b, c))
+    Setting(const Extents& e, const Lying& lying, const Types& t, Dtype c, bool with_epilogue = false, Folds folds = Folds::None) : problem(problem_of(e, lying, t.a, t.b, c))
     {
         gemm::Problem& p = problem;
         a = random_matrix(t.a, p.a_batch * p.batches, 1), b = random_matrix(t.b, p.b_batch * p.batches, 2);
@@ -155,11 +139,26 @@ struct Setting {
         settle();
         const Matrix beside = random_matrix(Dtype::f32, p.n, 3), behind = random_matrix(Dtype::f16, p.batches * p.m * p.n, 4);
         if (!with_epilogue) return;
-        epilogue = epilogue_of(t, c, e.batches);
+        epilogue = epilogue_of(t, c, e.batches, folds);
         bias = std::make_unique<Bytes>(beside.bytes.size()), residual = std::make_unique<Bytes>(behind.bytes.size());
         bias->put(beside.bytes), residual->put(behind.bytes);
         add_epilogue(p, *epilogue, bias->data(), residual->data());
         for (size_t i = 0; i < sums.size(); i++) sums[i] = std::max(sums[i] / 2 + beside.values[i % size_t(p.n)], 0.0) + behind.values[i], sizes[i] += 3;
+    }
+    bool    is_over_columns() const { return epilogue->folds()->is_over_columns; }
+    int64_t part_count() const { return problem.batches * (is_over_columns() ? problem.m : problem.n); }
+    // Where parts of folds go, as this instance cuts them.
+    void place_parts(const gemm::Finisher& finisher)
+    {
+        gemm::Problem& p = problem;
+        parts = gemm::parts_of(finisher, is_over_columns() ? p.n : p.m);
+        const int64_t each = parts * part_count() * 4;
+        parts_there = std::make_unique<Bytes>(size_t(each * (p.epilogue.count - p.epilogue.loads)));
+        for (int i = p.epilogue.loads; i < p.epilogue.count; i++) {
+            kernels::EpilogueTensor& t = p.epilogue.tensor[i];
+            t.data = static_cast<char*>(parts_there->data()) + (i - p.epilogue.loads) * each;
+            t.row = is_over_columns() ? 1 : part_count(), t.column = is_over_columns() ? part_count() : 1, t.batch = is_over_columns() ? p.m : p.n;
+        }
     }
     // The operands' values are what they are now.
     void settle()
@@ -218,6 +217,31 @@ void check_result(const Setting& s, const std::vector<char>& c)
     CHECK(std::all_of(rest.begin(), rest.end(), [](char x) { return x == char(0xff); }));
 }
 
+// Sums, then the greatest, as their parts give them.
+void check_parts(const Setting& s)
+{
+    const gemm::Problem&    p = s.problem;
+    const std::vector<char> bytes = s.parts_there->get();
+    const bool    is_row = s.is_over_columns();
+    const int64_t length = is_row ? p.n : p.m, kept = is_row ? p.m : p.n;
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < s.part_count(); i++) {
+        double sum = 0, size = 0, most = -INFINITY, sum_got = 0, most_got = -INFINITY;
+        for (int64_t j = 0; j < length; j++) {
+            const size_t at = size_t(is_row ? i * p.n + j : (i / kept * p.m + j) * p.n + i % kept);
+            sum += s.sums[at], most = std::max(most, s.sums[at]);
+            size += error_of(s) * s.sizes[at] + (rounding_of(p.c_type) + 0x1p-20) * std::abs(s.sums[at]) + 0x1p-24;
+        }
+        for (int64_t j = 0; j < s.parts; j++) {
+            const double part = get(Dtype::f32, bytes.data() + (j * s.part_count() + i) * 4), greatest = get(Dtype::f32, bytes.data() + ((s.parts + j) * s.part_count() + i) * 4);
+            sum_got += part, most_got = greatest != greatest ? greatest : std::max(most_got, greatest);
+        }
+        wrong += !(std::abs(sum_got - sum) <= size) || !(std::abs(most_got - most) <= size);
+    }
+    CHECK(wrong == 0);
+    CHECK(s.parts_there->is_intact());
+}
+
 // By every instance that can, in a workspace of just what it needs; twice, to the same bits. text: an instance's, and then by
 // it alone.
 void check_instances(const Setting& s, const std::vector<sm90::Choice>& shapes, const test::FinisherCode* with = nullptr)
@@ -236,12 +260,15 @@ void check_instances(const Setting& s, const std::vector<sm90::Choice>& shapes, 
             const uint64_t bytes = sm90::copies_workspace(form) + sm90::partial_bytes(form, choice.splits);
             const Bytes    workspace(bytes);
             s.c_there->poison();
+            if (s.parts_there) s.parts_there->poison();
             device->run(form, choice, workspace.data(), bytes, with);
-            const std::vector<char> first = s.c_there->get();
+            const std::vector<char> first = s.c_there->get(), parts = s.parts_there ? s.parts_there->get() : std::vector<char>();
             check_result(s, first);
+            if (s.parts_there) check_parts(s);
             CHECK(workspace.is_intact());
             device->run(form, choice, workspace.data(), bytes, with);
             CHECK(s.c_there->get() == first);
+            if (s.parts_there) CHECK(s.parts_there->get() == parts);
             if (!instance.is_split) break;
         }
     }
@@ -310,6 +337,41 @@ TEST_CASE("products with an epilogue compiled into them: an instance of each kin
                         const gemm::Finisher finisher = sm90::finisher_of(form, i);
                         if (!text || !std::ranges::equal(text->finisher.kinds, finisher.kinds)) text.emplace(device->gpu, finisher, s.epilogue->text());
                         check_instances(s, {{0, 1, 1, 8}, {0, 2, 1, 8}, {0, 3, 2, 1}}, &*text);
+                    }
+                }
+            }
+    }
+}
+
+TEST_CASE("products with folds compiled into them: an instance of each kind and group, over columns and rows, also where c is turned")
+{
+    if (!Compiler::find()) {
+        MESSAGE("there is no compiler");
+        return;
+    }
+    std::set<std::pair<sm90::Group, int>> seen;
+    for (uint32_t i = 0; i < sm90::instances().size(); i++) {
+        const sm90::Instance& instance = sm90::instances()[i];
+        if (!seen.insert({instance.group, instance.is_split ? 2 : instance.schedule < 0}).second) continue;
+        const bool  is_round = instance.group == sm90::Group::Round;
+        const Types t = TYPES[instance.group == sm90::Group::Half ? 0 : instance.group == sm90::Group::Byte ? 2 : instance.group == sm90::Group::Whole ? 6 : 10];
+        for (const Folds folds : {Folds::OverColumns, Folds::OverRows})
+            for (const bool is_turned : {false, true}) {
+                if (is_turned && instance.group != sm90::Group::Half) continue;
+                std::map<int64_t, test::FinisherCode> texts;
+                for (const Extents& e : EXTENTS) {
+                    if ((device->gpu.is_small() && e.m * e.n > 10000) || e.m == 1) continue;
+                    for (const int64_t gap : {0, 1}) {
+                        Setting s(e, {false, true, is_turned, gap}, t, Dtype::f16, true, folds);
+                        s.problem.allows_tf32 = is_round;
+                        sm90::Form form;
+                        REQUIRE(sm90::make_form(s.problem, true, form));
+                        const gemm::Finisher finisher = sm90::finisher_of(form, i);
+                        s.place_parts(finisher);
+                        int64_t key = e.batches > 1;
+                        for (const kernels::EpilogueKind kind : finisher.kinds) key = key * 8 + kind;
+                        const auto text = texts.find(key);
+                        check_instances(s, {{0, 1, 1, 8}, {0, 3, 1, 1}}, text != texts.end() ? &text->second : &texts.try_emplace(key, device->gpu, finisher, s.epilogue->text()).first->second);
                     }
                 }
             }

@@ -2,8 +2,10 @@
 #pragma once
 #include "jit/ops.h"
 #include "lib/backend/cuda/gemm_sm90.h"
+#include "tests/backend/product_check.h"
 
 #include <cstring>
+#include <random>
 
 namespace ng::gemm_check {
 namespace gemm = cuda::gemm;
@@ -41,5 +43,28 @@ inline constexpr Types TYPES[] = {
     {Dtype::e5m2, Dtype::e4m3, Dtype::f32}, {Dtype::e5m2, Dtype::e5m2, Dtype::f32}, {Dtype::i8, Dtype::i8, Dtype::i32},     {Dtype::i8, Dtype::u8, Dtype::i32},
     {Dtype::u8, Dtype::i8, Dtype::i32},     {Dtype::u8, Dtype::u8, Dtype::i32},     {Dtype::f32, Dtype::f32, Dtype::f32},
 };
+
+// Numbers that the type has, as bytes and as doubles.
+struct Matrix {
+    std::vector<char>   bytes;
+    std::vector<double> values;
+};
+inline Matrix random_matrix(Dtype t, int64_t count, uint32_t seed)
+{
+    std::mt19937 random(seed);
+    Matrix       r;
+    const int    size = bytes_of(t);
+    r.bytes.resize(size_t(count * size)), r.values.resize(size_t(count));
+    for (int64_t i = 0; i < count; i++) {
+        char* const at = r.bytes.data() + i * size;
+        if (t == Dtype::f32) product_check::write(at, float(double(random()) * 0x1p-31 - 1));
+        else if (t == Dtype::f16) product_check::write(at, uint16_t(random() % 0x3c00 | (random() & 1) << 15));      // below 1
+        else if (t == Dtype::bf16) product_check::write(at, uint16_t((0x3d00 + random() % 0x280) | (random() & 1) << 15));
+        else if (is_float(t)) product_check::write(at, uint8_t(random() % (t == Dtype::e4m3 ? 0x48 : 0x40) | (random() & 1) << 7));
+        else product_check::write(at, uint8_t(random()));
+        r.values[size_t(i)] = product_check::get(t, at);
+    }
+    return r;
+}
 
 }  // namespace ng::gemm_check
