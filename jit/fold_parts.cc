@@ -16,14 +16,8 @@ class Cutter {
   public:
     Cutter(const Kernel& kernel, int32_t buffers, const Extent& parts) : kernel_(kernel), buffers_(buffers), parts_(parts) {}
 
-    std::optional<FoldParts> cut()
-    {
-        if (!find_axis()) return std::nullopt;
-        lay_parts();
-        if (!cut_points()) return std::nullopt;
-        cut_after();
-        return std::move(out_);
-    }
+    std::optional<FoldParts> in_parts();         // folds begin at the points
+    std::optional<FoldParts> by_stores(int32_t product);     // all of them come behind
 
   private:
     bool is_reduced(size_t axis) const { return kernel_.axes[axis].reduced; }
@@ -33,13 +27,20 @@ class Cutter {
             if (is_reduced(i) && !a.strides[i].is(0)) return false;
         return true;
     }
+    bool is_row(const StoreTo& s) const { return is_row(kernel_.accesses[size_t(s.access)]); }
     bool find_axis();
     void lay_parts();
-    bool cut_points();
+    bool cut_points(const std::vector<int32_t>& stores);
+    void add_folds();
     void cut_after();
-    // The values that these are made of; a fold ends the way where it is only its result that counts.
-    std::vector<bool> needed(std::vector<bool> seeds, bool ends_at_folds) const;
-    Access after_access(const Access& from) const;
+    // The values that these are made of, up to those where the way ends.
+    template <class Ends>
+    std::vector<bool> needed(std::vector<bool> seeds, const Ends& ends) const;
+    Value   moved(size_t v) const;
+    int32_t after_buffer(int32_t buffer);
+    int32_t after_access(const Access& access);
+    Access  without_folded(const Access& from) const;
+    void    store_after(StoreTo s, const Access& access);
 
     const Kernel&        kernel_;
     const int32_t        buffers_;
@@ -47,8 +48,76 @@ class Cutter {
     Access               part_;          // of the kernel's axes
     std::vector<size_t>  others_;        // axes that a part has
     std::vector<int32_t> folds_;         // values
+    std::vector<int32_t> place_;         // by value: of the kernel in the making
     FoldParts            out_;
 };
+
+// ---- both -------------------------------------------------------------------------------------------------------------
+
+template <class Ends>
+std::vector<bool> Cutter::needed(std::vector<bool> seeds, const Ends& ends) const
+{
+    for (size_t v = kernel_.values.size(); v-- > 0;) {
+        if (!seeds[v] || ends(v)) continue;
+        for (const int32_t arg : kernel_.values[v].args)
+            if (arg >= 0) seeds[size_t(arg)] = true;
+    }
+    return seeds;
+}
+
+Value Cutter::moved(size_t v) const
+{
+    Value value = kernel_.values[v];
+    for (int32_t& arg : value.args) arg = arg < 0 ? -1 : place_[size_t(arg)];
+    return value;
+}
+
+// stores: which of the kernel's. False: a value waits for a fold.
+bool Cutter::cut_points(const std::vector<int32_t>& stores)
+{
+    Kernel& k = out_.points;
+    k.name = kernel_.name, k.axes = kernel_.axes, k.accesses = kernel_.accesses;
+    for (KernelAxis& axis : k.axes) axis.reduced = false;
+    std::vector<bool> seeds(kernel_.values.size());
+    for (const int32_t s : stores) seeds[size_t(kernel_.stores[size_t(s)].value)] = true;
+    for (const int32_t f : folds_) seeds[size_t(kernel_.values[size_t(f)].args[0])] = true;
+    const std::vector<bool> is_needed = needed(std::move(seeds), [](size_t) { return false; });
+    place_.assign(kernel_.values.size(), -1);
+    for (size_t v = 0; v < kernel_.values.size(); v++) {
+        if (!is_needed[v]) continue;
+        if (kernel_.values[v].kind == ValueKind::Fold) return false;
+        Value value = moved(v);
+        value.row = false;
+        place_[v] = int32_t(k.values.size());
+        k.values.push_back(std::move(value));
+    }
+    for (const int32_t s : stores) {
+        k.stores.push_back(kernel_.stores[size_t(s)]);
+        k.stores.back().value = place_[size_t(k.stores.back().value)];
+    }
+    return true;
+}
+
+int32_t Cutter::after_buffer(int32_t buffer)
+{
+    std::vector<int32_t>& all = out_.after_buffers;
+    const auto at = std::ranges::find(all, buffer);
+    const auto number = int32_t(at - all.begin());
+    if (at == all.end()) all.push_back(buffer);
+    return number;
+}
+int32_t Cutter::after_access(const Access& access)
+{
+    out_.after.accesses.push_back(access);
+    return int32_t(out_.after.accesses.size()) - 1;
+}
+void Cutter::store_after(StoreTo s, const Access& access)
+{
+    s.value = place_[size_t(s.value)], s.buffer = after_buffer(s.buffer), s.access = after_access(access);
+    out_.after.stores.push_back(s);
+}
+
+// ---- folds in parts ---------------------------------------------------------------------------------------------------
 
 bool Cutter::find_axis()
 {
@@ -76,54 +145,20 @@ void Cutter::lay_parts()
     }
 }
 
-std::vector<bool> Cutter::needed(std::vector<bool> seeds, bool ends_at_folds) const
-{
-    for (size_t v = kernel_.values.size(); v-- > 0;) {
-        if (!seeds[v] || (ends_at_folds && kernel_.values[v].kind == ValueKind::Fold)) continue;
-        for (const int32_t arg : kernel_.values[v].args)
-            if (arg >= 0) seeds[size_t(arg)] = true;
-    }
-    return seeds;
-}
-
-bool Cutter::cut_points()
+// Terms are stored as elements are; each store is a fold's.
+void Cutter::add_folds()
 {
     Kernel& k = out_.points;
-    k.name = kernel_.name, k.axes = kernel_.axes, k.accesses = kernel_.accesses;
-    for (KernelAxis& axis : k.axes) axis.reduced = false;
-    std::vector<bool> seeds(kernel_.values.size());
-    for (const StoreTo& s : kernel_.stores)
-        if (!is_row(kernel_.accesses[size_t(s.access)])) seeds[size_t(s.value)] = true;
-    for (const int32_t f : folds_) seeds[size_t(kernel_.values[size_t(f)].args[0])] = true;
-    const std::vector<bool> is_needed = needed(std::move(seeds), false);
-    std::vector<int32_t> place(kernel_.values.size(), -1);
-    for (size_t v = 0; v < kernel_.values.size(); v++) {
-        if (!is_needed[v]) continue;
-        Value moved = kernel_.values[v];
-        if (moved.kind == ValueKind::Fold) return false;
-        for (int32_t& arg : moved.args) arg = arg < 0 ? -1 : place[size_t(arg)];
-        moved.row = false;
-        place[v] = int32_t(k.values.size());
-        k.values.push_back(std::move(moved));
-    }
-    for (StoreTo s : kernel_.stores) {
-        if (is_row(kernel_.accesses[size_t(s.access)])) continue;
-        s.value = place[size_t(s.value)];
-        k.stores.push_back(s);
-    }
     const auto access = int32_t(k.accesses.size());
     k.accesses.push_back(part_);
     for (const int32_t f : folds_) {
         const Value& fold = kernel_.values[size_t(f)];
-        const int32_t term = place[size_t(fold.args[0])];
-        if (compute_of(k.values[size_t(term)].type) != fold.type) return false;
         out_.folds.push_back({int32_t(k.stores.size()), fold.op});
-        k.stores.push_back({term, buffers_ + int32_t(out_.folds.size()) - 1, access});
+        k.stores.push_back({place_[size_t(fold.args[0])], buffers_ + int32_t(out_.folds.size()) - 1, access});
     }
-    return true;
 }
 
-Access Cutter::after_access(const Access& from) const
+Access Cutter::without_folded(const Access& from) const
 {
     Access a{from.offset, {Extent(0)}};
     for (const size_t i : others_) a.strides.push_back(from.strides[i]);
@@ -136,46 +171,97 @@ void Cutter::cut_after()
     k.name = kernel_.name;
     k.axes.push_back({parts_, true});
     for (const size_t i : others_) k.axes.push_back(kernel_.axes[i]);
-    const auto buffer_of = [&](int32_t buffer) {
-        const auto at = std::ranges::find(out_.after_buffers, buffer);
-        if (at == out_.after_buffers.end()) return out_.after_buffers.push_back(buffer), int32_t(out_.after_buffers.size()) - 1;
-        return int32_t(at - out_.after_buffers.begin());
-    };
-    const auto add_access = [&](Access a) { return k.accesses.push_back(std::move(a)), int32_t(k.accesses.size()) - 1; };
-    Access of_parts = after_access(part_);
+    Access of_parts = without_folded(part_);
     of_parts.strides[0] = out_.count;
     std::vector<bool> seeds(kernel_.values.size());
     for (const StoreTo& s : kernel_.stores)
-        if (is_row(kernel_.accesses[size_t(s.access)])) seeds[size_t(s.value)] = true;
-    const std::vector<bool> is_needed = needed(std::move(seeds), true);
-    std::vector<int32_t> place(kernel_.values.size(), -1);
+        if (is_row(s)) seeds[size_t(s.value)] = true;
+    const std::vector<bool> is_needed = needed(std::move(seeds), [&](size_t v) { return kernel_.values[v].kind == ValueKind::Fold; });
+    place_.assign(kernel_.values.size(), -1);
     for (size_t v = 0; v < kernel_.values.size(); v++) {
         if (!is_needed[v]) continue;
-        Value moved = kernel_.values[v];
-        if (moved.kind == ValueKind::Fold) {
-            const auto number = int32_t(std::ranges::find(folds_, int32_t(v)) - folds_.begin());
+        Value value = moved(v);
+        if (value.kind == ValueKind::Fold) {
             Value part{ValueKind::Load};
-            part.type = moved.type, part.buffer = buffer_of(-1 - number), part.access = add_access(of_parts);
-            moved.args = {int32_t(k.values.size()), -1, -1};
+            part.type = value.type, part.access = after_access(of_parts);
+            part.buffer = after_buffer(-1 - int32_t(std::ranges::find(folds_, int32_t(v)) - folds_.begin()));
+            value.args = {int32_t(k.values.size()), -1, -1};
             k.values.push_back(std::move(part));
         } else {
-            for (int32_t& arg : moved.args) arg = arg < 0 ? -1 : place[size_t(arg)];
-            if (moved.buffer >= 0) moved.buffer = buffer_of(moved.buffer);
-            if (moved.access >= 0) moved.access = add_access(after_access(kernel_.accesses[size_t(moved.access)]));
+            if (value.buffer >= 0) value.buffer = after_buffer(value.buffer);
+            if (value.access >= 0) value.access = after_access(without_folded(kernel_.accesses[size_t(value.access)]));
         }
-        place[v] = int32_t(k.values.size());
-        k.values.push_back(std::move(moved));
+        place_[v] = int32_t(k.values.size());
+        k.values.push_back(std::move(value));
     }
-    for (StoreTo s : kernel_.stores) {
-        const Access& access = kernel_.accesses[size_t(s.access)];
-        if (!is_row(access)) continue;
-        s.value = place[size_t(s.value)], s.buffer = buffer_of(s.buffer), s.access = add_access(after_access(access));
-        k.stores.push_back(s);
+    for (const StoreTo& s : kernel_.stores)
+        if (is_row(s)) store_after(s, without_folded(kernel_.accesses[size_t(s.access)]));
+}
+
+std::optional<FoldParts> Cutter::in_parts()
+{
+    if (!find_axis()) return std::nullopt;
+    lay_parts();
+    std::vector<int32_t> stores;
+    for (size_t s = 0; s < kernel_.stores.size(); s++)
+        if (!is_row(kernel_.stores[s])) stores.push_back(int32_t(s));
+    for (const int32_t f : folds_)
+        if (compute_of(kernel_.values[size_t(kernel_.values[size_t(f)].args[0])].type) != kernel_.values[size_t(f)].type) return std::nullopt;
+    if (!cut_points(stores)) return std::nullopt;
+    add_folds();
+    cut_after();
+    return std::move(out_);
+}
+
+// ---- by what is stored ------------------------------------------------------------------------------------------------
+
+std::optional<FoldParts> Cutter::by_stores(int32_t product)
+{
+    std::vector<bool> waits(kernel_.values.size());          // for a fold
+    for (size_t v = 0; v < kernel_.values.size(); v++) {
+        waits[v] = kernel_.values[v].kind == ValueKind::Fold;
+        for (const int32_t arg : kernel_.values[v].args) waits[v] = waits[v] || (arg >= 0 && waits[size_t(arg)]);
     }
+    std::vector<int32_t> stores, store_of(kernel_.values.size(), -1);
+    std::vector<bool> seeds(kernel_.values.size());
+    for (size_t s = 0; s < kernel_.stores.size(); s++) {
+        const StoreTo& store = kernel_.stores[s];
+        if (store.late) return std::nullopt;                 // over what may be read behind
+        if (is_row(store) || waits[size_t(store.value)]) seeds[size_t(store.value)] = true;
+        else stores.push_back(int32_t(s)), store_of[size_t(store.value)] = int32_t(s);
+    }
+    const std::vector<bool> is_needed = needed(std::move(seeds), [&](size_t v) { return store_of[v] >= 0; });
+    if (stores.empty() || !cut_points(stores)) return std::nullopt;
+    Kernel& k = out_.after;
+    k.name = kernel_.name, k.axes = kernel_.axes;
+    place_.assign(kernel_.values.size(), -1);
+    for (size_t v = 0; v < kernel_.values.size(); v++) {
+        if (!is_needed[v]) continue;
+        Value value = moved(v);
+        if (store_of[v] >= 0) {
+            const StoreTo& s = kernel_.stores[size_t(store_of[v])];
+            const Dtype type = value.type;
+            value = Value{ValueKind::Load};
+            value.type = type, value.buffer = s.buffer, value.access = s.access;
+        }
+        if (value.buffer == product) return std::nullopt;
+        if (value.buffer >= 0) value.buffer = after_buffer(value.buffer);
+        if (value.access >= 0) value.access = after_access(kernel_.accesses[size_t(value.access)]);
+        place_[v] = int32_t(k.values.size());
+        k.values.push_back(std::move(value));
+    }
+    for (const StoreTo& s : kernel_.stores)
+        if (is_row(s) || waits[size_t(s.value)]) store_after(s, kernel_.accesses[size_t(s.access)]);
+    if (k.stores.empty()) return std::nullopt;
+    return std::move(out_);
 }
 
 }  // namespace
 
-std::optional<FoldParts> fold_parts(const Kernel& kernel, int32_t buffers, const Extent& parts) { return Cutter(kernel, buffers, parts).cut(); }
+std::optional<FoldParts> fold_parts(const Kernel& kernel, int32_t buffers, int32_t product, const Extent& parts)
+{
+    std::optional<FoldParts> r = Cutter(kernel, buffers, parts).in_parts();
+    return r ? std::move(r) : Cutter(kernel, buffers, parts).by_stores(product);
+}
 
 }  // namespace ng

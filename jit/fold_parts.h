@@ -6,18 +6,19 @@
 
 namespace ng {
 
-// Values of every point go before the first fold's result; what comes behind has one element for each of what folds leave.
+// Values of every point go before the first fold's result. What comes behind has one element for each of what folds leave; or, where
+// it asks for points again, it has these by what was stored of them, and folds as the kernel does.
 struct FoldParts {
     Kernel points;                       // no axis is reduced; terms of fold i are stored to buffer `buffers + i`
-    std::vector<FinishFold> folds;
-    Kernel after;                        // its first axis is the parts'
+    std::vector<FinishFold> folds;       // empty: all that folds is behind
+    Kernel after;                        // with folds in parts: its first axis is the parts'
     std::vector<int32_t> after_buffers;  // by its numbers: of the kernel; -1 - i: parts of fold i
     size_t axis = 0;                     // that is folded in parts: the kernel's last, or the one before that
     Extent count = 1;                    // elements of one part
 };
 
-// parts: how many there will be, not a constant. Nothing where a point wants to know a fold's result, or a fold is of another kind than
-// products' kernels have.
-std::optional<FoldParts> fold_parts(const Kernel& kernel, int32_t buffers, const Extent& parts);
+// parts: how many there will be, not a constant. product: the buffer that only points may read. Nothing where more than what is stored
+// of them is wanted behind a fold, or of one of another kind than products' kernels have.
+std::optional<FoldParts> fold_parts(const Kernel& kernel, int32_t buffers, int32_t product, const Extent& parts);
 
 }  // namespace ng

@@ -273,7 +273,7 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, 
             store_fours(o, place_of(o, first), ROWS * o.c_row * (is_half ? 2 : 4), first.row, ROWS, v);
             continue;
         }
-        EpilogueTerms<4> terms[HAS_EPILOGUE ? EACH : 1];
+        EpilogueTerms<4> terms[EACH];
         if constexpr (FOLDS > 0)
             UNROLLED for (i32 i = 0; i < EACH; i++) leave_out(terms[i], 0);
         // With an epilogue a text of each, so that what they read is in registers.

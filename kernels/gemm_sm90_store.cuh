@@ -123,7 +123,7 @@ DEVICE void fetch_staged(const GemmOutput& o, const TileSpot& first, EpilogueOpe
 template <class Word, class Fix>
 DEVICE void store_staged(const GemmOutput& o, const TileSpot& first, u32 staged, const EpilogueOperands<4> (&operands)[WARP_FOURS], bool is_loose, Fix fix, ChunkFolds<OfFours>& folds)
 {
-    EpilogueTerms<4> terms[HAS_EPILOGUE ? WARP_FOURS : 1];
+    EpilogueTerms<4> terms[WARP_FOURS];
     const i32  lane = i32(threadIdx.x) & 31;
     const bool is_whole = stays_whole<Word>(o), by_singles = o.store == STORE_SINGLES;
     // With an epilogue a text of each, so that what they read is in registers.

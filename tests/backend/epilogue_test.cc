@@ -1,7 +1,10 @@
 // Which fused steps behind a product become its epilogue, what they read, and which stay kernels of their own.
 #include "lib/backend/cuda/epilogue.h"
+#include "lib/backend/cuda/gemm_sm90.h"
+#include "lib/backend/cuda/nvrtc.h"
 #include "tests/backend/plan_of_text.h"
 
+#include <algorithm>
 #include <cstring>
 #include <doctest/doctest.h>
 #include <set>
@@ -104,4 +107,66 @@ TEST_CASE("epilogues: a second result is written beside the first")
     CHECK(!form->is_wanted(buffers.data()));
     buffers[size_t(form->tensors()[1].buffer)] = reinterpret_cast<char*>(256);
     CHECK(form->is_wanted(buffers.data()));
+}
+
+namespace {
+
+// "none", or how it folds: along what, the tensors beside and the result, how many elements a part has.
+std::string folds_of(const std::vector<std::string_view>& outputs)
+{
+    const Plan plan = tests::plan_of_texts(outputs, PARAMS);
+    REQUIRE(plan.steps.size() == 2);
+    REQUIRE(plan.steps[1].folds);
+    const std::optional<EpilogueForm> form = EpilogueForm::of(plan.steps[0], plan.steps[1]);
+    if (!form) return "none";
+    REQUIRE(form->folds());
+    CHECK(!form->is_cast());
+    CHECK(form->weight() > 0);
+    CHECK(form->is_wanted(nullptr));
+    const EpilogueFolds& f = *form->folds();
+    return text(f.folds, f.is_over_columns ? " over columns" : " over rows", ", ", f.count.text(), form->has_result() ? text(" beside ", name_of(form->result().type)) : "");
+}
+
+}  // namespace
+
+TEST_CASE("epilogues: folds along rows or columns begin in the product")
+{
+    CHECK(folds_of({"sum(a @ b, 1)"}) == "1 over columns, 64");
+    CHECK(folds_of({"max(a @ b, 0)"}) == "1 over rows, 48");
+    CHECK(folds_of({"f16(a @ b + row)", "mean(f16(a @ b + row), 1)"}) == "1 over columns, 64 beside f16");
+    CHECK(folds_of({"bf16(gelu(a @ b))", "sum(square(gelu(a @ b)), 0)", "min(gelu(a @ b), 0)"}) == "2 over rows, 48 beside bf16");
+    CHECK(folds_of({"sum(a @ b)"}) == "1 over columns, 64");                  // then over what is left of rows
+    CHECK(folds_of({"prod(batch @ b, [0, 1])"}) == "1 over rows, 48");
+    CHECK(folds_of({"max(batch @ b, 2)"}) == "1 over columns, 320");
+    CHECK(folds_of({"max(batch @ b, 1)"}) == "1 over rows, 240");
+    CHECK(folds_of({"max(p @ q, 1)"}) == "1 over columns, 64");
+}
+
+TEST_CASE("epilogues: folds that products do not begin")
+{
+    CHECK(folds_of({"argmax(a @ b, 1)"}) == "none");                          // positions
+    CHECK(folds_of({"sum(p @ q, 1)"}) == "none");                             // i64
+    CHECK(folds_of({"sum(d @ e, 1)"}) == "none");                             // f64
+    CHECK(folds_of({"any(a @ b > 0, 1)"}) == "none");
+    CHECK(folds_of({"var(a @ b, 1)"}) == "none");                             // squares of what a first fold says
+    CHECK(folds_of({"softmax(a @ b, 1)"}) == "none");
+    CHECK(folds_of({"max(batch @ b, 0)"}) == "none");                         // of batches alone
+}
+
+TEST_CASE("epilogues: texts are code to the run-time compiler")
+{
+    const Compiler* const compiler = Compiler::find();
+    if (!compiler) return;
+    for (const std::vector<std::string_view>& outputs : {std::vector<std::string_view>{"f16(gelu(a @ b + row))"}, {"f16(a @ b)", "sum(a @ b, 1)", "max(a @ b, 1)"}, {"min(a @ b, 0)"}}) {
+        const Plan plan = tests::plan_of_texts(outputs, PARAMS);
+        const std::optional<EpilogueForm> form = EpilogueForm::of(plan.steps[0], plan.steps[1]);
+        REQUIRE(form);
+        const kernels::Epilogue e = form->in_numbers();
+        const auto instances = gemm::sm90::instances();
+        const auto split = uint32_t(std::ranges::find_if(instances, [](const gemm::sm90::Instance& i) { return i.is_split; }) - instances.begin());
+        for (gemm::Finisher f : {gemm::Finisher{false, 0, 0, 0, {}, 1, 1}, gemm::Finisher{false, split, 0, 0, {}, 1, 1}, gemm::Finisher{true, 0, 0, 0, {}, 1, 1}}) {
+            for (int i = e.loads; i < e.count; i++) f.kinds[i] = kernels::EpilogueKind(e.tensor[i].kind);
+            CHECK(compiler->compile({.prelude = cuda_dialect().prelude, .text = gemm::finisher_text(f, form->text()), .options = cuda_dialect().options, .arch = "sm_90a"}).size() > 1000);
+        }
+    }
 }

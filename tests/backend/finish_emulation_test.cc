@@ -24,7 +24,8 @@ constexpr gemm::Device OLDER = {80, 2, {false, false, false, true}};
 // Small and whole.
 double element(int32_t param, int64_t at) { return double((at * 7 + at / 11 * 5 + param * 3) % 7 - 3); }
 
-// What follows a sum at a row and column, and what is folded of that.
+// What follows a sum at a row and column, and what is folded of that. The last outputs are the folds; without any, a second output is
+// how much less a value is than the greatest of its row.
 struct Fold {
     bool                          is_sum;
     std::function<double(double)> term;
@@ -51,6 +52,8 @@ const Behind CASES[] = {
     {{"f16(x @ b)", "sum(x @ b, [0, 1])"}, same, {{true, one}}, false},
     {{"f16(x @ b)", "sum(x @ b, 2)"}, same, {{true, one}}},
     {{"max(p @ q, 1)"}, same, {{false, one}}},
+    {{"sum(a @ b)"}, same, {{true, one}}},
+    {{"f16(a @ b + row)", "max(f16(a @ b + row), 1) - f16(a @ b + row)"}, plus_row, {}},
 };
 
 // A case's product with what follows it, on memory here.
@@ -88,7 +91,14 @@ class Product {
                     "extern \"C\" void launch(unsigned blocks, unsigned threads, unsigned room, const void* numbers)\n{\n    ng::kernels::mma_room_bytes = room;\n",
                     "    emulated::launch(fused, blocks, threads, 1, nullptr, numbers);\n}\n");
     }
-    void run(const emitted::Emulation& code)
+    // Its number in the code.
+    std::optional<size_t> add_behind(emitted::Emulation& code)
+    {
+        if (!form_->behind()) return std::nullopt;
+        behind_ = emit(form_->behind()->after, cuda_dialect());
+        return code.add(behind_.text);
+    }
+    void run(const emitted::Emulation& code, std::optional<size_t> behind)
     {
         const auto launch = reinterpret_cast<void (*)(unsigned, unsigned, unsigned, const void*)>(code.find("launch"));
         auto body = [&](const gemm::Launch& l) {
@@ -101,23 +111,26 @@ class Product {
         for (emitted::Memory& m : memory_) buffers.push_back(m.data());
         const int64_t nothing = 0;
         const float scalars[2] = {};
-        if (form_->folds()) parts_.assign(parts_bytes(step(), {}, finisher_), char(0xff)), at_.data = parts_.data();
-        std::vector<char> workspace(matmul_scratch(step(), {}, OLDER));
-        REQUIRE(run_matmul(step(), {&nothing, buffers.data(), scalars, nullptr}, 0, OLDER, &finisher_, {workspace.data(), workspace.size(), gemm::Launcher(body), basic::Launcher(none), nullptr}));
+        MatmulParts parts = {nullptr, 0};
+        const MatmulStep with_parts = {*plan_.steps[0].node, in_, *out_, &*form_, &parts};
+        std::vector<char> there(form_->folds() ? parts_bytes(with_parts, {}, finisher_) : 0, char(0xff)), workspace(matmul_scratch(with_parts, {}, OLDER));
+        parts.data = there.data();
+        REQUIRE(run_matmul(with_parts, {&nothing, buffers.data(), scalars, nullptr}, 0, OLDER, &finisher_, {workspace.data(), workspace.size(), gemm::Launcher(body), basic::Launcher(none), nullptr}));
+        if (!behind) return;
+        const int64_t each = (parts.count * form_->behind()->count.constant() * 4 + 255) / 256 * 256;
+        std::vector<char*> pointers;
+        for (const int32_t b : form_->behind()->buffers) pointers.push_back(b >= 0 ? buffers[size_t(b)] : parts.data + (-1 - b) * each);
+        std::vector<char> numbers(behind_.number_bytes);
+        fill_numbers(behind_, {&parts.count, 1}, scalars, 1, numbers.data());
+        code.kernel(*behind)(4, 32, 1, pointers.data(), numbers.data());
     }
     void check();
 
   private:
     static const Extents& dims_of(int32_t param) { return PARAMS[size_t(param)].dims; }
     static int64_t product_of(const Extents& dims) { return product(dims).constant(); }
-    MatmulStep step() { return {*plan_.steps[0].node, in_, *out_, &*form_, &at_}; }
-    // Of one part, element i; all parts have as many.
-    double part(int32_t fold, int64_t number, int64_t i) const
-    {
-        const int64_t count = form_->folds()->count.constant(), each = (at_.count * count * 4 + 255) / 256 * 256;
-        const char* const p = parts_.data() + fold * each + (number * count + i) * 4;
-        return plan_.steps[0].out.dtype == Dtype::i32 ? double(*reinterpret_cast<const int32_t*>(p)) : double(*reinterpret_cast<const float*>(p));
-    }
+    MatmulStep step() { return {*plan_.steps[0].node, in_, *out_, &*form_}; }
+    const emitted::Memory& output(size_t j) const { return memory_[size_t(std::ranges::find_if(plan_.buffers, [&](const Buffer& b) { return b.place == Place::Out && b.index == int32_t(j); }) - plan_.buffers.begin())]; }
     void check_folds(const std::vector<double>& values, int64_t rows, int64_t columns) const;
 
     const Behind&               case_;
@@ -127,23 +140,28 @@ class Product {
     std::optional<Placed>       out_;
     std::optional<EpilogueForm> form_;
     gemm::Finisher              finisher_ = {};
-    std::vector<char>           parts_;
-    MatmulParts                 at_ = {nullptr, 0};
+    KernelSource                behind_;
 };
 
-// The parts of each fold, put together, are the fold; and none was left out.
 void Product::check_folds(const std::vector<double>& values, int64_t rows, int64_t columns) const
 {
+    const size_t first = case_.outputs.size() - case_.folds.size();
     int64_t wrong = 0;
     for (size_t f = 0; f < case_.folds.size(); f++) {
         const Fold& fold = case_.folds[f];
-        for (int64_t i = 0; i < (case_.over_columns ? rows : columns); i++) {
-            double want = fold.is_sum ? 0 : -INFINITY, have = want;
-            const auto take = [&](double& all, double x) { all = fold.is_sum ? all + x : x != x || x > all ? x : all; };
-            for (int64_t j = 0; j < (case_.over_columns ? columns : rows); j++) take(want, fold.term(values[size_t(case_.over_columns ? i * columns + j : j * columns + i)]));
-            for (int64_t j = 0; j < at_.count; j++) take(have, part(int32_t(f), j, i));
-            wrong += have != want;
+        std::vector<double> want(size_t(rows * columns), fold.is_sum ? 0 : -INFINITY);
+        const int64_t kept = product_of(plan_.outs[first + f].dims);
+        for (int64_t at = 0; at < rows * columns; at++) {
+            double& all = want[size_t(kept == 1 ? 0 : case_.over_columns ? at / columns : at % columns)];
+            const double x = fold.term(values[size_t(at)]);
+            all = fold.is_sum ? all + x : std::max(all, x);
         }
+        for (int64_t i = 0; i < kept; i++) wrong += output(first + f).get(i) != want[size_t(i)];
+    }
+    for (int64_t row = 0; case_.folds.empty() && case_.outputs.size() == 2 && row < rows; row++) {
+        const auto begin = values.begin() + row * columns;
+        const double most = *std::max_element(begin, begin + columns);
+        for (int64_t i = 0; i < columns; i++) wrong += output(1).get(row * columns + i) != most - begin[i];
     }
     CHECK(wrong == 0);
 }
@@ -163,20 +181,21 @@ void Product::check()
             if (form_->has_result()) wrong += memory_[size_t(form_->result().buffer)].get(row * columns + column) != values.back();
         }
     CHECK(wrong == 0);
-    if (form_->folds()) check_folds(values, rows, columns);
+    check_folds(values, rows, columns);
 }
 
 }  // namespace
 
-TEST_CASE("epilogues: texts of portable products compute what follows, and parts of what is folded")
+TEST_CASE("epilogues: texts of portable products compute what follows, and with the kernel behind them what is folded")
 {
     for (const Behind& c : CASES) {
         INFO(std::string(c.outputs.back()));
         Product product(c);
         emitted::Emulation code;
+        const std::optional<size_t> behind = product.add_behind(code);
         code.add_code(product.source());
         if (!code.load()) return;
-        product.run(code);
+        product.run(code, behind);
         product.check();
     }
 }

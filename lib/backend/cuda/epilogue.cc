@@ -20,17 +20,16 @@ bool is_plain_cast(const Kernel& k)
 
 std::optional<EpilogueForm> EpilogueForm::of(const Step& product, const Step& fused, int32_t parts)
 {
-    const auto buffers = int32_t(fused.buffers.size());
+    const auto buffers = int32_t(fused.buffers.size()), place = int32_t(std::ranges::find(fused.buffers, product.out.buffer) - fused.buffers.begin());
     std::optional<FoldParts> folds;
     if (fused.folds) {
         const size_t rank = product.out.dims.size();
         if (product.out.dims[rank - 1].is(1) || product.out.dims[rank - 2].is(1)) return std::nullopt;
-        folds = fold_parts(*fused.kernel, buffers, Extent::variable(parts));
+        folds = fold_parts(*fused.kernel, buffers, place, Extent::variable(parts));
         if (!folds) return std::nullopt;
     }
     const Kernel& k = folds ? folds->points : *fused.kernel;
-    const auto place = std::ranges::find(fused.buffers, product.out.buffer);
-    std::optional<FinishSource> finish = emit_finish(k, int32_t(place - fused.buffers.begin()), cuda_dialect(), folds ? std::span<const FinishFold>(folds->folds) : std::span<const FinishFold>());
+    std::optional<FinishSource> finish = emit_finish(k, place, cuda_dialect(), folds ? std::span<const FinishFold>(folds->folds) : std::span<const FinishFold>());
     if (!finish || finish->tensors.size() > kernels::EPILOGUE_TENSORS || finish->source.number_bytes > sizeof kernels::Epilogue::numbers) return std::nullopt;
     const auto of_plan = [&](int32_t buffer) { return buffer < buffers ? fused.buffers[size_t(buffer)] : buffers - 1 - buffer; };
     const auto tensor = [&](int32_t buffer, Dtype type, int32_t access) { return EpilogueTensor{of_plan(buffer), type, k.accesses[size_t(access)]}; };
@@ -49,6 +48,11 @@ std::optional<EpilogueForm> EpilogueForm::of(const Step& product, const Step& fu
     }
     form.finish_ = std::move(*finish);
     return form;
+}
+
+bool EpilogueFolds::can_run(char* const* addresses) const
+{
+    return std::ranges::none_of(after.values, [&](const Value& v) { return v.buffer >= 0 && buffers[size_t(v.buffer)] >= 0 && !addresses[buffers[size_t(v.buffer)]]; });
 }
 
 bool EpilogueForm::is_wanted(char* const* buffers) const

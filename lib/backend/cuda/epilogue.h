@@ -4,6 +4,7 @@
 #include "jit/plan.h"
 #include "lib/backend/cuda/gemm.h"
 
+#include <algorithm>
 #include <optional>
 
 namespace ng::cuda {
@@ -15,13 +16,15 @@ struct EpilogueTensor {
     Access  access;
 };
 
-// Of a step with folds: the kernel that folds their parts, when the product's kernel is done with the rest.
+// Of a step with folds: the kernel that folds their parts, or all that was stored, when the product's kernel is done with the rest.
 struct EpilogueFolds {
     Kernel after;
     std::vector<int32_t> buffers;        // by its numbers: of the plan; -1 - i: parts of fold i
-    int32_t folds;
+    int32_t folds;                       // in parts; 0: what folds comes behind
     bool    is_over_columns;             // of the product, else over rows
     Extent  count;                       // elements of a part; of 4 bytes
+    // Whether a run with these has what it reads: outputs that nobody wants are nowhere.
+    bool can_run(char* const* addresses) const;
 };
 
 class EpilogueForm {
@@ -31,14 +34,15 @@ class EpilogueForm {
 
     bool is_cast() const { return is_cast_; }            // no more than that: shipped kernels do it
     const std::string& text() const { return finish_.source.text; }
-    int32_t weight() const { return is_cast_ ? 0 : finish_.weight; }
+    int32_t weight() const { return is_cast_ ? 0 : std::max(finish_.weight, 1); }
     // Addresses and strides of tensors() are still missing, and in the first the numbers.
     kernels::Epilogue in_numbers() const;
     kernels::Epilogue in_numbers(std::span<const int64_t> variables, const void* scalars) const;
     const std::vector<EpilogueTensor>& tensors() const { return tensors_; }
     bool has_result() const { return finish_.result >= 0; }
     const EpilogueTensor& result() const { return result_; }     // where there is one
-    const EpilogueFolds* folds() const { return folds_ ? &*folds_ : nullptr; }
+    const EpilogueFolds* behind() const { return folds_ ? &*folds_ : nullptr; }
+    const EpilogueFolds* folds() const { return folds_ && folds_->folds ? &*folds_ : nullptr; }     // in parts
     bool is_wanted(char* const* buffers) const;          // by the run that has these; some result is
 
   private:

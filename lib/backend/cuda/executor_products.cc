@@ -43,7 +43,7 @@ void CudaExecutor::prepare_product(Call& c, const Plan& plan, size_t at)
     if (!finisher) return;
     c.finished = std::make_shared<Finished>();
     c.finished->finisher = *finisher, c.finished->epilogue = c.epilogue->text(), c.finished->waiting = 1;
-    if (c.epilogue->folds()) prepare_folding(c, plan);
+    if (c.epilogue->behind()) prepare_folding(c, plan);
     backend_.code().later([&store = backend_.code(), &home = backend_.home(), finished = c.finished] { finished->make(store, home); });
 }
 
@@ -65,7 +65,7 @@ void CudaExecutor::prepare_tuning(const Plan& plan)
 // The kernel behind it, with one variable more. It runs compiled, or the product goes without its epilogue.
 void CudaExecutor::prepare_folding(Call& c, const Plan& plan)
 {
-    const EpilogueFolds& folds = *c.epilogue->folds();
+    const EpilogueFolds& folds = *c.epilogue->behind();
     c.folding = std::make_unique<Folding>();
     Folding& f = *c.folding;
     Step step;
@@ -81,7 +81,7 @@ void CudaExecutor::prepare_folding(Call& c, const Plan& plan)
 // Bytes before a product's workspace, and before the workspace of what folds them.
 uint64_t CudaExecutor::folded_bytes(const Call& c, std::span<const int64_t> variables) const
 {
-    return c.folding ? parts_bytes(matmul_step(c, true), variables, c.finished->finisher) : 0;
+    return c.epilogue->folds() ? parts_bytes(matmul_step(c, true), variables, c.finished->finisher) : 0;
 }
 
 void CudaExecutor::run_folding(const Call& c, const MatmulParts& parts, const ExecutorRun& run) const
@@ -89,7 +89,7 @@ void CudaExecutor::run_folding(const Call& c, const MatmulParts& parts, const Ex
     Folding& f = *c.folding;
     std::copy_n(run.variables, variables_, f.variables.begin());
     f.variables.back() = parts.count;
-    const uint64_t each = aligned(uint64_t(parts.count * c.epilogue->folds()->count.value(f.variables)) * 4);
+    const uint64_t each = aligned(uint64_t(parts.count * c.epilogue->behind()->count.value(f.variables)) * 4);
     for (size_t i = 0; i < f.buffers.size(); i++) f.addresses[i] = f.buffers[i] >= 0 ? run.buffers[f.buffers[i]] : parts.data + uint64_t(-1 - f.buffers[i]) * each;
     ExecutorRun behind = run;
     behind.variables = f.variables.data(), behind.buffers = f.addresses.data();
@@ -141,7 +141,7 @@ int CudaExecutor::run_product(const Call& c, const ExecutorRun& run, bool& is_sl
 {
     if (const Finished* const finished = c.finished.get()) {
         const int state = finished->variant.state.load(std::memory_order_acquire);
-        const bool is_ready = state == Variant::Ready && (!c.folding || c.folding->work.fused->is_ready());
+        const bool is_ready = state == Variant::Ready && (!c.folding || (c.folding->work.fused->is_ready() && c.epilogue->behind()->can_run(run.buffers)));
         MatmulParts parts = {aligned_scratch(run), 0};
         if (is_ready && launch_product(c, matmul_step(c, true, &parts), finished, run)) {
             if (c.folding) run_folding(c, parts, run);

@@ -28,6 +28,7 @@ struct Problem {
     kernels::Epilogue epilogue;
     int32_t     epilogue_weight;         // of a text's: about its instructions for a sum; 0: there is none
     bool        is_unstored;             // folds of the epilogue are all that is wanted: there is no c
+    bool        is_read_again;           // c, by a kernel behind it that would read the sums otherwise
 };
 void turn(Problem& problem);             // c^T = b^T a^T: the same sums, rows for columns
 

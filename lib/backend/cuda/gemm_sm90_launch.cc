@@ -263,14 +263,20 @@ double behind_us(const Form& form)
     return LAUNCH_US + double(p.batches) * double(p.m) * double(p.n) * bytes / BYTES_A_US;
 }
 
-// What folds the parts of folds: hundreds of times fewer elements.
-constexpr double FOLDING_US = 3;
+// What comes behind all the same: the launch, and who reads c again; or parts of folds, hundreds of times fewer elements.
+double still_behind_us(const Form& form)
+{
+    constexpr double LAUNCH_US = 2, PARTS_US = 3, BYTES_A_US = 3.3e6;
+    const Problem& p = form.problem;
+    if (p.is_read_again) return LAUNCH_US + double(p.batches) * double(p.m) * double(p.n) * bytes_of(p.c_type) / BYTES_A_US;
+    return has_folds(p) ? PARTS_US : 0;
+}
 
 bool is_better_fused(const Form& form, const Device& device, const Choice& fused, uint64_t room)
 {
     Form bare = form;
     bare.problem.epilogue_weight = 0;
-    return cost_us(form, device, fused) + (has_folds(form.problem) ? FOLDING_US : 0) < cost_us(bare, device, choose(bare, device, room)) + behind_us(form);
+    return cost_us(form, device, fused) + still_behind_us(form) < cost_us(bare, device, choose(bare, device, room)) + behind_us(form);
 }
 
 // Folds are of whole sums, which no block has where parts of these go to the workspace.

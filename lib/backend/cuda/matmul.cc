@@ -109,6 +109,7 @@ Problem problem_of(const MatmulStep& step, const Axes& axes)
     p.a_type = step.in[0].type(), p.b_type = step.in[1].type(), p.c_type = step.epilogue ? step.epilogue->result().type : step.out.type();
     p.allows_tf32 = step.node.value & NG_TF32;
     p.epilogue_weight = step.epilogue ? step.epilogue->weight() : 0, p.is_unstored = step.epilogue && !step.epilogue->has_result();
+    p.is_read_again = step.epilogue && step.epilogue->behind() && !step.epilogue->folds();
     const Axis batch = axes.batches() ? axes.batch(0) : Axis{};
     p.m = axes.rows().extent, p.n = axes.columns().extent, p.k = axes.depth().extent, p.batches = batch.extent;
     p.a_row = axes.rows().a, p.a_depth = axes.depth().a, p.b_depth = axes.depth().b, p.b_column = axes.columns().b;
@@ -222,7 +223,7 @@ int64_t parts_of(const MatmulStep& step, const Problem& p, const gemm::Finisher&
 
 int64_t most_parts(const MatmulStep& step, std::span<const int64_t> largest, const gemm::Finisher& finisher)
 {
-    const std::optional<Problem> p = matmul_problem(step, largest);
+    const std::optional<Problem> p = step.epilogue->folds() ? matmul_problem(step, largest) : std::nullopt;
     return p ? parts_of(step, *p, finisher) : 0;
 }
 
