@@ -31,11 +31,11 @@ struct PlainOperands {
     i64          a_row, a_depth, a_batch, b_depth, b_column, b_batch, k;
 };
 
-// One block a tile of c after the other. a [batches, m, k] and b [batches, k, n] by their maps, of which each has its depth or
+// A block a tile of c after the other, a cluster as many side by side. a [batches, m, k] and b [batches, k, n] by their maps, of which each has its depth or
 // its rows (columns) side by side; batch i is at i * a_moves. f32 comes as three planes of bf16 for each batch.
 struct GemmTilesNumbers {
     TensorMap    a, b, c;
-    i32          k_steps, row_clusters, column_tiles, batches, group;
+    i32          k_steps, row_clusters, column_clusters, batches, group;
     i32          a_moves, b_moves;
     i32          planes, promote;        // planes: of f32, 3, else 1; promote: steps between moves of the sums to f32
     PlainOperands plain;
@@ -114,12 +114,19 @@ struct GemmPlanesNumbers {
     X(tf32, nt, OfTf32, 0, 0, false, __VA_ARGS__)
 
 constexpr u32 STAGING_BYTES = 8192;      // of one buffer: 64 rows of 128 bytes
-// A warpgroup of gemm_sm90_tiles.cuh has so many; with an epilogue as many as its tile has of 16 bits, and rows of vectors, each
-// for 256 elements of 32 bits.
-constexpr u32 STAGING_BUFFERS = 2, FINISH_BUFFERS = 4, FINISH_VECTORS = 4, VECTOR_BYTES = 1024;
-ANYWHERE constexpr u32 tiles_shared(u32 m, u32 n, u32 stages, bool has_epilogue)
+constexpr u32 SHARED_MOST = 232448;      // bytes of a block
+// A warpgroup of gemm_sm90_tiles.cuh has a buffer for each 64 x 64 of its tile where there is room. With an epilogue there must be:
+// what it reads comes there; and rows of vectors are beside them, each for 256 elements of 32 bits.
+constexpr u32 FINISH_VECTORS = 4, VECTOR_BYTES = 1024;
+ANYWHERE constexpr u32 tiles_buffers(u32 m, u32 n, u32 stages, bool is_pingpong, bool has_epilogue)
 {
-    return 1024 + stages * (m + n) * 128 + 2 * STAGING_BYTES * (has_epilogue ? FINISH_BUFFERS : STAGING_BUFFERS) + (has_epilogue ? 2 * FINISH_VECTORS * VECTOR_BYTES : 0) + 16 * stages + 16;
+    const u32 wanted = m * n / 4096 / (is_pingpong ? 1 : 2), room = (SHARED_MOST - 1040 - stages * ((m + n) * 128 + 16)) / (2 * STAGING_BYTES);
+    return has_epilogue || wanted < room ? wanted : room;
+}
+ANYWHERE constexpr u32 tiles_shared(u32 m, u32 n, u32 stages, bool is_pingpong, bool has_epilogue)
+{
+    const u32 vectors = has_epilogue ? 2 * FINISH_VECTORS * VECTOR_BYTES : 0;
+    return 1024 + stages * (m + n) * 128 + 2 * STAGING_BYTES * tiles_buffers(m, n, stages, is_pingpong, has_epilogue) + vectors + 16 * stages + 16;
 }
 // What is compiled with an epilogue has fewer stages, which makes room for what that reads.
 constexpr i32 FINISH_FEWER_STAGES = 1;

@@ -123,10 +123,10 @@ DEVICE void finish_pairs(const GemmOutput& o, const TileSpot& first, const TileS
 }
 
 // A warpgroup's tile, 32 columns of 64 rows at a time, by the copy engine. IN_BOX: how many of these a buffer holds.
-template <int IN_BOX, class Word, int BLOCKS, int WORDS>
+template <u32 BUFFERS, int IN_BOX, class Word, int BLOCKS, int WORDS>
 DEVICE void finish_tile(const TensorMap& map, const GemmOutput& o, const TileSpot& first, const Word (&d)[BLOCKS][WORDS], Staging& s)
 {
-    constexpr i32 ACROSS = WORDS / 16, CHUNKS = BLOCKS * ACROSS, MOST = i32(FINISH_BUFFERS);
+    constexpr i32 ACROSS = WORDS / 16, CHUNKS = BLOCKS * ACROSS, MOST = i32(BUFFERS);
     const bool is_elected = (threadIdx.x & 127) == 0;
     ChunkFolds<OfPairs> folds;
     folds.begin();

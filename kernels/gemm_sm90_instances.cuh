@@ -6,10 +6,10 @@
 
 namespace ng::kernels {
 
-#define TILES_KERNEL(types, way, Kind, a, b, promote, tile, m, n, cluster, stages, schedule)                                       \
+#define TILES_KERNEL(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule)                                  \
     extern "C" __global__ void __launch_bounds__(TILES_THREADS, 1) gemm_##types##_##way##_##tile(const __grid_constant__ GemmTilesNumbers numbers) \
     {                                                                                                                              \
-        run_tiles<TilesShape<Kind, m, n, cluster, stages, a, b, schedule, promote>>(numbers);                                      \
+        run_tiles<TilesShape<Kind, m, n, down, across, stages, a, b, schedule, promote>>(numbers);                                 \
     }
 #define SPLIT_KERNEL(types, way, Kind, a, b, promote, tile, m, n, stages, units)                                                   \
     extern "C" __global__ void __launch_bounds__(split_threads(m), units) gemm_##types##_##way##_s##tile(const __grid_constant__ GemmSplitNumbers numbers) \

@@ -58,10 +58,9 @@ DEVICE void store_box(const TensorMap& map, u32 from, i32 x, i32 y, i32 z)
     asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(&map), "r"(x), "r"(y), "r"(z), "r"(from) : "memory");
 }
 DEVICE void end_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-// Until all but PENDING groups of stores have read shared memory; until all are done.
+// Until all but PENDING groups of stores have read shared memory.
 template <int PENDING>
 DEVICE void wait_stores_read() { asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory"); }
-DEVICE void wait_stores() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 // Between ordinary writes of shared memory and the copy engine or the tensor cores.
 DEVICE void async_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 

@@ -238,17 +238,30 @@ struct Staging {
 };
 
 // BLOCKS x 64 rows, 2 WORDS columns. is_loose: some sum is to be fixed.
-template <class Word, int BLOCKS, int WORDS, class Fix>
+template <u32 BUFFERS, class Word, int BLOCKS, int WORDS, class Fix>
 DEVICE void store_tile(const TensorMap& map, const GemmOutput& o, const TileSpot& first, const Word (&d)[BLOCKS][WORDS], Staging& s, bool is_loose, Fix fix)
 {
     const bool is_elected = (threadIdx.x & 127) == 0;
     constexpr i32 HALVES = WORDS / 32, CHUNKS = WORDS / 16;
     if constexpr (IS_REAL<Word> && !HAS_EPILOGUE)
         if (o.store == STORE_HALVES && !is_loose) {
+            if constexpr (BUFFERS >= BLOCKS * HALVES) {
+                if (is_elected) wait_stores_read<0>();
+                named_barrier(s.barrier, 128);
+                UNROLLED for (i32 chunk = 0; chunk < BLOCKS * HALVES; chunk++) stage_halves<4>(s.buffers + u32(chunk) * STAGING_BYTES, o.c_type, d[chunk / HALVES] + chunk % HALVES * 32, 0);
+                async_fence();
+                named_barrier(s.barrier, 128);
+                if (is_elected) {
+                    ROLLED for (i32 chunk = 0; chunk < BLOCKS * HALVES; chunk++)
+                        store_box(map, s.buffers + u32(chunk) * STAGING_BYTES, first.column + chunk % HALVES * 64, first.row + chunk / HALVES * 64, first.batch);
+                    end_stores();
+                }
+                return;
+            }
             UNROLLED for (i32 chunk = 0; chunk < BLOCKS * HALVES; chunk++) {
                 const u32 buffer = s.buffers + s.turn * STAGING_BYTES;
-                s.turn ^= 1;
-                if (is_elected) wait_stores_read<1>();
+                if (++s.turn == BUFFERS) s.turn = 0;
+                if (is_elected) wait_stores_read<BUFFERS - 1>();
                 named_barrier(s.barrier, 128);
                 stage_halves<4>(buffer, o.c_type, d[chunk / HALVES] + chunk % HALVES * 32, 0);
                 async_fence();
@@ -260,8 +273,8 @@ DEVICE void store_tile(const TensorMap& map, const GemmOutput& o, const TileSpot
     if (!HAS_EPILOGUE && o.store == STORE_WORDS && !is_loose) {
         UNROLLED for (i32 chunk = 0; chunk < BLOCKS * CHUNKS; chunk++) {
             const u32 buffer = s.buffers + s.turn * STAGING_BYTES;
-            s.turn ^= 1;
-            if (is_elected) wait_stores_read<1>();
+            if (++s.turn == BUFFERS) s.turn = 0;
+            if (is_elected) wait_stores_read<BUFFERS - 1>();
             named_barrier(s.barrier, 128);
             stage_words(buffer, d[chunk / CHUNKS] + chunk % CHUNKS * 16);
             async_fence();

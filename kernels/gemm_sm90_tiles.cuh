@@ -1,9 +1,10 @@
 // c = a b by Hopper's tensor cores, for products of many tiles: blocks that stay, a warpgroup that loads, two that multiply.
 //
-//   grid      clusters of CLUSTER blocks, which share a tile's columns of b; each takes tiles in turn, `group` rows of them first
+//   grid      clusters of DOWN blocks that share a tile's columns of b, or ACROSS that share its rows of a; each takes tiles in turn,
+//             `group` rows of clusters first
 //   threads   0..127 and 128..255 multiply, 256 starts loads
 //             SCHEDULE >= 0: both on one tile, half of its rows each, the second SCHEDULE steps behind the first and staying so,
-//             so that one stores while the other multiplies; PINGPONG: a tile each, in turn
+//             so that one stores while the other multiplies, where tiles follow each other; PINGPONG: a tile each, in turn
 //   shared    [STAGES] of a's [TILE_M][128 bytes] and b's [TILE_N][128 bytes], swizzled; then staging, an epilogue's vectors, barriers
 //   PROMOTE   sums move to registers of f32 every few steps: what tensor cores add up alone loses bits of fp8 and of planes
 //   planes    f32 as x0 + x1 / 2^8 + x2 / 2^16, planes of bf16: six products, the smallest first. Sums that are no numbers are
@@ -16,20 +17,21 @@ namespace {
 
 constexpr i32 PINGPONG = -1;
 
-template <class Kind_, int TILE_M_, int TILE_N_, int CLUSTER_, int STAGES_, int A_TURNED_, int B_TURNED_, int SCHEDULE_, bool PROMOTE_>
+template <class Kind_, int TILE_M_, int TILE_N_, int DOWN_, int ACROSS_, int STAGES_, int A_TURNED_, int B_TURNED_, int SCHEDULE_, bool PROMOTE_>
 struct TilesShape {
     using Kind = Kind_;
     using Word = typename Kind::Word;
-    static constexpr i32  TILE_M = TILE_M_, TILE_N = TILE_N_, CLUSTER = CLUSTER_, STAGES = STAGES_, SCHEDULE = SCHEDULE_;
+    static constexpr i32  TILE_M = TILE_M_, TILE_N = TILE_N_, DOWN = DOWN_, ACROSS = ACROSS_, CLUSTER = DOWN * ACROSS, STAGES = STAGES_, SCHEDULE = SCHEDULE_;
     static constexpr i32  A_TURNED = A_TURNED_, B_TURNED = B_TURNED_;
     static constexpr bool PROMOTE = PROMOTE_, PLANES = PROMOTE && Kind::BYTES == 2, IS_PINGPONG = SCHEDULE == PINGPONG;
     static constexpr i32  BLOCKS = IS_PINGPONG ? TILE_M / 64 : TILE_M / 128;     // of 64 rows a warpgroup
     static constexpr i32  SUMS = BLOCKS * TILE_N / 2 * (PROMOTE ? 2 : 1);
     static constexpr bool IS_BARE = SUMS > 128;      // no room for an epilogue
     static constexpr u32  A_BYTES = TILE_M * 128, STAGE = A_BYTES + TILE_N * 128;
-    static constexpr u32  SHARED = tiles_shared(TILE_M, TILE_N, STAGES, HAS_EPILOGUE);
-    static constexpr u32  BUFFERS = HAS_EPILOGUE ? FINISH_BUFFERS : STAGING_BUFFERS;   // of a warpgroup
-    static_assert(SHARED <= 232448, "shared memory of a multiprocessor");
+    static constexpr u32  SHARED = tiles_shared(TILE_M, TILE_N, STAGES, IS_PINGPONG, HAS_EPILOGUE);
+    static constexpr u32  BUFFERS = tiles_buffers(TILE_M, TILE_N, STAGES, IS_PINGPONG, HAS_EPILOGUE);   // of a warpgroup
+    static_assert(DOWN == 1 || ACROSS == 1, "all blocks of a cluster share one operand");
+    static_assert(SHARED <= SHARED_MOST && BUFFERS > 0, "shared memory of a multiprocessor");
     static_assert(SUMS <= (PLANES ? 128 : 192), "sums fit the registers");
 };
 
@@ -66,54 +68,55 @@ struct Turn {
 // All that came before this product counts 2^-8 of it.
 DEVICE bool is_next_weight(i32 product) { return product == 3 || product == 5; }
 
-DEVICE TileSpot tile_at(const GemmTilesNumbers& g, i32 tile)
+// Rows and columns in tiles: where a block of the cluster has its own.
+template <class S>
+DEVICE TileSpot tile_at(const GemmTilesNumbers& g, i32 tile, u32 rank)
 {
-    const i32 batch_tiles = g.row_clusters * g.column_tiles, batch = tile / batch_tiles;
-    const i32 in_batch = tile - batch * batch_tiles, group_tiles = g.group * g.column_tiles, group = in_batch / group_tiles;
+    const i32 batch_tiles = g.row_clusters * g.column_clusters, batch = tile / batch_tiles;
+    const i32 in_batch = tile - batch * batch_tiles, group_tiles = g.group * g.column_clusters, group = in_batch / group_tiles;
     const i32 in_group = in_batch - group * group_tiles, rows = min(g.group, g.row_clusters - group * g.group), column = in_group / rows;
-    return {batch, group * g.group + in_group - column * rows, column};
+    const i32 row = group * g.group + in_group - column * rows;
+    return {batch, row * S::DOWN + (S::DOWN > 1 ? i32(rank) : 0), column * S::ACROSS + (S::ACROSS > 1 ? i32(rank) : 0)};
 }
 
 // ---- loading --------------------------------------------------------------------------------------------------------------
 
-template <class S>
-DEVICE void load_step(const GemmTilesNumbers& g, const TilesMemory<S>& memory, u32 stage, const TileSpot& a_at, const TileSpot& b_at, i32 step, u32 rank)
+struct OperandSpot {
+    i32 batch, line, depth;              // line: a row of a, a column of b
+};
+
+// What a step takes of an operand: of SHARERS blocks each loads a part and gives it to all.
+template <int TILE, int STEP, int SHARERS, int IS_TURNED>
+DEVICE void load_operand(u32 to, const TensorMap& map, const OperandSpot& at, u32 full, u32 rank)
 {
-    constexpr i32 STEP = S::Kind::STEP;
-    constexpr u16 ALL = (1 << S::CLUSTER) - 1;
-    const u32     a = memory.stages + stage * S::STAGE, b = a + S::A_BYTES, full = memory.full(stage);
-    const i32     depth = step * STEP;
-    barrier_expect(full, S::STAGE);
-    if constexpr (!S::A_TURNED) load_box(a, g.a, depth, a_at.row, a_at.batch, full);
-    else UNROLLED for (i32 i = 0; i < S::TILE_M / 64; i++) load_box(a + u32(i) * 8192, g.a, a_at.row + i * 64, depth, a_at.batch, full);
-    if constexpr (!S::B_TURNED) {
-        constexpr i32 PART = S::TILE_N / S::CLUSTER;
-        if constexpr (S::CLUSTER > 1) load_box_to_all(b + rank * PART * 128, g.b, depth, b_at.column + i32(rank) * PART, b_at.batch, full, ALL);
-        else load_box(b, g.b, depth, b_at.column, b_at.batch, full);
-    } else {
-        constexpr i32 PART = STEP / S::CLUSTER;
-        UNROLLED for (i32 i = 0; i < S::TILE_N / 64; i++) {
-            if constexpr (S::CLUSTER > 1) load_box_to_all(b + u32(i) * 8192 + rank * PART * 128, g.b, b_at.column + i * 64, depth + i32(rank) * PART, b_at.batch, full, ALL);
-            else load_box(b + u32(i) * 8192, g.b, b_at.column + i * 64, depth, b_at.batch, full);
-        }
+    constexpr i32 PART = (IS_TURNED ? STEP : TILE) / SHARERS, BOXES = IS_TURNED ? TILE / 64 : 1;
+    const i32 part = SHARERS > 1 ? i32(rank) * PART : 0;
+    UNROLLED for (i32 i = 0; i < BOXES; i++) {
+        const u32 place = to + u32(i) * 8192 + u32(part) * 128;
+        const i32 x = IS_TURNED ? at.line + i * 64 : at.depth, y = part + (IS_TURNED ? at.depth : at.line);
+        if constexpr (SHARERS > 1) load_box_to_all(place, map, x, y, at.batch, full, u16((1 << SHARERS) - 1));
+        else load_box(place, map, x, y, at.batch, full);
     }
 }
 
 template <class S>
 DEVICE void load_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memory, u32 rank)
 {
+    constexpr i32 STEP = S::Kind::STEP;
     wait_for_launch_before();
     Turn<S::STAGES> turn = {0, 1};
-    const i32 tiles = g.row_clusters * g.column_tiles * g.batches, products = S::PLANES ? products_of(g.planes) : 1;
+    const i32 tiles = g.row_clusters * g.column_clusters * g.batches, products = S::PLANES ? products_of(g.planes) : 1;
     ROLLED for (i32 tile = i32(blockIdx.x) / S::CLUSTER; tile < tiles; tile += i32(gridDim.x) / S::CLUSTER) {
-        const TileSpot t = tile_at(g, tile);
+        const TileSpot t = tile_at<S>(g, tile, rank);
         for (i32 product = 0; product < products; product++) {
-            const i32 a_plane = products > 1 ? plane_of_a(product) : 0, b_plane = products > 1 ? plane_of_b(product) : 0;
-            const TileSpot a_at = {t.batch * g.a_moves * g.planes + a_plane, (t.row * S::CLUSTER + i32(rank)) * S::TILE_M, 0};
-            const TileSpot b_at = {t.batch * g.b_moves * g.planes + b_plane, 0, t.column * S::TILE_N};
+            const i32 a_batch = t.batch * g.a_moves * g.planes + (products > 1 ? plane_of_a(product) : 0);
+            const i32 b_batch = t.batch * g.b_moves * g.planes + (products > 1 ? plane_of_b(product) : 0);
             for (i32 step = 0; step < g.k_steps; step++) {
+                const u32 a = memory.stages + turn.stage * S::STAGE, full = memory.full(turn.stage);
                 barrier_wait(memory.empty(turn.stage), turn.phase);
-                load_step<S>(g, memory, turn.stage, a_at, b_at, step, rank);
+                barrier_expect(full, S::STAGE);
+                load_operand<S::TILE_M, STEP, S::ACROSS, S::A_TURNED>(a, g.a, {a_batch, t.row * S::TILE_M, step * STEP}, full, rank);
+                load_operand<S::TILE_N, STEP, S::DOWN, S::B_TURNED>(a + S::A_BYTES, g.b, {b_batch, t.column * S::TILE_N, step * STEP}, full, rank);
                 turn.advance();
             }
         }
@@ -130,12 +133,12 @@ struct Multiplier {
     Turn<S::STAGES> turn = {0, 0};
     i32             to_skew;             // steps until the other group may begin; large: it has
 
-    DEVICE Multiplier(const TilesMemory<S>& shared, i32 group) : memory(shared)
+    DEVICE Multiplier(const TilesMemory<S>& shared, i32 group, bool is_skewed) : memory(shared)
     {
         const u32 first = shared.stages + (S::IS_PINGPONG ? 0 : u32(group) * S::BLOCKS * 8192);
         a = S::A_TURNED ? matrix_at<128>(first, 8192, 1024) : matrix_at<128>(first, 16, 1024);
         b = S::B_TURNED ? matrix_at<128>(shared.stages + S::A_BYTES, 8192, 1024) : matrix_at<128>(shared.stages + S::A_BYTES, 16, 1024);
-        to_skew = group == 0 ? S::SCHEDULE : 1 << 30;
+        to_skew = group == 0 && is_skewed ? S::SCHEDULE : 1 << 30;
     }
     DEVICE void release(u32 stage) const
     {
@@ -224,19 +227,20 @@ DEVICE bool any_of_group(bool mine, i32 barrier)
 template <class S>
 DEVICE void multiply_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memory, i32 group, u32 rank)
 {
-    Multiplier<S> multiplier(memory, group);
+    const i32     tiles = g.row_clusters * g.column_clusters * g.batches, step = i32(gridDim.x) / S::CLUSTER;
+    const bool    is_skewed = S::SCHEDULE > 0 && tiles > step;       // one tile a block: nothing would run under its stores
+    Multiplier<S> multiplier(memory, group, is_skewed);
     Staging       staging = {memory.staging + u32(group) * S::BUFFERS * STAGING_BYTES, 0, 1 + group, memory.vectors + u32(group) * FINISH_VECTORS * VECTOR_BYTES, memory.brought(u32(group)), 0};
-    const i32     tiles = g.row_clusters * g.column_tiles * g.batches, step = i32(gridDim.x) / S::CLUSTER;
     if constexpr (S::IS_PINGPONG) {
         if (group == 1) named_arrive(4, 256), multiplier.turn.skip(g.k_steps);
     } else if constexpr (S::SCHEDULE > 0) {
-        if (group == 1) named_barrier(6, 256);
+        if (group == 1 && is_skewed) named_barrier(6, 256);
     }
     typename S::Word d[S::BLOCKS][S::TILE_N / 2];
     bool             is_first = true;
     ROLLED for (i32 tile = i32(blockIdx.x) / S::CLUSTER + (S::IS_PINGPONG ? group * step : 0); tile < tiles; tile += S::IS_PINGPONG ? 2 * step : step) {
-        const TileSpot t = tile_at(g, tile);
-        const TileSpot first = {t.batch, (t.row * S::CLUSTER + i32(rank)) * S::TILE_M + (S::IS_PINGPONG ? 0 : group * S::BLOCKS * 64), t.column * S::TILE_N};
+        const TileSpot t = tile_at<S>(g, tile, rank);
+        const TileSpot first = {t.batch, t.row * S::TILE_M + (S::IS_PINGPONG ? 0 : group * S::BLOCKS * 64), t.column * S::TILE_N};
         bool is_loose = false;
         if constexpr (HAS_EPILOGUE) {
             if (is_first) wait_for_launch_before(), is_first = false;
@@ -259,17 +263,17 @@ DEVICE void multiply_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memo
         if constexpr (S::IS_BARE) {
             GemmOutput output = g.output;
             if (output.c_type != F16 && output.c_type != BF16) output.c_type = F32;
-            store_tile<typename S::Word>(g.c, output, first, d, staging, false, fix);
+            store_tile<S::BUFFERS, typename S::Word>(g.c, output, first, d, staging, false, fix);
         } else if (HAS_EPILOGUE && g.output.store == STORE_HALVES && !is_loose) {
-            finish_tile<2>(g.c, g.output, first, d, staging);
+            finish_tile<S::BUFFERS, 2>(g.c, g.output, first, d, staging);
         } else if (HAS_EPILOGUE && (g.output.store == STORE_WORDS || !HAS_RESULT) && !is_loose) {
-            finish_tile<1>(g.c, g.output, first, d, staging);
+            finish_tile<S::BUFFERS, 1>(g.c, g.output, first, d, staging);
         } else {
-            store_tile<typename S::Word>(g.c, g.output, first, d, staging, S::PLANES && is_loose, fix);
+            store_tile<S::BUFFERS, typename S::Word>(g.c, g.output, first, d, staging, S::PLANES && is_loose, fix);
         }
         if constexpr (S::IS_PINGPONG) multiplier.turn.skip(g.k_steps);
     }
-    if ((threadIdx.x & 127) == 0) wait_stores();
+    if ((threadIdx.x & 127) == 0) wait_stores_read<0>();
 }
 
 template <class S>

@@ -16,7 +16,7 @@ struct Instance {
     Image       image;
     bool        is_split;
     int32_t     m, n;
-    int32_t     cluster, schedule;       // of tiles; of splits a launch says how large clusters are
+    int32_t     cluster, down, across, schedule;     // of tiles; of splits a launch says how large clusters are
     int32_t     stages, kept, units;     // kept: stages in clusters; units: blocks of it that share a multiprocessor
     uint32_t    first_kernel;            // of its variants
 };

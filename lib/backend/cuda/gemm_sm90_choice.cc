@@ -20,11 +20,11 @@ struct Row {
     const char* tile;
     Group       group;
     bool        is_split;
-    int32_t     m, n, cluster, schedule, stages, units;
+    int32_t     m, n, down, across, schedule, stages, units;
 };
 constexpr Row ROWS[] = {
-#define TILES(group, tile, m, n, cluster, stages, schedule) {#tile, Group::group, false, m, n, cluster, schedule, stages, 1},
-#define SPLIT(group, tile, m, n, stages, units) {"s" #tile, Group::group, true, m, n, 1, 0, stages, units},
+#define TILES(group, tile, m, n, down, across, stages, schedule) {#tile, Group::group, false, m, n, down, across, schedule, stages, 1},
+#define SPLIT(group, tile, m, n, stages, units) {"s" #tile, Group::group, true, m, n, 1, 1, 0, stages, units},
 #define ASIDE(...)
 #include "kernels/gemm_sm90.def"
 #undef TILES
@@ -41,14 +41,14 @@ constexpr std::array<Instance, COUNT> numbered()
         const Row& row = ROWS[i];
         uint32_t&  first = next[size_t(image_of(row.group))];
         const int32_t kept = row.is_split ? int32_t(split_kept(uint32_t(row.m), uint32_t(row.n), uint32_t(row.stages))) : row.stages;
-        r[i] = {row.tile, row.group, image_of(row.group), row.is_split, row.m, row.n, row.cluster, row.schedule, row.stages, kept, row.units, first};
+        r[i] = {row.tile, row.group, image_of(row.group), row.is_split, row.m, row.n, row.down * row.across, row.down, row.across, row.schedule, row.stages, kept, row.units, first};
         first += VARIANTS[size_t(row.group)];
     }
     return r;
 }
 constexpr std::array<Instance, COUNT> INSTANCES = numbered();
 
-#define TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, cluster, stages, schedule) {"gemm_" #types "_" #way "_" #tile, tiles_shared(m, n, stages, false)},
+#define TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule) {"gemm_" #types "_" #way "_" #tile, tiles_shared(m, n, stages, schedule < 0, false)},
 #define SPLIT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, units) {"gemm_" #types "_" #way "_s" #tile, split_shared(m, n, stages)},
 #define ASIDE_FACTS(name, threads) {"gemm_" #name, 0},
 #define TILES(group, ...) GEMM_SM90_##group(TILES_FACTS, __VA_ARGS__)
@@ -60,8 +60,8 @@ constexpr KernelFacts FACTS[] = {
 #undef TILES
 #undef SPLIT
 #undef ASIDE
-#define TILES_SHAPE(types, way, Kind, a, b, promote, tile, m, n, cluster, stages, schedule)                                        \
-    "TilesShape<" #Kind ", " #m ", " #n ", " #cluster ", " #stages " - FINISH_FEWER_STAGES, " #a ", " #b ", " #schedule ", " #promote ">",
+#define TILES_SHAPE(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule)                                   \
+    "TilesShape<" #Kind ", " #m ", " #n ", " #down ", " #across ", " #stages " - FINISH_FEWER_STAGES, " #a ", " #b ", " #schedule ", " #promote ">",
 #define SPLIT_SHAPE(types, way, Kind, a, b, promote, tile, m, n, stages, units) "SplitShape<" #Kind ", " #m ", " #n ", " #stages ", " #a ", " #b ", " #promote ">",
 #define TILES(group, ...) GEMM_SM90_##group(TILES_SHAPE, __VA_ARGS__)
 #define SPLIT(group, ...) GEMM_SM90_##group(SPLIT_SHAPE, __VA_ARGS__)
@@ -99,48 +99,73 @@ static_assert(COUNTS[0] + COUNTS[1] + COUNTS[2] == std::size(FACTS), "every kern
 
 // ---- the model -------------------------------------------------------------------------------------------------------------
 
-// Of products of 0.01 to 1 ms on an H200 (2026-11-22).
-constexpr double CYCLES_A_US = 1600;
-constexpr double CACHE_BYTES = 62;               // from the second cache to a multiprocessor, a cycle
-constexpr double LAUNCH = 2520;                  // until the first product, and after the last
-constexpr double PROMOTED = 1.35;                // what moving sums to f32 makes of a product
-
 double products_of(const Form& form) { return form.planes == 3 ? 6 : 1; }
+double element_bytes(const Form& form) { return form.planes == 3 ? 6 : double(bytes_of(form.problem.a_type)); }
 
-double memory_us(const Form& form)
+// What follows is in microseconds; its numbers were fitted to 650 times of 60 shapes of f16, bf16 and e4m3 on an H200
+// (2026-11-22), which they meet within 6 % (rms).
+
+// A step of depth of a tile: by the tensor cores or, where tiles are small, by shared memory, which gives them 128 bytes a cycle
+// and takes what is loaded; by the clock that is left where many work and power ends; by rows from the second cache, of which
+// those that do not lie on its lines count several times.
+double step_us(const Form& form, const Instance& i, double working)
 {
-    constexpr double MEMORY_BYTES_A_US = 3.3e6, LEAST_US = 2.6;
-    const Problem& p = form.problem;
-    const double   element = form.planes == 3 ? 6 : double(bytes_of(p.a_type));
-    return LEAST_US + double(p.batches) * (double(p.m) * double(p.k) * element + double(p.k) * double(p.n) * element + double(p.m) * double(p.n) * double(bytes_of(p.c_type))) / MEMORY_BYTES_A_US;
+    constexpr double CYCLES_A_US = 2570, LIMITED_CYCLES_A_US = 1565, ROW_US = 0.000667, CROSSING = 3.35;
+    constexpr int64_t LINE_BYTES = 128;
+    // What moving sums to f32 makes of a product, and of its power.
+    const double moved = i.group == Group::Byte ? 1.1 : i.group == Group::Wide ? 1.9 : 1, powered = i.group == Group::Byte ? 1.1 : i.group == Group::Wide ? 1.25 : 1;
+    const auto crossing = [&](const Source& s) {
+        const int64_t bytes = s.pitch * (form.planes == 3 ? 2 : bytes_of(form.problem.a_type)), off = bytes % LINE_BYTES;
+        return off == 0 ? 1 : off == LINE_BYTES / 2 ? 1 + CROSSING / 2 : 1 + CROSSING;
+    };
+    const double multiply = i.m * i.n / 32.0, shared = i.m / 64.0 * (i.n + 64) + i.m + i.n;
+    const double rows = i.m / double(i.across) * crossing(form.a) + i.n / double(i.down) * crossing(form.b);
+    const auto   fourth = [](double x) { return x * x * x * x; };
+    return std::sqrt(std::sqrt(fourth(std::max(multiply * moved, shared) / CYCLES_A_US) + fourth(multiply * powered * working / LIMITED_CYCLES_A_US) + fourth(rows * working * ROW_US)));
+}
+
+// What more it is where the copy engine cannot store a warpgroup's sums.
+double by_threads_us(const Problem& p, double sums)
+{
+    constexpr double SUM_US = 0.000125;
+    return p.n * bytes_of(p.c_type) % 16 != 0 ? sums * SUM_US : 0;
 }
 
 // Of a warpgroup's part of a tile: by the copy engine, by threads, or by either after an epilogue.
-double store_cycles(const Form& form, const Instance& i)
+double store_us(const Form& form, const Instance& i)
 {
-    constexpr double FINISH_CYCLES = 63, WEIGHT_CYCLES = 3.1;    // for a thread's sum
+    constexpr double BYTES_A_US = 14000, FINISH_US = 0.0394, WEIGHT_US = 0.00194;    // FINISH, WEIGHT: for a thread's sum
     const Problem& p = form.problem;
-    const double   sums = i.m * i.n / (i.schedule < 0 ? 1.0 : 2.0);
-    if (p.epilogue_weight > 0) return sums / 128 * (FINISH_CYCLES + WEIGHT_CYCLES * p.epilogue_weight);
-    if (p.n * bytes_of(p.c_type) % 16 != 0) return sums * 0.2;
-    return i.m * i.n * double(bytes_of(p.c_type)) / 40 + 600;
+    const double   sums = i.m * i.n / (i.schedule < 0 ? 1.0 : 2.0), bytes = i.m * i.n * double(bytes_of(p.c_type));
+    if (p.epilogue_weight > 0) return sums / 128 * (FINISH_US + WEIGHT_US * p.epilogue_weight);
+    return bytes / BYTES_A_US + by_threads_us(p, sums);
 }
 
-double tiles_cycles(const Form& form, const Device& device, const Instance& i)
+// What reading and writing takes where nothing else does: an operand that is read by several columns (rows) of tiles, and takes
+// much of the second cache, comes from farther away.
+double tiles_memory_us(const Form& form, const Instance& i)
 {
+    constexpr double LEAST_US = 2.58, BYTES_A_US = 5.75e6, FAR_BYTES_A_US = 13.8e6, MUCH_BYTES = 11.9e6;
     const Problem& p = form.problem;
-    const double   tiles = double(divided_up(p.m, i.m * i.cluster) * divided_up(p.n, i.n) * p.batches), slots = double(device.units / uint32_t(i.cluster));
-    const bool     is_promoted = i.group == Group::Byte || i.group == Group::Wide;
-    const double   multiply = i.m * i.n / 32.0 * (is_promoted ? PROMOTED : 1), load = (i.m + i.n / double(i.cluster)) * 128 / CACHE_BYTES;
-    // What is loaded costs power, and so some clock, also where it does not cost time.
-    const double   tile = double(steps_of(form)) * products_of(form) * (std::max(multiply, load) + 0.06 * load) + 300, store = store_cycles(form, i);
-    const double   rounds = double(divided_up(int64_t(tiles), int64_t(slots)));
-    // Pingpong hides what takes less than a tile, but for its share of power; the others about a thousand cycles, or of an
-    // epilogue's what the second warpgroup is behind.
-    const bool     is_finished = p.epilogue_weight > 0;
-    const double   hidden = is_finished ? 6800 : 1200, share = is_finished ? 0.3 : 0;
-    const double   each = i.schedule < 0 ? std::max(tile + share * store, (tile + store) / 2) : tile + std::max(store - hidden, 0.0);
-    return LAUNCH + rounds * each + store;
+    const double   a = double(p.m) * double(p.k) * element_bytes(form), b = double(p.k) * double(p.n) * element_bytes(form), c = double(p.m) * double(p.n) * double(bytes_of(p.c_type));
+    const double   far = std::max(a - MUCH_BYTES, 0.0) * double(divided_up(p.n, i.n * i.across) - 1) + std::max(b - MUCH_BYTES, 0.0) * double(divided_up(p.m, i.m * i.down) - 1);
+    return LEAST_US + double(p.batches) * ((a + b + c) / BYTES_A_US + far / FAR_BYTES_A_US);
+}
+
+double tiles_us(const Form& form, const Device& device, const Instance& i)
+{
+    constexpr double CLUSTER_US = 0.46, ROUND_US = 0.38, OPEN_ROUND_US = 0.55, HIDDEN_US = 4.2;
+    const Problem& p = form.problem;
+    const int64_t  tiles = divided_up(p.m, i.m * i.down) * divided_up(p.n, i.n * i.across) * p.batches;
+    const double   rounds = double(divided_up(tiles, int64_t(device.units) / i.cluster)), working = std::min(1.0, double(tiles * i.cluster) / device.units);
+    const double   tile = double(steps_of(form)) * products_of(form) * step_us(form, i, working), store = store_us(form, i);
+    // Pingpong hides what takes less than a tile, but of an epilogue its share of power; the others a plain store, or of an
+    // epilogue what the second warpgroup is behind.
+    const bool   is_finished = p.epilogue_weight > 0, is_pingpong = i.schedule < 0;
+    const double open = is_finished ? std::max(store - (i.schedule > 0 ? HIDDEN_US : 0), 0.0) : (i.schedule > 0 ? ROUND_US : OPEN_ROUND_US) + by_threads_us(p, i.m * i.n / 2.0);
+    const double between = is_pingpong ? std::max(is_finished ? 0.3 * store : 0, (store - tile) / 2) : open;
+    const double us = rounds * tile + (rounds - 1) * between + store + (i.cluster > 1 ? CLUSTER_US : 0), memory = tiles_memory_us(form, i);
+    return std::sqrt(us * us + memory * memory);
 }
 
 // Blocks in clusters of 1 to 8 that an H200 holds at once, one or two on a multiprocessor: a cluster stays in one group of
@@ -154,7 +179,7 @@ double traffic_us(const Form& form, const Instance& i)
 {
     constexpr double LEAST_US = 1.43, BYTES_A_US = 3.8e6, FAR_BYTES_A_US = 17e6, MUCH_BYTES = 20e6;
     const Problem& p = form.problem;
-    const double   element = form.planes == 3 ? 6 : double(bytes_of(p.a_type)), batches = double(p.batches);
+    const double   element = element_bytes(form), batches = double(p.batches);
     const double   a = batches * double(p.m) * double(p.k) * element, b = batches * double(p.k) * double(p.n) * element;
     double us = LEAST_US + (a + b + batches * double(p.m) * double(p.n) * double(bytes_of(p.c_type))) / BYTES_A_US;
     if (a > MUCH_BYTES) us += a * double(divided_up(p.n, i.n) - 1) / FAR_BYTES_A_US;
@@ -166,7 +191,7 @@ double traffic_us(const Form& form, const Instance& i)
 double split_us(const Form& form, const Device& device, const Instance& i, const Choice& c)
 {
     constexpr double LAUNCH_US = 0.83, ROW_US = 0.00109, LATENCY_US = 1.25, BEGIN_US = 0.04, COLUMN_US = 0.0153, WEIGHT_US = 0.0015, ROUND_US = 1.41;
-    constexpr double SHARED_US = 0.18, BLOCK_US = 0.38, HANDED_BYTES_A_US = 3.1e4, PARTS_US = 2.5, FULL_CYCLES_A_US = 1700, PROMOTING_US = 0.17;
+    constexpr double SHARED_US = 0.18, BLOCK_US = 0.38, HANDED_BYTES_A_US = 3.1e4, PARTS_US = 2.5, PROMOTING_US = 0.17;
     const Problem& p = form.problem;
     const double   blocks = double(divided_up(p.m, i.m) * divided_up(p.n, i.n) * p.batches) * c.cluster * c.splits;
     const double   resident = RESIDENT[i.units - 1][c.cluster - 1] * device.units / RESIDENT_UNITS, rounds = std::ceil(blocks / resident);
@@ -176,7 +201,7 @@ double split_us(const Form& form, const Device& device, const Instance& i, const
     const double rows = i.m + (form.b.is_turned ? 64.0 * std::max(i.n / 64, 1) : i.n);
     // Nothing is under way while sums move to f32.
     const double promoting = i.group == Group::Byte || i.group == Group::Wide ? PROMOTING_US * together : 0;
-    const double step = promoting + std::max({rows * ROW_US * together, i.m * i.n / 32.0 / FULL_CYCLES_A_US * together, LATENCY_US / (c.cluster > 1 ? i.kept : i.stages)});
+    const double step = promoting + std::max({rows * ROW_US * together, step_us(form, i, std::min(1.0, blocks / device.units)) * together, LATENCY_US / (c.cluster > 1 ? i.kept : i.stages)});
     const double store = i.n / double(c.cluster) * together * (COLUMN_US + WEIGHT_US * p.epilogue_weight);
     double us = LAUNCH_US + rounds * (steps * step + BEGIN_US + store) + (rounds > 1 ? rounds * ROUND_US : 0) + (i.units > 1 ? SHARED_US : 0);
     if (c.cluster > 1) us += BLOCK_US * c.cluster + i.m * i.n * 4 / HANDED_BYTES_A_US;
@@ -216,10 +241,7 @@ bool is_possible(const Form& form, const Choice& c)
 double cost_us(const Form& form, const Device& device, const Choice& c)
 {
     const Instance& i = INSTANCES[c.instance];
-    if (i.is_split) return split_us(form, device, i, c);
-    const double us = tiles_cycles(form, device, i) / CYCLES_A_US;
-    // Where memory is what takes the time, the rest still counts a little.
-    return std::max(us, memory_us(form)) + 0.03 * us;
+    return i.is_split ? split_us(form, device, i, c) : tiles_us(form, device, i);
 }
 
 const char* shape_of(const Instance& instance, uint32_t variant) { return SHAPES[&sm90::kernels_of(instance.image)[instance.first_kernel + variant] - FACTS]; }
@@ -258,22 +280,19 @@ constexpr uint32_t ALL = COUNT;
 template <class Look>
 void each_choice(const Form& form, const Device& device, uint64_t most_partial_bytes, uint32_t only, const Look& look)
 {
-    uint32_t leader = ALL;
-    double   least = 0;
     const auto offer = [&](const Choice& c) {
-        if (!is_possible(form, c) || partial_bytes(form, c.splits) > most_partial_bytes) return;
-        const double us = cost_us(form, device, c);
-        if (leader == ALL || us < least) least = us, leader = c.instance;
-        look(c, us);
+        if (is_possible(form, c) && partial_bytes(form, c.splits) <= most_partial_bytes) look(c, cost_us(form, device, c));
     };
     const Problem& p = form.problem;
+    int32_t narrowest = 0;               // of splits, which stand in this order
     for (uint32_t i = 0; i < COUNT; i++) {
         const Instance& instance = INSTANCES[i];
         if (instance.group != form.group || (only != ALL && i != only)) continue;
         offer({i, instance.cluster, 1, 8});
         if (!instance.is_split) continue;
         // Half a tile for nothing, where a narrower one is there: not worth a look. No more parts than a device holds at once.
-        if (instance.n > 16 && instance.n >= 2 * p.n && leader != i) continue;
+        if (narrowest == 0) narrowest = instance.n;
+        if (instance.n > narrowest && instance.n >= 2 * p.n) continue;
         const int64_t room = int64_t(device.units) * instance.units / (divided_up(p.m, instance.m) * divided_up(p.n, instance.n) * p.batches);
         for (const int32_t cluster : CLUSTERS)
             if (cluster <= room) offer({i, cluster, 1, 1});

@@ -116,9 +116,10 @@ struct Runner {
         }
         return l;
     }
-    void encode_operand(kernels::TensorMap& map, const Lines& l, const Source& s, int32_t tile, int32_t cluster, bool is_b) const
+    // sharers: blocks of which each loads a part of the tile's rows or columns.
+    void encode_operand(kernels::TensorMap& map, const Lines& l, const Source& s, int32_t tile, int32_t sharers) const
     {
-        const uint32_t parts = is_b ? uint32_t(cluster) : 1, wide = uint32_t(std::min(tile, 64));
+        const uint32_t parts = uint32_t(sharers), wide = uint32_t(std::min(tile, 64));
         if (s.is_turned) encode(*place.driver, map, l, wide, uint32_t(form.step) / parts);
         else encode(*place.driver, map, l, uint32_t(form.step), uint32_t(tile) / parts);
     }
@@ -172,22 +173,22 @@ void run_tiles(Runner& r, const Instance& i, const Choice& c)
     const Problem& p = r.form.problem;
     const Lines    a = r.lines_of(r.form.a, p.a_type), b = r.lines_of(r.form.b, p.b_type);
     kernels::GemmTilesNumbers n = {};
-    r.encode_operand(n.a, a, r.form.a, i.m, i.cluster, false);
-    r.encode_operand(n.b, b, r.form.b, i.n, i.cluster, true);
+    r.encode_operand(n.a, a, r.form.a, i.m, i.across);
+    r.encode_operand(n.b, b, r.form.b, i.n, i.down);
     n.output = r.output(true);
     if (n.output.store <= kernels::STORE_WORDS)
         encode(*r.place.driver, n.c, {p.c, map_type(p.c_type), bytes_of(p.c_type), p.n, p.m, p.batches, p.m > 1 ? p.c_row : 16, p.c_batch}, n.output.store == kernels::STORE_HALVES ? 64 : 32, 64);
     n.k_steps = int32_t(steps_of(r.form)), n.batches = int32_t(p.batches), n.group = c.group;
-    n.row_clusters = int32_t(divided_up(p.m, i.m * i.cluster)), n.column_tiles = int32_t(divided_up(p.n, i.n));
+    n.row_clusters = int32_t(divided_up(p.m, i.m * i.down)), n.column_clusters = int32_t(divided_up(p.n, i.n * i.across));
     n.a_moves = r.form.a.batches > 1, n.b_moves = r.form.b.batches > 1;
     n.planes = r.form.planes, n.promote = n.planes == 3 ? PROMOTE_PLANES : PROMOTE_BYTES;
     n.plain = plain_of(p);
     encode_box(r, n);
     Launch l = r.launch_of(i);
     l.block = kernels::TILES_THREADS, l.cluster = uint32_t(i.cluster);
-    const int64_t tiles = int64_t(n.row_clusters) * n.column_tiles * n.batches;
+    const int64_t tiles = int64_t(n.row_clusters) * n.column_clusters * n.batches;
     l.grid[0] = uint32_t(std::min<int64_t>(tiles, r.device.units / i.cluster)) * l.cluster, l.grid[1] = l.grid[2] = 1;
-    l.shared_bytes = r.finisher ? r.finisher->shared_bytes : kernels::tiles_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages), false);
+    l.shared_bytes = r.finisher ? r.finisher->shared_bytes : kernels::tiles_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages), i.schedule < 0, false);
     r.launch(l, n);
 }
 
@@ -196,8 +197,8 @@ void run_split(Runner& r, const Instance& i, const Choice& c)
     const Problem& p = r.form.problem;
     const Lines    a = r.lines_of(r.form.a, p.a_type), b = r.lines_of(r.form.b, p.b_type);
     kernels::GemmSplitNumbers n = {};
-    r.encode_operand(n.a, a, r.form.a, i.m, 1, false);
-    r.encode_operand(n.b, b, r.form.b, i.n, 1, true);
+    r.encode_operand(n.a, a, r.form.a, i.m, 1);
+    r.encode_operand(n.b, b, r.form.b, i.n, 1);
     n.output = r.output(false);
     n.planes = r.form.planes, n.plain = plain_of(p);
     n.partial = c.splits > 1 ? reinterpret_cast<float*>(r.next) : nullptr;
@@ -306,7 +307,7 @@ Finisher finisher_of(const Form& form, uint32_t instance)
     const Problem&  p = form.problem;
     const Instance& i = instances()[instance];
     Finisher f = {false, instance, form.variant, i.is_split ? kernels::split_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages))
-                                                     : kernels::tiles_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages - kernels::FINISH_FEWER_STAGES), true), {}, 16, 1};
+                                                     : kernels::tiles_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages - kernels::FINISH_FEWER_STAGES), i.schedule < 0, true), {}, 16, 1};
     for (int k = p.epilogue.loads; k < p.epilogue.count; k++) f.kinds[k] = kernels::EpilogueKind(p.epilogue.tensor[k].kind);
     // As kernels/gemm_folds.cuh cuts a tile: a fold over columns goes through all of its own, or through a unit's.
     if (has_folds(p) && f.kinds[p.epilogue.count - 1] == kernels::OVER_COLUMNS) f.part_length = i.is_split ? int32_t(kernels::split_unit(uint32_t(i.n))) * 8 : i.n;
