@@ -13,6 +13,7 @@
 
 #include <map>
 #include <set>
+#include <tuple>
 
 REGISTER_EXCEPTION_TRANSLATOR(const ng::Error& error) { return error.text.c_str(); }
 
@@ -311,17 +312,18 @@ TEST_CASE("products: rows at odd distances, results of few bits")
         }
 }
 
-TEST_CASE("products with an epilogue compiled into them: an instance of each kind and group, all ways that c lies")
+TEST_CASE("products with an epilogue compiled into them: an instance of each kind and group, of halves each width, all ways that c lies")
 {
     if (!Compiler::find()) {
         MESSAGE("there is no compiler");
         return;
     }
-    std::set<std::pair<sm90::Group, int>> seen;
+    std::set<std::tuple<sm90::Group, int, int32_t>> seen;
     for (uint32_t i = 0; i < sm90::instances().size(); i++) {
         const sm90::Instance& instance = sm90::instances()[i];
         const int kind = instance.is_split ? 2 : instance.schedule < 0;
-        if (!seen.insert({instance.group, kind}).second) continue;
+        // How many buffers a tile is stored through goes by its width.
+        if (!seen.insert({instance.group, kind, kind < 2 && instance.group == sm90::Group::Half ? instance.n : 0}).second) continue;
         const bool  is_round = instance.group == sm90::Group::Round;
         const Types t = TYPES[instance.group == sm90::Group::Half ? 0 : instance.group == sm90::Group::Byte ? 2 : instance.group == sm90::Group::Whole ? 6 : 10];
         for (const Dtype c : {Dtype::f16, Dtype::f32})
