@@ -3,7 +3,7 @@
 // A text with an epilogue defines HAS_EPILOGUE as true before this, and HAS_BOX where a tensor comes by the copy engine; behind
 // it EpilogueOperands and its two functions. These take operands from a source: fetch<TENSOR, KIND, VECTOR>(neighbours), VECTOR
 // numbering those that wait in shared memory. It says how many FOLDS it has and which is the first one's tensor, what of the
-// neighbours they fold (EpilogueTerms), and how (gemm_folds.cuh); and whether c is written at all.
+// neighbours they fold (EpilogueTerms), and how (gemm_folds.cuh); and how many bytes an element of c has, 0 where that is not written.
 #pragma once
 #include "kernels/elements.cuh"
 #include "kernels/gemm_epilogue.h"
@@ -90,8 +90,7 @@ struct FoldTotal {
 };
 
 #if !HAS_EPILOGUE
-constexpr int  FOLDS = 0, FIRST_FOLD = 0, FOLDED = ANYHOW;
-constexpr bool HAS_RESULT = true;
+constexpr int RESULT_BYTES = 4, FOLDS = 0, FIRST_FOLD = 0, FOLDED = ANYHOW;
 template <int COUNT>
 struct EpilogueTerms {
     u32 of[1][COUNT];

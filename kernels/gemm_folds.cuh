@@ -9,6 +9,7 @@
 namespace ng::kernels {
 namespace {
 
+constexpr bool HAS_RESULT = RESULT_BYTES > 0;
 constexpr bool OVER_A_ROW = FOLDS > 0 && FOLDED == OVER_COLUMNS, OVER_A_COLUMN = FOLDS > 0 && FOLDED == OVER_ROWS;
 constexpr int  MOST_FOLDS = FOLDS > 0 ? FOLDS : 1;
 

@@ -264,10 +264,8 @@ DEVICE void multiply_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memo
             GemmOutput output = g.output;
             if (output.c_type != F16 && output.c_type != BF16) output.c_type = F32;
             store_tile<S::BUFFERS, typename S::Word>(g.c, output, first, d, staging, false, fix);
-        } else if (HAS_EPILOGUE && g.output.store == STORE_HALVES && !is_loose) {
-            finish_tile<S::BUFFERS, 2>(g.c, g.output, first, d, staging);
-        } else if (HAS_EPILOGUE && (g.output.store == STORE_WORDS || !HAS_RESULT) && !is_loose) {
-            finish_tile<S::BUFFERS, 1>(g.c, g.output, first, d, staging);
+        } else if (HAS_EPILOGUE && (g.output.store <= STORE_WORDS || !HAS_RESULT) && !is_loose) {
+            finish_tile<S::BUFFERS, RESULT_BYTES == 2 ? 2 : 1>(g.c, g.output, first, d, staging);
         } else {
             store_tile<S::BUFFERS, typename S::Word>(g.c, g.output, first, d, staging, S::PLANES && is_loose, fix);
         }
