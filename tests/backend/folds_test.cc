@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -85,6 +87,27 @@ void check_folds()
     check_fold<T, A>(Op::sum), check_fold<T, A>(Op::prod), check_fold<T, T>(Op::min), check_fold<T, T>(Op::max);
 }
 
+// Rows of memory, `stride` apart, summed in f64; codes are of numbers that f32 adds up to four of without rounding.
+void check_rows(Dtype type, int rows, int columns, bool is_far)
+{
+    const int64_t stride = columns + 3;
+    std::mt19937_64 dice{uint64_t(rows * 8 + columns)};
+    std::vector<uint64_t> memory(size_t(rows * stride + 1));
+    std::vector<double>   want(size_t(columns), 1.0);
+    std::vector<float>    numbers(size_t(rows * stride));
+    for (float& v : numbers) v = float(int(dice() % 200) - 100) / 8;
+    tables().front()->store[int(type)](memory.data(), 1, type == Dtype::f64 ? nullptr : numbers.data(), type == Dtype::f64 ? 0 : int64_t(numbers.size()));
+    for (size_t i = 0; type == Dtype::f64 && i < numbers.size(); i++) memory[i] = std::bit_cast<uint64_t>(double(numbers[i]));
+    for (int r = 0; r < rows; r++)
+        for (int c = 0; c < columns; c++) want[size_t(c)] += double(numbers[size_t(r * stride + c)]);
+    for (const IsaTable* isa : tables()) {
+        std::vector<double> sums(size_t(columns + 1), 1.0);
+        isa->sum_rows[int(type)](sums.data(), memory.data(), stride, rows, columns, is_far);
+        CHECK_MESSAGE(std::equal(want.begin(), want.end(), sums.begin()), std::string(isa->name), " ", std::string(name_of(type)), " ", rows, " x ", columns);
+        CHECK(sums.back() == 1.0);
+    }
+}
+
 template <class T>
 void check_arg(Op op)
 {
@@ -143,6 +166,29 @@ TEST_CASE("folds: sums, products, least and greatest of every type, along and ac
     check_folds<float, double>(), check_folds<double, double>();
     check_folds<int8_t, int8_t>(), check_folds<int16_t, int16_t>(), check_folds<int32_t, int32_t>(), check_folds<int64_t, int64_t>();
     check_folds<uint8_t, uint8_t>(), check_folds<uint16_t, uint16_t>(), check_folds<uint32_t, uint32_t>(), check_folds<uint64_t, uint64_t>();
+}
+TEST_CASE("folds: sums down rows of memory, few and many, near and far, narrow and wide, touch nothing beside them")
+{
+    for (const Dtype type : {Dtype::f32, Dtype::f64, Dtype::f16, Dtype::bf16})
+        for (const int rows : {0, 1, 2, 3, 4, 5, 7, 12, 31})
+            for (const int columns : {1, 7, 16, 33, 100, 1024, 2100})
+                for (const bool is_far : {false, true}) check_rows(type, rows, columns, is_far);
+}
+TEST_CASE("folds: rows of f32 meet no deeper than pairwise before they are widened")
+{
+    for (const int rows : {2, 3, 4, 6, 8, 100})
+        for (const bool is_far : {false, true}) {
+            const auto x = numbers<float>(rows * 40, rows);
+            for (const IsaTable* isa : tables()) {
+                std::vector<double> sums(40, 0.0);
+                isa->sum_rows[int(Dtype::f32)](sums.data(), x.data(), 40, rows, 40, is_far);
+                for (int c = 0; c < 40; c++) {
+                    double want = 0, magnitude = 0;
+                    for (int r = 0; r < rows; r++) want += double(x[size_t(r * 40 + c)]), magnitude += std::abs(double(x[size_t(r * 40 + c)]));
+                    CHECK(std::abs(sums[size_t(c)] - want) <= (rows > 2 ? 2 : 1) * 0x1p-24 * magnitude + rows * 0x1p-52 * magnitude);
+                }
+            }
+        }
 }
 TEST_CASE("folds: min and max keep NaN wherever it stands")
 {

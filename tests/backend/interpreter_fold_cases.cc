@@ -31,8 +31,12 @@ TapeCase fold_case(Op op, Dtype t, int64_t rows, int64_t points, bool across)
 void add_row_kernels(TapeCases& all)
 {
     for (const auto& [m, n] : {std::pair(5, 3), std::pair(3, 1000), std::pair(300, 40), std::pair(1, 9000), std::pair(700, 1), std::pair(2, 70000)})
-        for (const bool over_last : {true, false})
-            all.push_back({text("normalised [", m, ", ", n, over_last ? "] along" : "] down"), normalised(Extent::variable(0), Extent::variable(1), over_last), filled({m * n, m * n}), {m, n}, 4e-6, 0});
+        for (const bool over_last : {true, false}) {
+            // Sums of f32 may round as f32 does on one side: what is near the mean is off by that.
+            TapeCase c{text("normalised [", m, ", ", n, over_last ? "] along" : "] down"), normalised(Extent::variable(0), Extent::variable(1), over_last), filled({m * n, m * n}), {m, n}, 4e-6, 0};
+            c.least = 0.1;
+            all.push_back(std::move(c));
+        }
     for (const auto& [m, n] : {std::pair(6, 50), std::pair(300, 8), std::pair(2, 40000)})
         all.push_back({text("softmax [", m, ", ", n, "]"), softmax(m, n), filled({m * n, m * n}), {}, 4e-6, 0});
 

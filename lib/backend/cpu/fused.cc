@@ -39,6 +39,20 @@ struct Place {
             for (int32_t a = 0; a < plan.accesses; a++) at[a] -= (plan.extents[loop] - 1) * stride[a];
         }
     }
+    // Steps from here on along the innermost loop whose blocks are as long as this one.
+    int64_t alike() const
+    {
+        const int32_t loop = innermost();
+        const int64_t left = plan.extents[loop] - index[loop];
+        return loop == plan.block_loop && plan.tail != plan.block && left > 1 ? left - 1 : left;
+    }
+    // Along the innermost loop, within its extent.
+    void skip(int64_t steps, int64_t* at)
+    {
+        index[innermost()] += steps;
+        for (int32_t a = 0; a < plan.accesses; a++) at[a] += steps * plan.stride(innermost())[a];
+    }
+    int32_t innermost() const { return plan.kept + plan.reduced - 1; }
 };
 
 struct alignas(64) Scratch { char bytes[SCRATCH_BYTES]; };
@@ -96,15 +110,24 @@ void walk_banks(Frame& frame, Place& place, const int64_t* unit_at, int64_t* at)
 }
 
 // Steps first .. last - 1 of one pass; unit_at: where the unit's accesses are; at: to count in.
-void walk_steps(Frame& frame, Place& place, List full, const int64_t* unit_at, int64_t* at, int64_t first, int64_t last)
+void walk_steps(Frame& frame, Place& place, size_t pass, const int64_t* unit_at, int64_t* at, int64_t first, int64_t last)
 {
     const Plan& plan = place.plan;
+    const List  full = plan.tape->full[pass];
     if (first == last) return;
     if (plan.reduced == 0) return execute(frame, full, unit_at, plan.count_at(place.index));
     std::copy_n(unit_at, plan.accesses, at);
     place.seek(plan.kept, plan.reduced, first, at);
+    const bool sums_memory = plan.sums_memory >> pass & 1;
     for (int64_t step = first; step < last; step++) {
-        execute(frame, full, at, plan.count_at(place.index));
+        const int64_t rows = sums_memory ? std::min(place.alike(), last - step) : 1;
+        if (rows > 1) {
+            sum_memory(frame, full, at, plan.stride(place.innermost()), rows, plan.count_at(place.index));
+            place.skip(rows - 1, at);
+            step += rows - 1;
+        } else {
+            execute(frame, full, at, plan.count_at(place.index));
+        }
         place.step(plan.kept, plan.reduced, at);
     }
 }
@@ -117,7 +140,7 @@ void walk_unit(Frame& frame, Place& place, const int64_t* unit_at, int64_t* at)
     for (size_t pass = 0; pass < tape.full.size(); pass++) {
         execute(frame, tape.rows[pass], unit_at, count, plan.group);
         execute(frame, tape.starts[pass], unit_at, count);
-        walk_steps(frame, place, tape.full[pass], unit_at, at, 0, plan.steps);
+        walk_steps(frame, place, pass, unit_at, at, 0, plan.steps);
         if (plan.group) join_groups(frame, int32_t(pass));
     }
     execute(frame, tape.rows.back(), unit_at, count, plan.group);
@@ -184,7 +207,7 @@ void SplitPass::walk(uint32_t piece) const noexcept
     Place place = place_;
     execute(frame, plan.tape->starts[pass], unit_at_, count_);
     const int64_t first = plan.steps * piece / plan.pieces, last = plan.steps * (piece + 1) / plan.pieces;
-    walk_steps(frame, place, plan.tape->full[pass], unit_at_, at, first, last);
+    walk_steps(frame, place, pass, unit_at_, at, first, last);
     if (plan.is_streaming) fence_streams();
 }
 

@@ -5,10 +5,6 @@
 #include <cstring>
 #include <limits>
 
-#if defined __SSE2__
-#include <immintrin.h>
-#endif
-
 namespace ng::cpu {
 namespace {
 
@@ -46,7 +42,7 @@ struct Block {
     // As result; the memory that the next instruction would store it in, where that does as well.
     char* result_or_memory(const Instruction*& i, bool single) const
     {
-        if (!(i->flags & DIRECT) || single || plan.is_streaming) return result(*i, single);
+        if (!(i->flags & DIRECT) || single || plan.is_streaming || plan.group) return result(*i, single);
         const Instruction& store = i[1];
         if (plan.step[store.extra] != 1 || !buffers[store.buffer]) return result(*i, single);
         i++;
@@ -236,10 +232,11 @@ void fold(const Block& b, const Instruction& i)
     fold.loops.arg_along(into, where, x, position, b.plan.step[b.program.position], b.count);
 }
 
-void finish(const Block& b, const Instruction& i)
+void finish(const Block& b, const Instruction*& at)
 {
-    const FoldSlot& fold = b.program.folds[size_t(i.extra)];
-    i.convert(b.result(i, b.count == 1), b.frame.slots[fold.slot], b.count);
+    const Instruction& i = *at;
+    const char* from = b.frame.slots[b.program.folds[size_t(i.extra)].slot];
+    i.convert(b.result_or_memory(at, b.count == 1), from, b.count);
 }
 
 // Lays what the first group of a block has read in each of its groups.
@@ -352,43 +349,6 @@ void scalar(const Block& b, const Instruction& i)
 
 }  // namespace
 
-void fence_streams() noexcept
-{
-#if defined __SSE2__
-    _mm_sfence();
-#endif
-}
-
-void set_up(Frame& frame, const Job& job, char* scratch) noexcept
-{
-    const Program& p = job.program;
-    const Plan& plan = job.plan;
-    frame.job = &job;
-    int32_t slot = 0;
-    for (; slot < p.uniform_slots; slot++) frame.homes[slot] = reinterpret_cast<char*>(frame.uniform + slot);
-    for (const int32_t end = slot + plan.tape->row_slots; slot < end; slot++, scratch += plan.row_stride) frame.homes[slot] = scratch;
-    const int32_t light = slot + plan.tape->full_slots - plan.tape->light_slots;
-    for (; slot < light; slot++, scratch += plan.full_stride) frame.homes[slot] = scratch;
-    for (const int32_t end = light + plan.tape->light_slots; slot < end; slot++, scratch += plan.light_stride) frame.homes[slot] = scratch;
-    scratch += (plan.banks - 1) * plan.tape->full_slots * plan.full_stride;
-    for (char*& temp : frame.temps) {
-        temp = scratch;
-        scratch += plan.temp_stride;
-    }
-}
-
-void join_groups(Frame& frame, int32_t pass) noexcept
-{
-    const Plan& plan = frame.job->plan;
-    for (const FoldSlot& fold : frame.job->program.folds) {
-        if (fold.pass != pass) continue;
-        char* all = frame.slots[fold.slot];
-        const int64_t bytes = plan.group * fold.bytes;
-        for (int64_t done = plan.group; done < plan.block; done += plan.group) fold.merge(all, all + done * fold.bytes, plan.group);
-        for (int64_t done = bytes; done < plan.block * fold.bytes; done += bytes) std::memcpy(all + done, all, size_t(bytes));
-    }
-}
-
 void execute(Frame& frame, List list, const int64_t* at, int64_t count, int64_t group) noexcept
 {
     if (list.begin == list.end) return;
@@ -407,7 +367,7 @@ void execute(Frame& frame, List list, const int64_t* at, int64_t count, int64_t 
         case Code::Index: index(part, *i); break;
         case Code::Gather: gather(part, *i); break;
         case Code::Start: start(b, *i); break;
-        case Code::Finish: finish(b, *i); break;
+        case Code::Finish: finish(b, i); break;
         case Code::Bitcast: bitcast(b, *i); break;
         case Code::Random: random(b, *i); break;
         case Code::Stochastic: stochastic(b, *i); break;

@@ -35,6 +35,9 @@ void set_up(Frame& frame, const Job& job, char* scratch) noexcept;
 // Computes a list for the block of `count` elements whose accesses begin at `at`. group: of row lists, the plan's.
 void execute(Frame& frame, List list, const int64_t* at, int64_t count, int64_t group = 0) noexcept;
 
+// As execute does one after the other for `rows` steps of a list that folds memory, `stride` from one to the next.
+void sum_memory(Frame& frame, List list, const int64_t* at, const int64_t* stride, int64_t rows, int64_t count) noexcept;
+
 // What was written past the caches is seen by other cores from here on. By each thread, at the end of its task.
 void fence_streams() noexcept;
 

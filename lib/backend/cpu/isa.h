@@ -53,6 +53,9 @@ using FoldAcross = void (*)(void* accumulators, const void* x, int64_t count);
 using ArgAlong = void (*)(void* best, int64_t* at, const void* x, int64_t first, int64_t step, int64_t count);
 // every element of the block is at position `position` of its own column
 using ArgAcross = void (*)(void* best, int64_t* at, const void* x, int64_t position, int64_t count);
+// As across of sum for each of several rows of a dtype's memory, `stride` elements from one to the next. is_far: they may
+// not be in the caches.
+using SumRows = void (*)(void* accumulators, const void* x, int64_t stride, int64_t rows, int64_t count, bool is_far);
 
 struct FoldLoops {
     FoldAlong  along;       // x: the compute type; accumulator: of accumulator_of(fold, type)
@@ -134,10 +137,12 @@ struct IsaTable {
     RandomLoop     random[RANDOM_KINDS];
     StochasticLoop stochastic[2][DTYPES];               // from f32, from f64, to a float dtype
     FoldTables     fold;                                // fold[op][type]
+    SumRows        sum_rows[DTYPES];                    // by memory's type; null where a row a turn does as well
     ChainLoop      chain;                               // null where an instruction set has too few registers for it
 };
 
-// Sums and products of f32 accumulate in f64 and are rounded once; all else in its own type.
+// Sums and products of f32 accumulate in f64 and are rounded once; all else in its own type. Down rows of memory up to four numbers
+// of a sum meet as f32: no worse than pairwise (N5).
 inline Dtype accumulator_of(Op fold, Dtype t)
 {
     return t == Dtype::f32 && (fold == Op::sum || fold == Op::prod) ? Dtype::f64 : t;

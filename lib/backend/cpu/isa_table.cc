@@ -3,6 +3,7 @@
 #include "lib/backend/cpu/fold_loops.h"
 #include "lib/backend/cpu/isa_name.h"
 #include "lib/backend/cpu/random_loops.h"
+#include "lib/backend/cpu/sum_rows.h"
 
 namespace ng::cpu {
 namespace {
@@ -63,6 +64,8 @@ constexpr IsaTable table()
 #if defined(__AVX2__)
     t.chain = ISA_NAME(chain);                         // sixteen registers of 16 bytes would be too few to be worth it
 #endif
+    t.sum_rows[int(Dtype::f32)] = sum_rows<Dtype::f32>, t.sum_rows[int(Dtype::f64)] = sum_rows<Dtype::f64>;
+    t.sum_rows[int(Dtype::f16)] = sum_rows<Dtype::f16>, t.sum_rows[int(Dtype::bf16)] = sum_rows<Dtype::bf16>;
     t.ramp = ramp;
     t.random[RANDOM_BITS] = random_loop<RANDOM_BITS>;
     t.random[RANDOM_WORD3] = random_loop<RANDOM_WORD3>;

@@ -69,6 +69,7 @@ class Planner {
     double bytes_touched(const Tape& tape) const;
     void lay_loops(Plan& plan, const Choice& c);
     void cut(Plan& plan, const Choice& c) const;
+    void mark_sums(Plan& plan) const;
 
     const Program& p_;
     const int64_t* values_;
@@ -365,6 +366,21 @@ void Planner::cut(Plan& plan, const Choice& c) const
     plan.chunks = uint32_t(std::clamp<int64_t>(int64_t(std::min(c.ns / CHUNK_NS, double(MAX_CHUNKS))), 1, std::min(MAX_CHUNKS, plan.units)));
 }
 
+void Planner::mark_sums(Plan& plan) const
+{
+    static_assert(MAX_PASSES <= 32);
+    if (!plan.is_columns || plan.reduced == 0) return;
+    for (size_t pass = 0; pass < plan.tape->full.size(); pass++) {
+        bool is_so = plan.tape->sums_memory[pass];
+        const List list = plan.tape->full[pass];
+        for (uint32_t at = list.begin; is_so && at < list.end; at++) {
+            const Instruction& i = plan.tape->code[at];
+            is_so = i.code != Code::Load || plan.step[i.extra] == 1;
+        }
+        plan.sums_memory |= uint32_t(is_so) << pass;
+    }
+}
+
 Plan Planner::plan()
 {
     Plan plan;
@@ -384,6 +400,7 @@ Plan Planner::plan()
     plan.temp_stride = is_loose(c) ? SLOT_PAD : temp / SLOT_PAD * SLOT_PAD + SLOT_PAD;
     lay_loops(plan, c);
     cut(plan, c);
+    mark_sums(plan);
     return plan;
 }
 

@@ -43,6 +43,7 @@ class Writer {
     void add_store(int32_t s);
     void mark_direct(List list);
     bool is_chained() const;
+    bool sums_memory(List list) const;
 
     Maker&          m_;
     const Analysis& a_;
@@ -189,6 +190,18 @@ bool Writer::is_chained() const
     return true;
 }
 
+bool Writer::sums_memory(List list) const
+{
+    const Instruction* load = nullptr;
+    for (uint32_t at = list.begin; at < list.end; at++) {
+        const Instruction& i = tape_.code[at];
+        if (i.code == Code::Load) load = &i;
+        else if (i.code != Code::Fold || !load || i.args[0] != load->out) return false;
+        else if (m_.program.folds[size_t(i.extra)].op != Op::sum || !m_.isa.sum_rows[int(load->type)]) return false;
+    }
+    return load != nullptr;
+}
+
 Tape Writer::tape(bool is_resident)
 {
     tape_ = Tape();
@@ -212,7 +225,9 @@ Tape Writer::tape(bool is_resident)
             used[size_t(arg)] = true;
         }
     for (const List& list : tape_.full) mark_direct(list);
+    for (const List& list : tape_.rows) mark_direct(list);
     tape_.is_chained = is_chained();
+    for (const List& list : tape_.full) tape_.sums_memory.push_back(!is_resident && sums_memory(list));
     assign_slots(tape_, m_.plan, m_.program, is_resident);
     return std::move(tape_);
 }

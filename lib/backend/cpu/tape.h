@@ -64,6 +64,7 @@ struct Tape {
     std::vector<Instruction> code;
     std::vector<List> rows;           // before each pass, and after the last: row values and their stores
     std::vector<List> starts, full;   // of each pass
+    std::vector<bool> sums_memory;    // by pass: full values are loads, each folded as it lies in memory
     List    uniform;                  // once a task
     int32_t row_slots = 0, full_slots = 0;             // those of rows come first
     bool    is_chained = false;       // full values are made by chains alone

@@ -1,0 +1,127 @@
+// Sums down the rows of memory: a few rows meet before they meet their accumulators, as a tree that is no deeper than pairwise.
+#pragma once
+#include "lib/backend/cpu/convert_loops.h"
+#include "lib/backend/cpu/math_core.h"
+
+namespace ng::cpu {
+namespace {
+
+constexpr int64_t MOST_COLUMNS = 1024;                 // sums of a few rows that are kept in the first cache
+
+template <Dtype D> constexpr bool IS_HALF = D == Dtype::f16 || D == Dtype::bf16;
+template <Dtype D> using Element = Held<D>;            // as memory has it
+template <Dtype D> using Number = std::conditional_t<IS_HALF<D>, float, Held<D>>;
+template <Dtype D>
+INLINE Number<D> number_of(Element<D> x)
+{
+    if constexpr (IS_HALF<D>) return Codec<D>::load(x);
+    else return x;
+}
+
+#if defined(__AVX512F__)
+constexpr int64_t WIDE = 16;
+using Wide = __m512;
+template <Dtype D>
+INLINE Wide wide_of(const uint16_t* x)
+{
+    const __m256i codes = _mm256_loadu_si256((const __m256i*)x);
+    if constexpr (D == Dtype::f16) return _mm512_maskz_cvtph_ps(0xffff, codes);
+    return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, codes), 16));
+}
+#elif defined(__F16C__) && defined(__AVX2__)
+constexpr int64_t WIDE = 8;
+using Wide = __m256;
+template <Dtype D>
+INLINE Wide wide_of(const uint16_t* x)
+{
+    const __m128i codes = _mm_loadu_si128((const __m128i*)x);
+    if constexpr (D == Dtype::f16) return _mm256_cvtph_ps(codes);
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(codes), 16));
+}
+#else
+constexpr int64_t WIDE = 1;
+using Wide = float;
+template <Dtype D> INLINE Wide wide_of(const uint16_t* x) { return Codec<D>::load(*x); }
+INLINE void add_to(double* sums, float v) { *sums += double(v); }
+#endif
+#if defined(__F16C__) && defined(__AVX2__)
+using WideSums = double __attribute__((vector_size(WIDE * 8)));
+INLINE void add_to(double* sums, Wide v)
+{
+    WideSums all;
+    __builtin_memcpy(&all, sums, sizeof all);
+    all += __builtin_convertvector(v, WideSums);
+    __builtin_memcpy(sums, &all, sizeof all);
+}
+#endif
+
+// The row, or it and those of before in `run`, to `run` or to the accumulators.
+template <Dtype D, bool FROM_RUN, bool TO_SUMS>
+INLINE void meet_row(double* sums, Number<D>* run, const Element<D>* x, int64_t count)
+{
+    int64_t i = 0;
+    if constexpr (IS_HALF<D>)
+        for (; i + WIDE <= count; i += WIDE) {
+            Wide v = wide_of<D>(x + i), before;
+            if constexpr (FROM_RUN) {
+                __builtin_memcpy(&before, run + i, sizeof before);
+                v = before + v;
+            }
+            if constexpr (TO_SUMS) add_to(sums + i, v);
+            else __builtin_memcpy(run + i, &v, sizeof v);
+        }
+    ELEMENTWISE
+    for (int64_t k = i; k < count; k++) {
+        const Number<D> v = FROM_RUN ? run[k] + number_of<D>(x[k]) : number_of<D>(x[k]);
+        if constexpr (TO_SUMS) sums[k] += double(v);
+        else run[k] = v;
+    }
+}
+
+// One row after the other, three a turn: memory is read in its order, as fast as it can be. Of 64 MB of f16 by two threads, Zen
+// 4: 1.6 ms, as reading alone; 2.2 with a row a turn, 3.0 with eight rows at once.
+template <Dtype D>
+INLINE void sum_in_order(double* sums, const Element<D>* x, int64_t stride, int64_t rows, int64_t count)
+{
+    alignas(64) Number<D> run[MOST_COLUMNS];
+    for (; rows >= 3; rows -= 3, x += 3 * stride) {
+        meet_row<D, false, false>(sums, run, x, count);
+        meet_row<D, true, false>(sums, run, x + stride, count);
+        meet_row<D, true, true>(sums, run, x + 2 * stride, count);
+    }
+    for (; rows > 0; rows--, x += stride) meet_row<D, false, true>(sums, run, x, count);
+}
+// Four rows at once. Of 32 rows of 1024 f32 in L2, Zen 4: 1.2 us, and 2.9 with one row a turn. Eight take 1.5: rows 4 KiB apart
+// fill all the ways that a set of the first cache has, and accumulators lose their place there.
+template <class T>
+INLINE void sum_at_once(double* sums, const T* x, int64_t stride, int64_t rows, int64_t count)
+{
+    for (; rows >= 4; rows -= 4, x += 4 * stride) {
+        const T *x1 = x + stride, *x2 = x1 + stride, *x3 = x2 + stride;
+        ELEMENTWISE
+        for (int64_t i = 0; i < count; i++) sums[i] += double((x[i] + x1[i]) + (x2[i] + x3[i]));
+    }
+    for (; rows > 0; rows--, x += stride) {
+        ELEMENTWISE
+        for (int64_t i = 0; i < count; i++) sums[i] += double(x[i]);
+    }
+}
+
+template <Dtype D>
+void sum_rows(void* accumulators, const void* x_, int64_t stride, int64_t rows, int64_t count, bool is_far)
+{
+    for (int64_t done = 0; done < count; done += MOST_COLUMNS) {
+        auto*         sums = static_cast<double*>(accumulators) + done;
+        const auto*   x = static_cast<const Element<D>*>(x_) + done;
+        const int64_t columns = count - done < MOST_COLUMNS ? count - done : MOST_COLUMNS;
+        if constexpr (!IS_HALF<D>)
+            if (!is_far) {
+                sum_at_once(sums, x, stride, rows, columns);
+                continue;
+            }
+        sum_in_order<D>(sums, x, stride, rows, columns);
+    }
+}
+
+}  // namespace
+}  // namespace ng::cpu
