@@ -36,15 +36,38 @@ INLINE A meet(A* lane)
         for (int j = 0; j < half; j++) lane[j] = Fold::combine(lane[j], lane[j + half]);
     return lane[0];
 }
+// f32 into lanes of f64, whole turns of LANES; how many were folded. Unless this loop is unrolled GCC leaves the lanes in memory,
+// where they wait for each store.
+#ifdef __clang__
+#define LANEWISE ELEMENTWISE
+#else
+#define LANEWISE ELEMENTWISE _Pragma("GCC unroll 32")
+#endif
+template <class Fold>
+INLINE int64_t fold_widened(double* lane, const float* x, int64_t count)
+{
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES) {
+        LANEWISE
+        for (int j = 0; j < LANES; j++) lane[j] = Fold::combine(lane[j], double(x[i + j]));
+    }
+    return i;
+}
+#undef LANEWISE
+
 template <class Fold, class A, class T>
 INLINE A fold_block(const T* x, int64_t count)
 {
     alignas(64) A lane[LANES];
     for (int j = 0; j < LANES; j++) lane[j] = Fold::template start<A>();
     int64_t i = 0;
-    for (; i + LANES <= count; i += LANES) {
-        ELEMENTWISE
-        for (int j = 0; j < LANES; j++) lane[j] = Fold::combine(lane[j], A(x[i + j]));
+    if constexpr (std::is_same_v<A, T>) {
+        for (; i + LANES <= count; i += LANES) {
+            ELEMENTWISE
+            for (int j = 0; j < LANES; j++) lane[j] = Fold::combine(lane[j], x[i + j]);
+        }
+    } else {
+        i = fold_widened<Fold>(lane, x, count);
     }
     for (int j = 0; i < count; i++, j++) lane[j] = Fold::combine(lane[j], A(x[i]));
     return meet<Fold>(lane);
