@@ -59,6 +59,19 @@ void fetch_ahead(Frame& frame)
     for (; frame.aheads > 0; frame.aheads--) fetch(frame.ahead[frame.aheads - 1].from, frame.ahead[frame.aheads - 1].bytes);
 }
 
+// A part of it, between two instructions: a core waits where more lines are asked for at once than it can have under way.
+void fetch_part(Frame& frame)
+{
+    constexpr int64_t PART = 256;
+    if (frame.aheads == 0) return;
+    Ahead& ahead = frame.ahead[frame.aheads - 1];
+    const int64_t bytes = std::min(PART, ahead.bytes);
+    fetch(ahead.from, bytes);
+    ahead.from += bytes;
+    ahead.bytes -= bytes;
+    frame.aheads -= ahead.bytes == 0;
+}
+
 // Writes past the caches while the next block is read: each waits for memory, so they take turns.
 void stream(const Block& b, StreamLoop loop, const Instruction& i, char* out, const char* in)
 {
@@ -356,6 +369,7 @@ void execute(Frame& frame, List list, const int64_t* at, int64_t count, int64_t 
     const Block b{frame, job.program, job.plan, *job.program.isa, job.run.buffers, at, count};
     const Block part{frame, job.program, job.plan, *job.program.isa, job.run.buffers, at, group ? group : count};
     const Instruction* end = job.plan.tape->code.data() + list.end;
+    const bool spreads = job.plan.tape == &job.program.resident;       // there is more to come before the next block
     for (const Instruction* i = job.plan.tape->code.data() + list.begin; i < end; i++) {
         switch (i->code) {
         case Code::Chain: chain(b, i); break;
@@ -376,8 +390,9 @@ void execute(Frame& frame, List list, const int64_t* at, int64_t count, int64_t 
         }
         const bool repeats = group && (i->code == Code::Load || i->code == Code::Index || i->code == Code::Gather);
         if (repeats) repeat(b, *i, group);
+        if (spreads && i->code != Code::Load) fetch_part(frame);
     }
-    fetch_ahead(frame);
+    if (!spreads) fetch_ahead(frame);
 }
 
 }  // namespace ng::cpu
