@@ -1,5 +1,6 @@
 // Portable products with epilogues in them, folds too: their texts compiled as C++ and run, on whole numbers, so that results are exact.
 #include "lib/backend/cuda/gemm_mma.h"
+#include "lib/backend/cuda/gemm_tuned.h"
 #include "lib/backend/cuda/matmul.h"
 #include "tests/backend/mma_emulation.h"
 #include "tests/backend/plan_of_text.h"
@@ -67,7 +68,7 @@ class Product {
         out_.emplace(product.out);
         form_ = EpilogueForm::of(product, plan_.steps[1]);
         REQUIRE(form_);
-        const std::optional<gemm::Finisher> finisher = matmul_finisher(step(), {}, OLDER);
+        const std::optional<gemm::Finisher> finisher = matmul_finisher(step(), {}, OLDER, gemm::Tuned());
         REQUIRE(finisher);
         finisher_ = *finisher;
         for (size_t b = 0; b < memory_.size(); b++) {
