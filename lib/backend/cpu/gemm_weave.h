@@ -67,9 +67,10 @@ struct Weave {
         const Raw*    rows[UNIT];
         for (int64_t u = 0; u < whole; u++) {
             for (int i = 0; i < UNIT; i++) rows[i] = reinterpret_cast<const Raw*>(s.data) + (u * UNIT + i) * s.depth_step;
-            for (int64_t first = 0; first < s.lines; first += s.width) {
+            char* panel = at(out, s, 0, u);
+            for (int64_t first = 0; first < s.lines; first += s.width, panel += s.panel_bytes) {
                 const int64_t end = least(first + s.width, s.lines);
-                char*         to = at(out, s, first, u);
+                char*         to = panel;
                 int64_t       j = first;
                 for (; j < end && j + CHUNK <= s.lines; j += CHUNK, to += 4 * CHUNK) {
                     for (int i = 0; i < UNIT; i++) __builtin_prefetch(rows[i] + j + 2 * UNIT * s.depth_step);
@@ -89,7 +90,8 @@ struct Weave {
             const int64_t end = least(first + s.width, s.lines);
             int64_t       j = first;
             for (; j + 4 <= end; j += 4) {
-                for (int64_t u = 0; u < whole; u += 4) turn(at(out, s, j, u), s, j, u);
+                char* to = at(out, s, j, 0);
+                for (int64_t u = 0; u < whole; u += 4, to += 16 * s.width) turn(to, s, j, u);
                 for (int64_t u = whole; u < units; u++)
                     for (int i = 0; i < 4; i++) one(out, s, j + i, u);
             }
