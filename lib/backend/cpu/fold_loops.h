@@ -36,7 +36,8 @@ INLINE A meet(A* lane)
         for (int j = 0; j < half; j++) lane[j] = Fold::combine(lane[j], lane[j + half]);
     return lane[0];
 }
-// f32 into lanes of f64, whole turns of LANES; how many were folded. Unless this loop is unrolled GCC leaves the lanes in memory,
+// f32 into lanes of f64, whole turns of LANES; how many were folded. meets: four of a sum meet before they are widened, a tree
+// no deeper than pairwise (N5), at a quarter of the conversions. Unless its loop is unrolled GCC leaves the lanes in memory,
 // where they wait for each store.
 #ifdef __clang__
 #define LANEWISE ELEMENTWISE
@@ -44,9 +45,14 @@ INLINE A meet(A* lane)
 #define LANEWISE ELEMENTWISE _Pragma("GCC unroll 32")
 #endif
 template <class Fold>
-INLINE int64_t fold_widened(double* lane, const float* x, int64_t count)
+INLINE int64_t fold_widened(double* lane, const float* x, int64_t count, bool meets)
 {
     int64_t i = 0;
+    for (; meets && i + 4 * LANES <= count; i += 4 * LANES) {
+        const float *x1 = x + LANES, *x2 = x1 + LANES, *x3 = x2 + LANES;
+        LANEWISE
+        for (int j = 0; j < LANES; j++) lane[j] += double((x[i + j] + x1[i + j]) + (x2[i + j] + x3[i + j]));
+    }
     for (; i + LANES <= count; i += LANES) {
         LANEWISE
         for (int j = 0; j < LANES; j++) lane[j] = Fold::combine(lane[j], double(x[i + j]));
@@ -56,7 +62,7 @@ INLINE int64_t fold_widened(double* lane, const float* x, int64_t count)
 #undef LANEWISE
 
 template <class Fold, class A, class T>
-INLINE A fold_block(const T* x, int64_t count)
+INLINE A fold_block(const T* x, int64_t count, [[maybe_unused]] bool meets = false)
 {
     alignas(64) A lane[LANES];
     for (int j = 0; j < LANES; j++) lane[j] = Fold::template start<A>();
@@ -67,16 +73,16 @@ INLINE A fold_block(const T* x, int64_t count)
             for (int j = 0; j < LANES; j++) lane[j] = Fold::combine(lane[j], x[i + j]);
         }
     } else {
-        i = fold_widened<Fold>(lane, x, count);
+        i = fold_widened<Fold>(lane, x, count, meets);
     }
     for (int j = 0; i < count; i++, j++) lane[j] = Fold::combine(lane[j], A(x[i]));
     return meet<Fold>(lane);
 }
-template <class Fold, class A, class T>
+template <class Fold, class A, class T, bool MEETS = false>
 void fold_along(void* accumulator, const void* x, int64_t count)
 {
     A* a = static_cast<A*>(accumulator);
-    *a = Fold::combine(*a, fold_block<Fold, A>(static_cast<const T*>(x), count));
+    *a = Fold::combine(*a, fold_block<Fold, A>(static_cast<const T*>(x), count, MEETS));
 }
 template <class Fold, class A, class T>
 void fold_across(void* accumulators, const void* x_, int64_t count)
@@ -131,13 +137,15 @@ constexpr FoldLoops fold_loops()
     constexpr bool is_arg = Fold::op == Op::argmin || Fold::op == Op::argmax;
     constexpr bool is_sum = Fold::op == Op::sum || Fold::op == Op::prod;
     if constexpr (is_arg) {
-        return {nullptr, nullptr, nullptr, arg_along<Fold, T>, arg_across<Fold, T>};
+        return {nullptr, nullptr, nullptr, nullptr, arg_along<Fold, T>, arg_across<Fold, T>};
     } else if constexpr (is_sum && std::is_same_v<T, float>) {
-        return {fold_along<Fold, double, float>, fold_across<Fold, double, float>, fold_across<Fold, double, double>, nullptr, nullptr};
+        constexpr bool meets = Fold::op == Op::sum;
+        return {fold_along<Fold, double, float, meets>, fold_along<Fold, double, float>, fold_across<Fold, double, float>,
+                fold_across<Fold, double, double>, nullptr, nullptr};
     } else if constexpr (is_sum && std::is_signed_v<T> && IS_INTEGER<T>) {
         return fold_loops<Fold, std::make_unsigned_t<T>>();
     } else {
-        return {fold_along<Fold, T, T>, fold_across<Fold, T, T>, fold_across<Fold, T, T>, nullptr, nullptr};
+        return {fold_along<Fold, T, T>, fold_along<Fold, T, T>, fold_across<Fold, T, T>, fold_across<Fold, T, T>, nullptr, nullptr};
     }
 }
 

@@ -59,6 +59,7 @@ using SumRows = void (*)(void* accumulators, const void* x, int64_t stride, int6
 
 struct FoldLoops {
     FoldAlong  along;       // x: the compute type; accumulator: of accumulator_of(fold, type)
+    FoldAlong  exact;       // each number in the accumulator's type: for what goes on from a partial result
     FoldAcross across;
     FoldAlong  merge;       // one accumulator into another of its type: merge(into, from, 1)
     ArgAlong   arg_along;   // of argmin and argmax, which have these instead
@@ -141,8 +142,8 @@ struct IsaTable {
     ChainLoop      chain;                               // null where an instruction set has too few registers for it
 };
 
-// Sums and products of f32 accumulate in f64 and are rounded once; all else in its own type. Down rows of memory up to four numbers
-// of a sum meet as f32: no worse than pairwise (N5).
+// Sums and products of f32 accumulate in f64 and are rounded once; all else in its own type. Up to four numbers of a sum meet
+// as f32: no worse than pairwise (N5).
 inline Dtype accumulator_of(Op fold, Dtype t)
 {
     return t == Dtype::f32 && (fold == Op::sum || fold == Op::prod) ? Dtype::f64 : t;

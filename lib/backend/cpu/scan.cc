@@ -67,7 +67,7 @@ void scan_in_parts(Folding how, const Elements<T>& e, Dtype t, const Line& l, ui
     using A = Running<T>;
     const int64_t   length = l.count / PARTS;
     const bool      reverse = flags & NG_REVERSE;
-    const FoldAlong along = place.isa.fold[int(fold_op(how))][int(t)].along;
+    const FoldAlong along = place.isa.fold[int(fold_op(how))][int(t)].exact;
     const T* const  x = static_cast<const T*>(l.x) + l.x_at;
     A               start[PARTS + 1];
     std::fill_n(start, PARTS + 1, identity_of<A>(how, t));
@@ -98,7 +98,7 @@ void fold_rows(const FoldLoops& loops, Folding how, Dtype t, const T* x, int64_t
     for (int64_t i = 0; i < width; i += ROW_PIECE) {
         const int64_t count = std::min(ROW_PIECE, width - i);
         std::fill_n(sum, count, identity_of<A>(how, t));
-        if (width == 1) loops.along(sum, x, rows);
+        if (width == 1) loops.exact(sum, x, rows);
         else
             for (int64_t r = 0; r < rows; r++) loops.across(sum, x + r * step + i, count);
         std::copy_n(sum, count, y + i);
