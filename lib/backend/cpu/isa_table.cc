@@ -64,8 +64,10 @@ constexpr IsaTable table()
 #if defined(__AVX2__)
     t.chain = ISA_NAME(chain);                         // sixteen registers of 16 bytes would be too few to be worth it
 #endif
-    t.sum_rows[int(Dtype::f32)] = sum_rows<Dtype::f32>, t.sum_rows[int(Dtype::f64)] = sum_rows<Dtype::f64>;
+#if defined(__AVX2__) || !defined(__x86_64__)
+    t.sum_rows[int(Dtype::f32)] = sum_rows<Dtype::f32>;
     t.sum_rows[int(Dtype::f16)] = sum_rows<Dtype::f16>, t.sum_rows[int(Dtype::bf16)] = sum_rows<Dtype::bf16>;
+#endif
     t.ramp = ramp;
     t.random[RANDOM_BITS] = random_loop<RANDOM_BITS>;
     t.random[RANDOM_WORD3] = random_loop<RANDOM_WORD3>;
