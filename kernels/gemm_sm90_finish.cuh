@@ -124,8 +124,7 @@ DEVICE void finish_pairs(const GemmOutput& o, const TileSpot& first, const TileS
             UNROLLED for (i32 i = 0; i < PAIRS; i++) leave_out(terms[i], spot(i).valid);
 }
 
-// A warpgroup's tile, 32 columns of 64 rows at a time, by the copy engine. IN_BOX: how many of these a buffer holds. A text for each
-// chunk: choosing its sums among all would be eight instructions for each.
+// A warpgroup's tile, 32 columns of 64 rows at a time, by the copy engine. IN_BOX: how many of these a buffer holds.
 template <u32 BUFFERS, int IN_BOX, class Word, int BLOCKS, int WORDS>
 DEVICE void finish_tile(const TensorMap& map, const GemmOutput& o, const TileSpot& first, const Word (&d)[BLOCKS][WORDS], Staging& s)
 {
@@ -134,14 +133,16 @@ DEVICE void finish_tile(const TensorMap& map, const GemmOutput& o, const TileSpo
     ChunkFolds<OfPairs> folds;
     folds.begin();
     named_barrier(s.barrier, 128);                           // vectors are there, and buffers have been read
-    UNROLLED for (i32 chunk = 0; chunk < CHUNKS; chunk++) {
+    ROLLED for (i32 chunk = 0; chunk < CHUNKS; chunk++) {
         const TileSpot at = {0, chunk / ACROSS * 64, chunk % ACROSS * 32};
         const i32      number = chunk / IN_BOX;
         const u32      buffer = s.buffers + u32(number % MOST) * STAGING_BYTES;
         float          sums[2 * PAIRS];
         u32            box[PAIRS] = {};
         if constexpr (HAS_BOX) read_box(buffer, chunk % 2, box);
-        UNROLLED for (i32 j = 0; j < 2 * PAIRS; j++) sums[j] = __uint_as_float(bits_of(d[chunk / ACROSS][chunk % ACROSS * 2 * PAIRS + j]));
+        UNROLLED for (i32 i = 0; i < CHUNKS; i++)
+            if (i == chunk)
+                UNROLLED for (i32 j = 0; j < 2 * PAIRS; j++) sums[j] = __uint_as_float(bits_of(d[i / ACROSS][i % ACROSS * 2 * PAIRS + j]));
         EpilogueTerms<2> terms[PAIRS];
         finish_pairs(o, first, at, s, box, sums, terms);
         if constexpr (FOLDS > 0) {
