@@ -90,7 +90,7 @@ struct DeviceTraits {
     int32_t units = 1;           // multiprocessors
 };
 
-inline constexpr int MAX_LAUNCHES = 9, MAX_CUTS = 9;
+inline constexpr int MAX_LAUNCHES = 9, MAX_CUTS = 10;
 
 // How one run of a kernel is launched. Function k of the text is called `fused` for k = 0, then `fused_1`, `fused_2` ..;
 // they are launched one after another, each with all of the kernel's parameters.

@@ -17,6 +17,9 @@ constexpr int64_t PART_LEAST = 4096;                                     // poin
 // 55 us, kernels starting early; with 16, 33.
 constexpr int64_t WAVES = 16;
 constexpr int64_t LARGE_THREADS = 1024;
+// By which rows' second walk follows the first. Tuned on an H200: 64 norms of 1 Mi f16 at 8 MB took 82 us, at 16 84, at 24 94, in two
+// launches 102.
+constexpr int64_t LAG_BYTES = 10 << 20;
 
 int32_t threads_of(const LaunchClass& c)
 {
@@ -25,16 +28,6 @@ int32_t threads_of(const LaunchClass& c)
 }
 
 namespace {
-
-bool is_known(const Extent& e) { return e.is_constant(); }
-
-// Everything that choose() asks of lengths is known before.
-bool is_constant(const Arranged& a)
-{
-    const auto known = [](const Access& access) { return is_known(access.offset) && std::ranges::all_of(access.strides, is_known); };
-    const bool are_axes_known = std::ranges::all_of(a.kernel.axes, [](const KernelAxis& axis) { return is_known(axis.extent); });
-    return are_axes_known && is_known(a.rows) && is_known(a.points) && std::ranges::all_of(a.kernel.accesses, known);
-}
 
 // Calls f(access, type, buffer) for what threads move point by point.
 template <class F>
@@ -85,60 +78,12 @@ bool is_narrow(const Arranged& a, std::span<const int64_t> variables, int64_t ro
 int64_t ceil_div(int64_t n, int64_t by) { return (n + by - 1) / by; }
 int32_t log_of(int64_t n) { return n <= 1 ? 0 : 64 - std::countl_zero(uint64_t(n - 1)); }       // of the next power of two
 
-// Vectors of a thread at once: enough bytes on their way to fill the memory's latency, not more work than is worth its text.
-int32_t held_points(const Arranged& a, int32_t width)
-{
-    const bool is_dear = width == 8 && a.weight > 24;          // what comes on top of each vector counts
-    const int32_t most = width == 1 ? 8 : a.is_flat || is_dear ? 4 : 2;
-    return std::max(1, std::min(most, (is_dear ? 1536 : 768) / (width * a.weight)));
-}
 LaunchClass points_class(const Arranged& a, int32_t width, bool is_wide)
 {
     LaunchClass c{Form::Points, uint8_t(width), 1, is_wide, false};
     c.held = uint8_t(is_tiled(a, c) ? TILE * TILE / TILE_THREADS / width : held_points(a, width));
     return c;
 }
-// Of a point, that come from memory: what all rows share is in caches.
-int32_t loaded_bytes(const Arranged& a)
-{
-    int32_t bytes = 0;
-    for (size_t v = 0; v < a.kernel.values.size(); v++) {
-        const Value& value = a.kernel.values[v];
-        if (value.kind != ValueKind::Load || !a.is_full(int32_t(v)) || !a.passes.wanted[v]) continue;
-        const Extents& strides = a.kernel.accesses[size_t(value.access)].strides;
-        const bool is_shared = !a.kept.empty() && std::ranges::all_of(a.kept, [&](int32_t x) { return strides[size_t(x)].is(0); });
-        if (!is_shared) bytes += bytes_of(value.type);
-    }
-    return bytes;
-}
-int32_t held_walk(const Arranged& a, int32_t width)
-{
-    const int32_t most = width > 1 && loaded_bytes(a) * width > 8 ? 4 : 8;
-    return std::max(1, std::min(most, 1024 / (width * a.weight)));
-}
-// Of a row, vectors that one thread keeps: 64 bytes are on their way at once, and what stays is 32 registers at most; 0: a
-// point needs too many. Tuned on an H200: with 32 bytes of f16 a thread, norms of rows took 75 % of a copy's rate.
-int32_t held_row(const Arranged& a, int32_t width)
-{
-    const int32_t loaded = loaded_bytes(a);
-    int32_t elements = loaded <= 2 ? 32 : loaded <= 8 ? 16 : 8;
-    while (elements > 8 && (elements * a.held_bytes > 128 || elements * a.weight > 1536)) elements /= 2;
-    return elements * a.held_bytes > 128 ? 0 : std::max(1, elements / width);
-}
-
-// Twice as many where a row would not fit otherwise.
-int32_t held_most(const Arranged& a, int32_t width)
-{
-    const int32_t held = held_row(a, width);
-    return is_constant(a) && 2 * held * width * a.held_bytes <= 128 ? 2 * held : held;
-}
-// Of a column, vectors that one thread keeps: its share of those of few elements; 0: as above.
-int32_t held_column(const Arranged& a, int32_t width)
-{
-    const bool is_numbered = std::ranges::any_of(a.kernel.values, [](const Value& v) { return v.kind == ValueKind::Fold && (v.op == Op::argmin || v.op == Op::argmax); });
-    return is_numbered || a.passes.count < 2 ? 0 : std::min({8, 32 / width, 64 / std::max(1, width * a.held_bytes), 1024 / (width * a.weight)});
-}
-
 // Each of the threads that share a column computes what it has once, so they have few columns and many points.
 int32_t held_columns_width(int32_t width) { return std::min(width, 4); }
 
@@ -268,11 +213,23 @@ class Chooser {
     void choose_walked(int32_t width, LaunchClass& c)
     {
         c = {Form::Walked, uint8_t(width), uint8_t(held_walk(running_, width)), width == 1, false};
-        const int64_t threads = threads_of(c), wanted = int64_t(device_.units) * WAVES / std::min(2, running_.passes.count);
+        const int64_t threads = threads_of(c), wanted = int64_t(device_.units) * WAVES / std::min(2, running_.passes.count), turn = threads * c.width * c.held;
         const int64_t parts = 2 * rows_ >= wanted || !may_split(running_) ? 1 : std::min(ceil_div(wanted, rows_), points_ / PART_LEAST);
+        const bool is_long = may_split(running_) && points_ >= std::max(4 * turn, 2 * PART_LEAST);
+        if (chases(running_) && (parts > 1 || is_long)) return choose_chase(c, threads, turn);
         if (parts <= 1) return launch(rows_, threads);
-        split(c, parts, threads * c.width * c.held);
+        split(c, parts, turn);
         launch_stages(rows_ * cut(Cut::Parts), threads, rows_, std::clamp<int64_t>(int64_t(1) << log_of(cut(Cut::Parts)), 32, threads));
+    }
+
+    // Parts as short as may be, so that few bytes are between the first and the last of those that are under way.
+    void choose_chase(LaunchClass& c, int64_t threads, int64_t turn)
+    {
+        split(c, ceil_div(points_, 2 * turn), turn);
+        cut(Cut::Lag) = ceil_div(LAG_BYTES, std::max<int64_t>(1, loaded_bytes(running_)) * points_) * cut(Cut::Parts);
+        g_.scratch_bytes += uint64_t(rows_ + 1) * 4;
+        launch(ceil_div(rows_ + 1, threads), threads);
+        launch(2 * (rows_ * cut(Cut::Parts) + cut(Cut::Lag)), threads);
     }
 
     void choose_columns(int32_t width, LaunchClass& c)

@@ -54,11 +54,9 @@ void FormPrinter::lanes_of_cluster()
     line("enter_cluster();");
 }
 
-// The last walk goes backwards: what the one before read last is still in the cache.
-void FormPrinter::lanes_of_walked(bool has_parts, bool is_reversed)
+void FormPrinter::lanes_of_walked(bool has_parts, const std::string& block)
 {
     line(text("const i32 lanes = ", dialect_.threads, ", lane = ", dialect_.thread, ";"));
-    const std::string block = is_reversed ? text("(", dialect_.blocks, " - 1 - ", dialect_.block, ")") : dialect_.block;
     if (has_parts) {
         const std::string parts = cut("parts", Cut::Parts), chunk = cut("chunk", Cut::Chunk);
         line(text("const ", at_, " row = ", block, " / ", parts, ";"));
@@ -73,9 +71,9 @@ void FormPrinter::lanes_of_walked(bool has_parts, bool is_reversed)
 
 // Threads of a block: `rows` vectors of rows side by side, times lanes over points. All parts are walked at once, so the last
 // walk begins with the ends of all of them: what the one before read last is still in the cache.
-void FormPrinter::lanes_of_columns(bool has_parts, bool is_reversed)
+void FormPrinter::lanes_of_columns(bool has_parts, bool is_last)
 {
-    const bool is_join = c_.is_split && !has_parts, is_last = has_parts && is_reversed;
+    const bool is_join = c_.is_split && !has_parts;
     const std::string log = is_join ? cut("log_join", Cut::LogJoin) : is_last ? cut("log_last", Cut::LogLast) : cut("log_lanes", Cut::LogLanes);
     line(text("const i32 rows = 1 << ", log, ", lane = ", dialect_.thread, " >> ", log, ", lanes = ", dialect_.threads, " >> ", log, ";"));
     std::string block = dialect_.block;
@@ -187,7 +185,7 @@ void FormPrinter::rows()
     if (is_cluster()) lanes_of_cluster();
     else if (c_.form == Form::Held && a_.is_across) lanes_of_columns(false, false), line(text("const ", at_, " start = first;"));
     else if (c_.form == Form::Held) lanes_of_held();
-    else if (c_.form == Form::Walked) lanes_of_walked(false, false);
+    else if (c_.form == Form::Walked) lanes_of_walked(false, dialect_.block);
     else lanes_of_columns(false, false);
     indices(a_.kept, "here");
     pointers();
@@ -208,18 +206,24 @@ void FormPrinter::rows()
 }
 
 // Each walk of parts is a launch of its own. Of a row, each of its blocks goes through what those before found; of columns
-// that would be as much as they have themselves, so their parts meet between two walks.
+// that would be as much as they have themselves, so their parts meet between two walks. The last walk of rows goes backwards:
+// what the one before read last is still in the cache.
 void FormPrinter::stage(int32_t stage)
 {
     shared();
     define_uniform();
-    const bool is_reversed = stage > 0;
-    if (c_.form == Form::Walked) lanes_of_walked(true, is_reversed);
+    if (c_.form == Form::Walked) lanes_of_walked(true, stage > 0 ? text("(", dialect_.blocks, " - 1 - ", dialect_.block, ")") : dialect_.block);
     else lanes_of_columns(true, folds_of(stage).empty());
+    walk_part(stage, {});
+}
+
+void FormPrinter::walk_part(int32_t stage, const std::string& count)
+{
     words_.read_last(folds_of(stage).empty());
     indices(a_.kept, "here");
     pointers();
     if (stage > 0) send_first(stage);
+    if (!count.empty()) line(text("if (", dialect_.thread, " == 0) await_done(", count, ");")), line(std::string(dialect_.barrier) + ";");
     for (int32_t pass = 0; pass < stage; pass++) define_row(pass), a_.is_across ? recall(pass) : gather(pass);
     define_row(stage);
     walk(stage), scatter(stage);
@@ -252,7 +256,7 @@ void FormPrinter::last_rows()
     if (a_.is_across) line("enum { WIDTH = 1 };");
     shared();
     define_uniform();
-    if (c_.form == Form::Walked) lanes_of_walked(false, false);
+    if (c_.form == Form::Walked) lanes_of_walked(false, dialect_.block);
     else lanes_of_columns(false, false);
     indices(a_.kept, "here");
     for (int32_t pass = 0; pass < a_.passes.count; pass++) define_row(pass), a_.is_across ? recall(pass) : gather(pass);
@@ -297,7 +301,10 @@ KernelSource FormPrinter::print()
     source.has_rows = a_.has_rows(), source.rows = a_.rows, source.points = a_.points;
     if (a_.has_rows()) words_.count("rows", a_.rows);
     words_.count("points", a_.points);
-    if (c_.is_split && !is_cluster()) {
+    if (is_chase()) {
+        clear_counts(), function(source, "fused");
+        chase(), function(source, "fused_1");
+    } else if (c_.is_split && !is_cluster()) {
         for (int32_t s = 0, done = 0; s < a_.passes.count; s++) {
             const auto end = [&] { function(source, done ? text("fused_", done) : "fused"), done++; };
             stage(s), end();

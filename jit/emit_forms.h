@@ -16,6 +16,7 @@ enum class Cut : int64_t {
     LogJoin,     // of the columns side by side where their parts meet
     LogLast,     // LogLanes of the last walk of columns, which asks for no meeting: as wide as may be
     Turns,       // in which that goes through each part
+    Lag,         // parts by which a row's second walk follows the first where they are one launch
 };
 
 struct Arranged {
@@ -45,6 +46,7 @@ struct Arranged {
 Arranged arrange(const Kernel& kernel, bool may_run);
 inline constexpr int32_t TILE = 64;      // points of a tile's side: 128 bytes of f16, a line of the cache
 inline constexpr int32_t LOG_CLUSTER = 3;   // of the most blocks that share a held row: as many as every GPU that has clusters lets meet
+inline constexpr int64_t LARGE_BYTES = 128 << 10;   // of a held row's loads, that a block has which fills a processor
 inline constexpr int32_t TILE_THREADS = 256;
 inline constexpr int32_t AHEAD_BYTES = 40 << 10;   // of what a block's threads have on their way
 inline constexpr int32_t LAST_TURNS = 4;    // of the last walk of columns' parts, for as many of them at once as the others have
@@ -58,6 +60,17 @@ Pace pace_of(const Arranged& a, int32_t access, bool is_vector);
 
 int32_t weight_of(const Kernel& kernel, size_t value);
 
+// Everything that a launch asks of lengths is known before.
+bool is_constant(const Arranged& a);
+
+// Bytes of a point that come from memory; vectors that a thread has at once, of points, of what it walks, of a held row or column.
+int32_t loaded_bytes(const Arranged& a);
+int32_t held_points(const Arranged& a, int32_t width);
+int32_t held_walk(const Arranged& a, int32_t width);
+int32_t held_row(const Arranged& a, int32_t width);
+int32_t held_most(const Arranged& a, int32_t width);
+int32_t held_column(const Arranged& a, int32_t width);
+
 // Of columns, that a processor has at once.
 int32_t column_blocks(const Arranged& a, int32_t width);
 
@@ -66,6 +79,9 @@ int32_t threads_of(const LaunchClass& c);
 
 // Whether the parts of rows or columns take a launch after the last pass for what each has once.
 bool ends_with_rows(const Arranged& a);
+
+// Whether two walks over rows in parts are one launch.
+bool chases(const Arranged& a);
 
 KernelSource print_form(const Arranged& a, const Dialect& dialect, const LaunchClass& c);
 

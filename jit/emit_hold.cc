@@ -16,30 +16,28 @@ bool is_dear(const Arranged& a, size_t v)
 }
 
 // In which passes each value is read where those are kept.
-void find_demand(Arranged& a)
+void find_demand(Arranged& a, bool keeps)
 {
     const Passes& p = a.passes;
+    a.kept_from.assign(a.kernel.values.size(), -1);
     std::vector<uint32_t>& wanted = a.held_wanted;
     wanted.assign(a.kernel.values.size(), 0);
     const auto want = [&](int32_t v, uint32_t passes) { wanted[size_t(v)] |= a.is_full(v) ? passes : 1u; };
     for (size_t s = 0; s < a.kernel.stores.size(); s++) want(a.kernel.stores[s].value, 1u << p.stores[s].pass);
     for (size_t v = a.kernel.values.size(); v-- > 0;) {
         if (!wanted[v]) continue;
-        if (is_dear(a, v) && std::popcount(wanted[v]) > 1) a.kept_from[v] = std::countr_zero(wanted[v]);
+        if (keeps && is_dear(a, v) && std::popcount(wanted[v]) > 1) a.kept_from[v] = std::countr_zero(wanted[v]);
         const uint32_t passes = p.folded[v] >= 0 ? 1u << p.folded[v] : a.kept_from[v] >= 0 ? 1u << a.kept_from[v] : wanted[v];
         for (const int32_t arg : operands_of(a.kernel, p, v))
             if (arg >= 0) want(arg, passes);
     }
 }
 
-}  // namespace
-
 // Bytes of a point are counted between passes: what a later one reads, loads as they lie in memory.
-void hold(Arranged& a)
+void hold(Arranged& a, bool keeps)
 {
     a.held_bytes = 0;
-    a.kept_from.assign(a.kernel.values.size(), -1);
-    find_demand(a);
+    find_demand(a, keeps);
     for (int32_t pass = 0; pass < a.passes.count; pass++) {
         int32_t bytes = 0;
         for (size_t v = 0; v < a.kernel.values.size(); v++) {
@@ -50,6 +48,20 @@ void hold(Arranged& a)
         }
         a.held_bytes = std::max(a.held_bytes, bytes);
     }
+}
+
+bool fits_block(const Arranged& a) { return a.points.constant() * a.held_bytes <= LARGE_BYTES; }
+
+}  // namespace
+
+// To compute twice costs less than to read twice, or to meet in a cluster: where a row only fits a block so, nothing dear is
+// kept. Tuned on an H200: softmax of 65536 f16.
+void hold(Arranged& a)
+{
+    hold(a, true);
+    if (!is_constant(a) || fits_block(a)) return;
+    hold(a, false);
+    if (!fits_block(a)) hold(a, true);
 }
 
 }  // namespace ng::emitting

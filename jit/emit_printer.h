@@ -54,6 +54,7 @@ class FormPrinter {
     void add_pairs(const Batch& b);
     std::vector<size_t> loads_ahead(int32_t pass) const;
     void send(const std::vector<size_t>& loads, const std::string& from, const std::string& slot);
+    void declare_ahead(const std::vector<size_t>& loads);
     void send_first(int32_t pass);
     void receive(const std::vector<size_t>& loads);
     void walk(int32_t pass);
@@ -75,7 +76,7 @@ class FormPrinter {
     void row_stores();
     void shared();
     void lanes_of_held();
-    void lanes_of_walked(bool has_parts, bool is_reversed);
+    void lanes_of_walked(bool has_parts, const std::string& block);
     void lanes_of_cluster();
     void place_tile();
     std::string in_space();
@@ -83,11 +84,17 @@ class FormPrinter {
     void tiles();
     void open_tile_item();
     void meet_cluster(int32_t pass);
+    bool is_chase() const { return c_.is_split && !is_cluster() && chases(a_); }
     bool is_cluster() const { return c_.form == Form::Held && c_.is_split; }
-    void lanes_of_columns(bool has_parts, bool is_reversed);
+    void lanes_of_columns(bool has_parts, bool is_last);
     void points();
     void rows();
     void stage(int32_t stage);
+    void walk_part(int32_t stage, const std::string& count);
+    std::string counts();
+    void clear_counts();
+    void share(const std::string& name, const std::string& value);
+    void chase();
     void function(KernelSource& source, const std::string& name);
     int32_t slot(size_t fold) const;
     std::string head() const;

@@ -306,10 +306,15 @@ std::vector<size_t> FormPrinter::loads_ahead(int32_t pass) const
     return c_.width > 1 && (is_first || is_last) && bytes <= AHEAD_BYTES ? loads : std::vector<size_t>();
 }
 
+void FormPrinter::declare_ahead(const std::vector<size_t>& loads)
+{
+    for (const size_t v : loads) line(text(dialect_.shared, "Vector<", memory_name(kernel_.values[v].type), ", WIDTH> ahead", v, "[2 * HELD][THREADS];"));
+}
+
 void FormPrinter::send_first(int32_t pass)
 {
     const std::vector<size_t> ahead = loads_ahead(pass);
-    for (const size_t v : ahead) line(text(dialect_.shared, "Vector<", memory_name(kernel_.values[v].type), ", WIDTH> ahead", v, "[2 * HELD][THREADS];"));
+    if (!is_chase()) declare_ahead(ahead);
     if (!ahead.empty()) line("i32 slot = 0;"), send(ahead, "first", "0"), send(ahead, "(first + HELD * step)", "1");
 }
 

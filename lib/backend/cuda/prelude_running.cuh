@@ -115,3 +115,23 @@ DEVICE T all_of_first(T x, i32 lanes) { return by_words(x, [=](u32 w) { return o
 RUNNING(f32, 0x1.fffffep127f)
 RUNNING(f64, 0x1.fffffffffffffp1023)
 #undef RUNNING
+
+// Blocks of a launch that wait for others of it: each learns the how manieth it is, and says when what it had to do is done. One
+// thread of a block waits for all others of it.
+#ifdef __CUDA_ARCH__
+DEVICE u32 next_ticket(u32* at) { return atomicAdd(at, 1u); }
+DEVICE void say_done(u32* count) { asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(count) : "memory"); }
+DEVICE void await_done(const u32* count, u32 all)
+{
+    for (;;) {
+        u32 done;
+        asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(done) : "l"(count) : "memory");
+        if (done >= all) return;
+        __nanosleep(32);
+    }
+}
+#else
+DEVICE u32 next_ticket(u32* at) { return (*at)++; }
+DEVICE void say_done(u32* count) { ++*count; }
+DEVICE void await_done(const u32*, u32) {}
+#endif
