@@ -61,8 +61,9 @@ struct Weave {
     }
     // Lines are consecutive in memory: UNIT rows of it at a time go through all panels. A chunk may write past its panel's
     // width: there the next unit follows, or what ends the panel, and both are written later.
-    static void across(char* out, const WeaveSource& s)
+    static void across(char* out, const WeaveSource& source)
     {
+        const WeaveSource s = source;                  // what is written cannot be this
         const int64_t whole = s.depth / UNIT, units = (s.depth + UNIT - 1) / UNIT;
         const Raw*    rows[UNIT];
         for (int64_t u = 0; u < whole; u++) {
@@ -76,15 +77,16 @@ struct Weave {
                     for (int i = 0; i < UNIT; i++) __builtin_prefetch(rows[i] + j + 2 * UNIT * s.depth_step);
                     chunk(to, rows, j, s.flip);
                 }
-                for (; j < end; j++) one(out, s, j, u);
+                for (; j < end; j++) one(out, source, j, u);
             }
         }
-        for (int64_t j = 0; whole < units && j < s.lines; j++) one(out, s, j, whole);
+        for (int64_t j = 0; whole < units && j < s.lines; j++) one(out, source, j, whole);
     }
 
     // A line's own depth is consecutive: blocks of four lines by four units are turned in registers.
-    static void down(char* out, const WeaveSource& s)
+    static void down(char* out, const WeaveSource& source)
     {
+        const WeaveSource s = source;                  // what is written cannot be this
         const int64_t whole = s.depth_step == 1 ? s.depth / UNIT / 4 * 4 : 0, units = (s.depth + UNIT - 1) / UNIT;
         for (int64_t first = 0; first < s.lines; first += s.width) {
             const int64_t end = least(first + s.width, s.lines);
@@ -93,7 +95,7 @@ struct Weave {
                 char* to = at(out, s, j, 0);
                 for (int64_t u = 0; u < whole; u += 4, to += 16 * s.width) turn(to, s, j, u);
                 for (int64_t u = whole; u < units; u++)
-                    for (int i = 0; i < 4; i++) one(out, s, j + i, u);
+                    for (int i = 0; i < 4; i++) one(out, source, j + i, u);
             }
             for (; j < end; j++) {
                 const char* from = s.data + j * s.line_step * int64_t(sizeof(Raw));
@@ -103,7 +105,7 @@ struct Weave {
                     __builtin_memcpy(&word, from + 4 * u, 4);
                     to[u * s.width] = word ^ s.flip;
                 }
-                for (int64_t u = whole; u < units; u++) one(out, s, j, u);
+                for (int64_t u = whole; u < units; u++) one(out, source, j, u);
             }
         }
     }
