@@ -102,8 +102,8 @@ static_assert(COUNTS[0] + COUNTS[1] + COUNTS[2] == std::size(FACTS), "every kern
 double products_of(const Form& form) { return form.planes == 3 ? 6 : 1; }
 double element_bytes(const Form& form) { return form.planes == 3 ? 6 : double(bytes_of(form.problem.a_type)); }
 
-// What follows is in microseconds; its numbers were fitted to 650 times of 60 shapes of f16, bf16 and e4m3 on an H200
-// (2026-11-22), which they meet within 6 % (rms).
+// What follows is in microseconds; its numbers were fitted to 612 times of 60 shapes of f16, bf16, e4m3 and tf32 on an
+// H200 (2026-11-22), which they meet within 7 % (rms).
 
 // A step of depth of a tile: by the tensor cores or, where tiles are small, by shared memory, which gives them 128 bytes a cycle
 // and takes what is loaded; by the clock that is left where many work and power ends; by rows from the second cache, of which
