@@ -24,7 +24,7 @@ constexpr int64_t LAG_BYTES = 10 << 20;
 int32_t threads_of(const LaunchClass& c)
 {
     const bool is_small = c.form == Form::Points || c.form == Form::Columns || c.form == Form::Walked || (c.form == Form::Held && c.width * c.held <= 8);
-    return c.is_large ? 1024 : is_small ? 256 : 512;
+    return c.is_large ? int32_t(LARGE_THREADS) : is_small ? 256 : 512;
 }
 
 namespace {

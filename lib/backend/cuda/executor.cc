@@ -175,32 +175,25 @@ void CudaExecutor::make_interim(Work& w, const Kernel& kernel)
     if (interim->code) w.interim = std::move(interim);
 }
 
-// Returns at the deadline, too.
-void CudaExecutor::wait_for(const std::atomic<int>& waiting, const Deadline& deadline)
+bool CudaExecutor::wait_for(const std::atomic<int>& waiting, const Deadline& deadline)
 {
     for (int turn = 0; waiting.load(std::memory_order_acquire) > 0; turn++) {
         (void)backend_.code().poll(deadline.left_ns());
-        if (waiting.load(std::memory_order_acquire) > 0 && !deadline.wait(turn)) return;
+        if (waiting.load(std::memory_order_acquire) > 0 && !deadline.wait(turn)) return false;
     }
+    return true;
 }
 
 ng_status CudaExecutor::wait(uint64_t timeout_ns)
 {
     const Deadline deadline(timeout_ns);
-    if (tuning_) wait_for(tuning_->waiting, deadline);
-    if (tuning_ && tuning_->waiting.load(std::memory_order_acquire) > 0) return NG_NOT_READY;
+    if (tuning_ && !wait_for(tuning_->waiting, deadline)) return NG_NOT_READY;
     if (!backend_.code().can_compile()) return NG_OK;            // interim is as fast as it gets
     for (const Work& w : works_) {
         Finished* const finished = w.call ? w.call->finished.get() : nullptr;
         if (!w.fused && !finished) continue;
-        const std::atomic<int>& waiting = finished ? finished->waiting : w.fused->waiting;
-        wait_for(waiting, deadline);
-        if (waiting.load(std::memory_order_acquire) > 0) return NG_NOT_READY;
-        if (finished && w.call->folding) {
-            const std::atomic<int>& folding = w.call->folding->work.fused->waiting;
-            wait_for(folding, deadline);
-            if (folding.load(std::memory_order_acquire) > 0) return NG_NOT_READY;
-        }
+        if (!wait_for(finished ? finished->waiting : w.fused->waiting, deadline)) return NG_NOT_READY;
+        if (finished && w.call->folding && !wait_for(w.call->folding->work.fused->waiting, deadline)) return NG_NOT_READY;
         // A product whose text is refused runs as before: explain says why.
         for (size_t i = 0; !finished && i < w.fused->kernel.classes().size(); i++)
             if (const auto& error = w.fused->variants[i].error) throw Error(error->status, text("ng_prog_wait: \"", w.name, "\": ", error->text));

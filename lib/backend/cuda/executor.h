@@ -95,7 +95,7 @@ class CudaExecutor final : public Executor {
         NodeRef             node;            // null: a copy
         std::vector<Placed> in;
         Placed              out;
-        // Of a product: its shape with the largest lengths, where those are known; the step behind it, what is compiled for both, bytes of its workspace where they are always the same, and
+        // Of a product: its shape with the largest lengths, where those are known and what was measured of it counts; the step behind it, what is compiled for both, bytes of its workspace where they are always the same, and
         // what the last runs chose, which the order of the device guards.
         std::optional<gemm::Shape>  shape = {};
         std::optional<EpilogueForm> epilogue = {};
@@ -146,7 +146,7 @@ class CudaExecutor final : public Executor {
     void run_call(const Call& c, const ExecutorRun& run) const;
     uint64_t call_scratch(const Call& c, std::span<const int64_t> variables) const;
     uint64_t product_scratch(const Call& c, std::span<const int64_t> variables) const;
-    void wait_for(const std::atomic<int>& waiting, const Deadline& deadline);
+    bool wait_for(const std::atomic<int>& waiting, const Deadline& deadline);    // false: the deadline came first
 
     CudaBackend&           backend_;
     const Backend::Use     use_;

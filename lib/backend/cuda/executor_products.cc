@@ -25,20 +25,19 @@ void CudaExecutor::prepare_product(Call& c, const Plan& plan, size_t at)
     backend_.shipped().need_products(step.in[0].dtype, step.in[1].dtype);
     products_ = backend_.shipped().product_device(backend_.compute(), backend_.units());
     if (at + 1 < plan.steps.size() && (plan.steps[at + 1].epilogue || plan.steps[at + 1].folds)) c.epilogue = EpilogueForm::of(step, plan.steps[at + 1], variables_);
-    if (plan.most.size() == size_t(variables_))
-        if (const auto problem = matmul_problem(matmul_step(c, c.epilogue && c.epilogue->is_cast()), plan.most)) c.shape = gemm::shape_of(*problem);
     const bool is_often = use_ == Backend::Use::Often;
     if (is_often) c.memories = std::make_unique<gemm::Memory[]>(2);
-    // Contract P6: a deterministic context's choice depends on the shape alone.
+    // Contract P6: a deterministic context's choice depends on the shape alone, and no instance of its own adds in another order.
     if (is_often && !backend_.is_ordered()) tuned_ = &backend_.tuned();
+    if (tuned_ && plan.most.size() == size_t(variables_))
+        if (const auto problem = matmul_problem(matmul_step(c, c.epilogue && c.epilogue->is_cast()), plan.most)) c.shape = gemm::shape_of(*problem);
     if (variables_ == 0) c.fixed_scratch = product_scratch(c, {});
     if (!c.epilogue) return;
     if (c.epilogue->is_cast()) {
         if (variables_ == 0 && is_matmul_certain(matmul_step(c, true), products_)) fused_away_.push_back(step.out.buffer);
         return;
     }
-    // Contract P6: an instance of its own may add in another order.
-    if (!is_often || !backend_.code().can_compile() || backend_.is_ordered() || plan.most.size() != size_t(variables_)) return;
+    if (!c.shape || !backend_.code().can_compile()) return;
     const std::optional<gemm::Finisher> finisher = matmul_finisher(matmul_step(c, true), plan.most, products_, *tuned_);
     if (!finisher) return;
     c.finished = std::make_shared<Finished>();

@@ -147,8 +147,9 @@ void Tuning::run() noexcept
         const UntilExit working;
         const CurrentContext now(backend_.home());
         const RelaxedCapture relaxed(backend_.home().driver());
+        const uint64_t known = backend_.tuned().count();
         for (const Wanted& wanted : wanted_) measure(wanted);
-        backend_.save_tuned();
+        if (backend_.tuned().count() != known) backend_.save_tuned();
     } catch (const Error& error) {
         backend_.context().log(2, text("libng: products were not measured: ", error.text));
     } catch (...) {
