@@ -49,7 +49,7 @@ class StreamOrder {
     CUstream stream() const noexcept { return slots_[current_].native; }     // that is open
     bool     is_capturing() const noexcept { return is_capturing_; }         // it
     // Whether a kernel may start on it before the one ahead has ended: not on the default ones, whose handles are 0 to 2.
-    bool     may_overlap() const noexcept { return !is_capturing_ && reinterpret_cast<uintptr_t>(stream()) > 2; }
+    bool     may_overlap() const noexcept { return reinterpret_cast<uintptr_t>(stream()) > 2; }
 
     // These take the lock for moments, and wait without it.
     bool      is_idle(CudaTrack& track) noexcept;
