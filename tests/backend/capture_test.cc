@@ -216,7 +216,7 @@ TEST_CASE("captures: runs that begin before what is ahead has ended compute what
     host.driver.cuGraphExecDestroy(exec);
     for (ng_prog* p : {line, product, fold}) ng_prog_release(p);
     for (ng_tensor* x : t) ng_tensor_release(x);
-    CHECK(ng_ctx_sync(c, nullptr, FOREVER, nullptr) == NG_OK);
+    for (CUstream s : {host.stream, aside}) CHECK(ng_ctx_sync(c, s, FOREVER, nullptr) == NG_OK);
     host.driver.cuEventDestroy(forked), host.driver.cuEventDestroy(joined);
     host.driver.cuStreamDestroy(aside);
     shut(c);
