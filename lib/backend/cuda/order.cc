@@ -314,6 +314,7 @@ ng_status StreamOrder::sync(CUstream s, bool all, uint64_t timeout_ns)
         for (size_t i = 0; slots_ && i < used_; i++)
             if (slots_[i].id && (all || slots_[i].native == native_of(s))) streams[count++] = {slots_[i].native, slots_[i].id, slots_[i].last};
     }
+    if (!count) return NG_OK;                // also after forget_all(), when there is no context to be current
     const CurrentContext now(home_);
     const RelaxedCapture relaxed(home_.driver());
     for (size_t i = 0; i < count; i++) {
