@@ -19,7 +19,8 @@
         simt_tile<SimtShape<m, n, warps_m, warps_n, depth, stages, a_near>>(numbers);                                                \
     }
 #define LAY(name, bytes)                                                                                                             \
-    extern "C" __global__ void __launch_bounds__(ng::kernels::THREADS) mma_##name(const __grid_constant__ ng::kernels::MmaLayNumbers numbers) \
+    extern "C" __global__ void __launch_bounds__(ng::kernels::THREADS, 4)                                                            \
+        mma_##name(const __grid_constant__ ng::kernels::MmaLayNumbers numbers)                                                       \
     {                                                                                                                                \
         using namespace ng::kernels;                                                                                                 \
         mma_lay<bytes>(numbers);                                                                                                     \
