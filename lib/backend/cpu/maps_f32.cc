@@ -1,4 +1,5 @@
 // Element-wise loops of f32; powers go through doubles in chunks, as one loop of both widths is not vectorised.
+#include "lib/backend/cpu/exp_wide.h"
 #include "lib/backend/cpu/row_loops.h"
 
 namespace ng::cpu {
