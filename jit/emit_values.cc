@@ -2,6 +2,7 @@
 #include "jit/emit_parts.h"
 
 #include "jit/error.h"
+#include "jit/number.h"
 
 #include <algorithm>
 #include <bit>
@@ -24,8 +25,7 @@ std::string format(Dtype to, Dtype in)
     if (to == Dtype::f64) return "-200, " + literal(0x1.fffffffffffffp1023, in) + ", false";   // of an f32: they end at 2^-149
     const DtypeInfo& f = info(to);
     const int bias = (1 << (f.exponent - 1)) - 1;
-    const double largest = to == Dtype::f32 ? 0x1.fffffep127 : to == Dtype::f16 ? 65504 : to == Dtype::bf16 ? 0x1.fep127 : to == Dtype::e4m3 ? 448 : 57344;
-    return text(1 - bias, ", ", literal(largest, in), to == Dtype::e4m3 || to == Dtype::e5m2 ? ", true" : ", false");
+    return text(1 - bias, ", ", literal(largest_of(to), in), f.bytes == 1 ? ", true" : ", false");
 }
 
 // A number of a float type of fewer bits, from one that is rounded once: wider ones come as f32 whose last bit says that

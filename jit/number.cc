@@ -96,21 +96,25 @@ Number Number::as(Dtype t) const
 
 double round_to(Dtype t, double v)
 {
-    if (t == Dtype::f64 || v == 0 || !std::isfinite(v)) {
-        if (std::isinf(v) && t == Dtype::e4m3) return std::copysign(448.0, v);
-        if (std::isinf(v) && t == Dtype::e5m2) return std::copysign(57344.0, v);
-        return v;
-    }
+    if (t == Dtype::f64 || v == 0 || std::isnan(v)) return v;
     if (t == Dtype::f32) return double(float(v));
     const DtypeInfo& d = info(t);
+    const bool saturates = d.bytes == 1;
+    if (std::isinf(v)) return saturates ? std::copysign(largest_of(t), v) : v;
     const int bias = (1 << (d.exponent - 1)) - 1;
     int exponent;
     std::frexp(v, &exponent);                                  // v = m 2^exponent, 1/2 <= |m| < 1
     const int unit = std::max(exponent - 1, 1 - bias) - d.mantissa;
     const double r = std::ldexp(std::nearbyint(std::ldexp(v, -unit)), unit);
-    const double largest = t == Dtype::e4m3 ? 448.0 : std::ldexp(2.0 - std::ldexp(1.0, -d.mantissa), bias);
-    if (std::fabs(r) <= largest) return r;
-    return std::copysign(t == Dtype::f16 || t == Dtype::bf16 ? std::numeric_limits<double>::infinity() : largest, v);
+    if (std::fabs(r) <= largest_of(t)) return r;
+    return std::copysign(saturates ? largest_of(t) : std::numeric_limits<double>::infinity(), v);
+}
+
+double largest_of(Dtype t)
+{
+    const DtypeInfo& d = info(t);
+    // Others keep the last exponent for infinity and NaN; e4m3 has all of it but one code.
+    return t == Dtype::e4m3 ? 448.0 : std::ldexp(2.0 - std::ldexp(1.0, -d.mantissa), (1 << (d.exponent - 1)) - 1);
 }
 
 std::optional<Number> fold_map(Op op, Dtype t, std::span<const Number> operands)

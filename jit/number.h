@@ -30,8 +30,10 @@ class Number {
     Dtype   type_ = Dtype::f64;
 };
 
-// To the nearest value of a float type, ties to even; f16, bf16, f32 overflow to infinity, e4m3 and e5m2 saturate.
+// To the nearest value of a float type, ties to even; those of one byte saturate, others overflow to infinity.
 double round_to(Dtype t, double v);
+// The greatest finite one.
+double largest_of(Dtype t);
 
 // What a map gives for constants of its compute type, where that is exact on every device; nothing otherwise.
 std::optional<Number> fold_map(Op op, Dtype t, std::span<const Number> operands);

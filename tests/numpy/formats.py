@@ -54,10 +54,10 @@ def decode(name, stored):
     exponent, mantissa = bits >> d.mantissa & (1 << d.exponent) - 1, bits & (1 << d.mantissa) - 1
     value = np.where(exponent == 0, np.ldexp(mantissa.astype(np.float32), least_exponent(name) - d.mantissa),
                      np.ldexp((mantissa + (1 << d.mantissa)).astype(np.float32), exponent - bias(name) - d.mantissa))
-    if name == "e5m2":
-        value = np.where(exponent == 31, np.where(mantissa == 0, np.float32(np.inf), np.float32(np.nan)), value)
-    else:
+    if name == "e4m3":
         value = np.where(bits & 127 == 127, np.float32(np.nan), value)
+    else:
+        value = np.where(exponent == (1 << d.exponent) - 1, np.where(mantissa == 0, np.float32(np.inf), np.float32(np.nan)), value)
     return np.where(bits >> 7 == 1, -value, value).astype(np.float32)
 
 
@@ -134,7 +134,7 @@ def encode(name, values):
     """The stored form of values that the type holds exactly."""
     if name == "bf16":
         return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
-    if name in ("e4m3", "e5m2"):
+    if TYPES[name].bytes == 1:
         table = decode(name, np.arange(256, dtype=np.uint8))
         codes = {(float(v), bool(np.signbit(v))): code for code, v in enumerate(table) if v == v}
         flat = [codes[float(v), bool(np.signbit(v))] if v == v else 0x7f for v in values.ravel()]

@@ -1,5 +1,6 @@
 // Single values as the interpreter's instructions: loads with their decoding, maps, conversions, random numbers, folds.
 #include "jit/error.h"
+#include "jit/number.h"
 #include "lib/backend/cuda/interpreter_parts.h"
 
 #include <algorithm>
@@ -207,13 +208,10 @@ int32_t TapeWriter::by_chance(const Value& v)
         return out;
     }
     const DtypeInfo& f = info(v.type);
-    const bool is_f8 = v.type == Dtype::e4m3 || v.type == Dtype::e5m2;
     // Of an f32 that is an f64: it ends at 2^-149.
     const int32_t least = v.type == Dtype::f64 ? -200 : 2 - (1 << (f.exponent - 1));
-    const double largest = v.type == Dtype::f64 ? std::numeric_limits<double>::max()
-                         : v.type == Dtype::e4m3 ? 448
-                                                 : std::ldexp(2 - std::ldexp(1.0, -f.mantissa), (1 << (f.exponent - 1)) - 1);
-    const int32_t at = numbers({bits, bits_number(twice(uint32_t(least))), bits_number(twice(is_f8)), bits_number(held_float(in, largest))});
+    const double largest = v.type == Dtype::f64 ? std::numeric_limits<double>::max() : largest_of(v.type);
+    const int32_t at = numbers({bits, bits_number(twice(uint32_t(least))), bits_number(twice(f.bytes == 1)), bits_number(held_float(in, largest))});
     const int32_t out = add(slow(in == Dtype::f64 ? CHANCE_F64 : CHANCE_F32), is_wide(in), {x, word});
     drafts_.back().z = uint16_t(~at);
     return v.type == Dtype::f64 ? out : converted(out, in, Dtype::f32);
