@@ -163,7 +163,7 @@ std::string FinishPrinter::finish()
         }
         if (int32_t(s) == out_.result) continue;
         results += text("    Neighbours<", memory_name(type), ", COUNT> s", s, ";\n");
-        puts += text("    put_neighbours(e.tensor[", out_.tensors.size(), "], at, s", s, ");\n");
+        puts += text("    put_neighbours<", out_.tensors.size(), ">(e, at, s", s, ");\n");
         out_.tensors.push_back({t.buffer, type, t.access});
     }
     const bool has_result = out_.result >= 0;

@@ -1,7 +1,7 @@
 // Neighbours of a row of sums as an epilogue meets them: where they are, and how what it reads comes to them.
 //
-// A text with an epilogue defines HAS_EPILOGUE as true before this, and HAS_BOX where a tensor comes by the copy engine; behind
-// it EpilogueOperands and its two functions. These take operands from a source: fetch<TENSOR, KIND, VECTOR>(neighbours), VECTOR
+// A text with an epilogue defines HAS_EPILOGUE as true before this, HAS_BOX where a tensor comes by the copy engine, and HAS_OUTER
+// where batches of tensors are two axes; behind it EpilogueOperands and its two functions. These take operands from a source: fetch<TENSOR, KIND, VECTOR>(neighbours), VECTOR
 // numbering those that wait in shared memory. It says how many FOLDS it has and which is the first one's tensor, what of the
 // neighbours they fold (EpilogueTerms), and how (gemm_folds.cuh); and how many bytes an element of c has, 0 where that is not written.
 #pragma once
@@ -13,6 +13,9 @@
 #endif
 #ifndef HAS_BOX
 #define HAS_BOX false
+#endif
+#ifndef HAS_OUTER
+#define HAS_OUTER false
 #endif
 
 namespace ng::kernels {
@@ -47,10 +50,21 @@ DEVICE N numbers_of(const Epilogue& e)
     return r.numbers;
 }
 
-template <class T, int COUNT>
-DEVICE void fetch_neighbours(const EpilogueTensor& t, const EpilogueSpot& at, Neighbours<T, COUNT>& to)
+// Elements from a tensor's first to a batch's.
+DEVICE i64 to_batch(const Epilogue& e, int tensor, i64 batch)
 {
-    const T* const row = static_cast<const T*>(t.data) + (at.batch * t.batch + at.row * t.row);
+    if constexpr (HAS_OUTER) {
+        const i32 inner = i32(e.inner), outer = i32(batch) / inner;
+        return (i32(batch) - outer * inner) * e.tensor[tensor].batch + outer * e.outer[tensor];
+    }
+    return batch * e.tensor[tensor].batch;
+}
+
+template <int TENSOR, class T, int COUNT>
+DEVICE void fetch_neighbours(const Epilogue& e, const EpilogueSpot& at, Neighbours<T, COUNT>& to)
+{
+    const EpilogueTensor& t = e.tensor[TENSOR];
+    const T* const row = static_cast<const T*>(t.data) + (to_batch(e, TENSOR, at.batch) + at.row * t.row);
     if (at.valid <= 0) return;
     if (t.together == 0) {
         const T same = *row;
@@ -61,11 +75,12 @@ DEVICE void fetch_neighbours(const EpilogueTensor& t, const EpilogueSpot& at, Ne
         UNROLLED for (int j = 0; j < COUNT; j++) to.e[j] = row[(at.column + (j < at.valid ? j : 0)) * t.column];
     }
 }
-template <class T, int COUNT>
-DEVICE void put_neighbours(const EpilogueTensor& t, const EpilogueSpot& at, const Neighbours<T, COUNT>& v)
+template <int TENSOR, class T, int COUNT>
+DEVICE void put_neighbours(const Epilogue& e, const EpilogueSpot& at, const Neighbours<T, COUNT>& v)
 {
+    const EpilogueTensor& t = e.tensor[TENSOR];
     if (!t.data) return;                                     // an output that is not wanted
-    T* const row = const_cast<T*>(static_cast<const T*>(t.data)) + (at.batch * t.batch + at.row * t.row);
+    T* const row = const_cast<T*>(static_cast<const T*>(t.data)) + (to_batch(e, TENSOR, at.batch) + at.row * t.row);
     if (t.together >= COUNT && at.valid == COUNT) *reinterpret_cast<Neighbours<T, COUNT>*>(row + at.column) = v;
     else
         UNROLLED for (int j = 0; j < COUNT; j++)
@@ -80,7 +95,7 @@ struct FromMemory {
     template <int TENSOR, int KIND, int VECTOR, class T, int COUNT>
     DEVICE void fetch(Neighbours<T, COUNT>& to) const
     {
-        fetch_neighbours(epilogue.tensor[TENSOR], at, to);
+        fetch_neighbours<TENSOR>(epilogue, at, to);
     }
 };
 

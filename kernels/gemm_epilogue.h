@@ -16,7 +16,7 @@ struct EpilogueTensor {
     i64         batch, row, column;      // strides in elements; 0: the same all along
     i32         bytes, together, kind;   // bytes: of an element
 };
-constexpr int EPILOGUE_TENSORS = 8, EPILOGUE_NUMBERS = 32;
+constexpr int EPILOGUE_TENSORS = 8, EPILOGUE_NUMBERS = 23;
 constexpr int EPILOGUE_MOST = 4;         // sums of a row that it works on at once
 
 // For sums that are f32 or i32. Shipped kernels look at is_cast alone.
@@ -25,6 +25,8 @@ struct Epilogue {
     i64            is_cast;              // i32 sums become a float
     EpilogueTensor tensor[EPILOGUE_TENSORS];
     u64            numbers[EPILOGUE_NUMBERS];    // as the text's struct has them
+    // Where tensors have batches in two axes: how many the inner one has, and each tensor's stride along the outer one.
+    i64            inner, outer[EPILOGUE_TENSORS];
 };
 
 }  // namespace ng::kernels

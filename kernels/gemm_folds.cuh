@@ -67,7 +67,7 @@ template <int FOLD>
 DEVICE void put_part(const Epilogue& e, i64 batch, i64 row, i64 column, u32 x)
 {
     const EpilogueTensor& t = e.tensor[FIRST_FOLD + FOLD];
-    static_cast<u32*>(const_cast<void*>(t.data))[batch * t.batch + row * t.row + column * t.column] = x;
+    static_cast<u32*>(const_cast<void*>(t.data))[to_batch(e, FIRST_FOLD + FOLD, batch) + row * t.row + column * t.column] = x;
 }
 
 // ---- chunks of a warp's 16 rows, one beside the other ------------------------------------------------------------------------

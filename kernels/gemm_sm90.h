@@ -31,6 +31,9 @@ struct PlainOperands {
     i64          a_row, a_depth, a_batch, b_depth, b_column, b_batch, k;
 };
 
+// Which of a box's batches goes with one of c: the same with all, as many as c has, or those of one axis where c's are two.
+enum BoxMoves : i32 { BOX_STAYS, BOX_MOVES, BOX_OF_INNER, BOX_OF_OUTER };
+
 // A block a tile of c after the other, a cluster as many side by side. a [batches, m, k] and b [batches, k, n] by their maps, of which each has its depth or
 // its rows (columns) side by side; batch i is at i * a_moves. f32 comes as three planes of bf16 for each batch.
 struct GemmTilesNumbers {

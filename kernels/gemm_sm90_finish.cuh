@@ -56,7 +56,7 @@ struct FromTile {
             static_assert(sizeof(T) == 2, "pairs of 32 bits");
             to.e[0] = T(box), to.e[1] = T(box >> 16);
         } else {
-            fetch_neighbours(epilogue.tensor[TENSOR], at, to);
+            fetch_neighbours<TENSOR>(epilogue, at, to);
         }
     }
 };
@@ -69,11 +69,21 @@ DEVICE void bring_vectors(const GemmOutput& o, const TileSpot& first, u32 to)
         const EpilogueTensor& t = o.epilogue.tensor[i];
         if (t.kind != OF_COLUMNS && t.kind != OF_ROWS) continue;
         const bool is_row = t.kind == OF_COLUMNS;
-        const i64  step = is_row ? t.column : t.row, from = first.batch * t.batch + (is_row ? first.column : first.row) * step;
+        const i64  step = is_row ? t.column : t.row, from = to_batch(o.epilogue, i, first.batch) + (is_row ? first.column : first.row) * step;
         const i32  count = is_row ? min(COLUMNS, o.n - first.column) : min(ROWS, o.m - first.row);
         ROLLED for (i32 j = i32(threadIdx.x & 127); j < count; j += 128) write_shared(to + u32(j * t.bytes), t.bytes, u32(load_bits(t.bytes, t.data, from + j * step)));
         to += VECTOR_BYTES;
     }
+}
+// Which of its box's batches goes with one of c.
+DEVICE i32 box_batch(const GemmTilesNumbers& g, i32 batch)
+{
+    if constexpr (HAS_OUTER) {
+        const i32 inner = i32(g.output.epilogue.inner), outer = batch / inner;
+        if (g.box_moves == BOX_OF_OUTER) return outer;
+        if (g.box_moves == BOX_OF_INNER) return batch - outer * inner;
+    }
+    return batch * g.box_moves;
 }
 template <int ROWS, int COLUMNS>
 DEVICE void bring_operands(const GemmTilesNumbers& g, const TileSpot& first, const Staging& s)
@@ -84,7 +94,7 @@ DEVICE void bring_operands(const GemmTilesNumbers& g, const TileSpot& first, con
     if constexpr (HAS_BOX) {
         barrier_expect(s.full, ROWS * COLUMNS * 2);
         UNROLLED for (i32 i = 0; i < ROWS * COLUMNS / 4096; i++)
-            load_box(s.buffers + u32(i) * STAGING_BYTES, g.box, first.column + i % (COLUMNS / 64) * 64, first.row + i / (COLUMNS / 64) * 64, first.batch * g.box_moves, s.full);
+            load_box(s.buffers + u32(i) * STAGING_BYTES, g.box, first.column + i % (COLUMNS / 64) * 64, first.row + i / (COLUMNS / 64) * 64, box_batch(g, first.batch), s.full);
     }
 }
 

@@ -19,6 +19,7 @@ namespace {
 const std::vector<tests::NamedParam> PARAMS = {
     {"a", {70, 40}}, {"b", {40, 90}}, {"row", {90}}, {"full", {70, 90}, Dtype::f32}, {"x", {3, 20, 40}}, {"c", {70, 40}, Dtype::f32},
     {"d", {40, 90}, Dtype::f32}, {"thin", {40, 9}}, {"p", {70, 40}, Dtype::i8}, {"q", {40, 90}, Dtype::i8},
+    {"query", {2, 3, 20, 40}}, {"key", {2, 3, 40, 90}}, {"turned", {2, 20, 3, 40}}, {"mask", {2, 1, 20, 90}}, {"head", {3, 1, 1}}, {"each", {2, 3, 1, 1}},
 };
 constexpr gemm::Device OLDER = {80, 2, {false, false, false, true}};
 
@@ -41,6 +42,8 @@ struct Behind {
 double same(double x, int64_t, int64_t) { return x; }
 double plus_row(double x, int64_t, int64_t column) { return x + element(2, column); }
 double one(double x) { return x; }
+// Of queries and keys: rows are [2, 3, 20]. A mask for each of two, a number for each of three.
+double masked(double x, int64_t row, int64_t column) { return x * 0.5 + element(13, (row / 60 * 20 + row % 20) * 90 + column) + element(14, row / 20 % 3); }
 
 const Behind CASES[] = {
     {{"f16(relu(a @ b + row) * full)"}, [](double x, int64_t row, int64_t column) { return std::max(plus_row(x, row, column), 0.0) * element(3, row * 90 + column); }, {}},
@@ -55,6 +58,12 @@ const Behind CASES[] = {
     {{"max(p @ q, 1)"}, same, {{false, one}}},
     {{"sum(a @ b)"}, same, {{true, one}}},
     {{"f16(a @ b + row)", "max(f16(a @ b + row), 1) - f16(a @ b + row)"}, plus_row, {}},
+    {{"f16((query @ key) * 0.5 + mask + head)"}, masked, {}},
+    {{"f16((permute(turned, [0, 2, 1, 3]) @ key) * 0.5 + mask + head)"}, masked, {}},
+    {{"permute(f16((query @ key) * 0.5 + mask + head), [0, 2, 1, 3])"}, masked, {}},
+    {{"permute(f16((query @ key) * each), [0, 2, 1, 3])"}, [](double x, int64_t row, int64_t) { return x * element(15, row / 20); }, {}},
+    {{"f16((query @ key) * 0.5 + mask + head)", "max((query @ key) * 0.5 + mask + head, 3)"}, masked, {{false, one}}},
+    {{"sum((permute(turned, [0, 2, 1, 3]) @ key) * 0.5 + mask + head, 3)"}, masked, {{true, one}}},
 };
 
 // A case's product with what follows it, on memory here.
@@ -170,16 +179,26 @@ void Product::check_folds(const std::vector<double>& values, int64_t rows, int64
 void Product::check()
 {
     const emitted::Memory &a = memory_[size_t(plan_.steps[0].in[0].buffer)], &b = memory_[size_t(plan_.steps[0].in[1].buffer)];
+    const View &from_a = plan_.steps[0].in[0], &from_b = plan_.steps[0].in[1];
     const Extents& dims = plan_.steps[0].out.dims;
-    const int64_t  columns = dims.back().constant(), rows = product_of(dims) / columns, depth = 40;
+    const int64_t  columns = dims.back().constant(), rows = product_of(dims) / columns, depth = from_a.dims.back().constant();
+    const int64_t  a_depth = from_a.strides.back().constant(), b_depth = from_b.strides[from_b.strides.size() - 2].constant();
     std::vector<double> values;
     int64_t wrong = 0;
     for (int64_t row = 0; row < rows; row++)
         for (int64_t column = 0; column < columns; column++) {
+            int64_t a_at = 0, b_at = column * from_b.strides.back().constant(), c_at = column, rest = row;
+            if (form_->has_result()) c_at *= form_->result().access.strides.back().constant();
+            for (size_t i = dims.size() - 1; i-- > 0; rest /= dims[i].constant()) {
+                const int64_t at = rest % dims[i].constant();
+                a_at += at * (from_a.dims[i].is(1) ? 0 : from_a.strides[i].constant());
+                if (i + 2 < dims.size()) b_at += at * (from_b.dims[i].is(1) ? 0 : from_b.strides[i].constant());
+                if (form_->has_result()) c_at += at * form_->result().access.strides[i].constant();
+            }
             double sum = 0;
-            for (int64_t k = 0; k < depth; k++) sum += a.get(row * depth + k) * b.get(k * columns + column);
+            for (int64_t k = 0; k < depth; k++) sum += a.get(a_at + k * a_depth) * b.get(b_at + k * b_depth);
             values.push_back(case_.value(sum, row, column));
-            if (form_->has_result()) wrong += memory_[size_t(form_->result().buffer)].get(row * columns + column) != values.back();
+            if (form_->has_result()) wrong += memory_[size_t(form_->result().buffer)].get(c_at) != values.back();
         }
     CHECK(wrong == 0);
     check_folds(values, rows, columns);

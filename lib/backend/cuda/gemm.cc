@@ -93,12 +93,14 @@ void run(const Problem& problem, const Device& device, const Place& place)
 kernels::Epilogue settled(const Problem& p)
 {
     kernels::Epilogue e = p.epilogue;
+    if (e.inner == 0) e.inner = std::max<int64_t>(p.batches, 1);
     for (int i = 0; i < e.count; i++) {
         kernels::EpilogueTensor& t = e.tensor[i];
         const auto are_together = [&](int64_t count) {
             const int64_t unit = std::min<int64_t>(16, count * t.bytes);
             const auto    fits = [&](int64_t stride, int64_t extent) { return extent == 1 || stride * t.bytes % unit == 0; };
-            return t.column == 1 && reinterpret_cast<uintptr_t>(t.data) % uint64_t(unit) == 0 && fits(t.row, p.m) && fits(t.batch, p.batches);
+            const bool are_batches = fits(t.batch, p.batches) && (p.epilogue.inner == 0 || fits(e.outer[i], p.batches));
+            return t.column == 1 && reinterpret_cast<uintptr_t>(t.data) % uint64_t(unit) == 0 && fits(t.row, p.m) && are_batches;
         };
         const bool is_read = i < e.loads;
         t.together = is_read && (t.column == 0 || p.n == 1) ? 0 : are_together(kernels::EPILOGUE_MOST) ? kernels::EPILOGUE_MOST : are_together(2) ? 2 : 1;

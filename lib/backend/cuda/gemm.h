@@ -29,6 +29,7 @@ struct Problem {
     int32_t     epilogue_weight;         // of a text's: about its instructions for a sum; 0: there is none
     bool        is_unstored;             // folds of the epilogue are all that is wanted: there is no c
     bool        is_read_again;           // c, by a kernel behind it that would read the sums otherwise
+    int64_t     repeats;                 // of a step whose batches are no one axis: problems like this; 0: it alone
 };
 void turn(Problem& problem);             // c^T = b^T a^T: the same sums, rows for columns
 
@@ -130,6 +131,7 @@ struct Finisher {
     uint32_t shared_bytes;               // dynamic, the most of any launch
     kernels::EpilogueKind kinds[kernels::EPILOGUE_TENSORS];      // how the epilogue's tensors come
     int32_t  part_length, parts_each;    // of folds: so many rows (columns) give so many parts
+    bool     has_outer = false;          // batches of tensors may be two axes
 };
 inline int64_t parts_of(const Finisher& f, int64_t length) { return (length + f.part_length - 1) / f.part_length * f.parts_each; }
 inline bool has_folds(const Problem& p) { return p.epilogue.count > 0 && p.epilogue.tensor[p.epilogue.count - 1].kind >= kernels::OVER_COLUMNS; }

@@ -87,7 +87,7 @@ Dtype type_of(Kind kind, Dtype own)
 void join_rows(Problem& p)
 {
     const int count = p.epilogue.count;
-    if (has_folds(p)) return;            // which go from row to row of one batch
+    if (has_folds(p) || p.epilogue.inner > 0) return;        // these go from row to row of one batch, or are two axes
     if (p.m == 1) {
         p.a_row = p.a_batch, p.c_row = p.c_batch;
         for (int i = 0; i < count; i++) p.epilogue.tensor[i].row = p.epilogue.tensor[i].batch;
@@ -402,7 +402,7 @@ std::optional<Finisher> finisher_for(const Problem& problem, const Device& devic
     const Form f = form_of(problem);
     if (f.kind == Doubles || !mma::can_run(problem, device, UINT64_MAX)) return std::nullopt;
     const uint32_t instance = way && way->instance < COUNT && INSTANCES[way->instance].kind == f.kind ? way->instance : choose(f, device, mma::workspace(problem, true)).instance;
-    Finisher finisher = {true, instance, 0, FACTS[instance].shared_bytes, {}, INSTANCES[instance].tile_m, INSTANCES[instance].threads / 32};
+    Finisher finisher = {true, instance, 0, FACTS[instance].shared_bytes, {}, INSTANCES[instance].tile_m, INSTANCES[instance].threads / 32, problem.epilogue.inner > 0};
     for (int k = f.p.epilogue.loads; k < f.p.epilogue.count; k++) finisher.kinds[k] = EpilogueKind(f.p.epilogue.tensor[k].kind);
     if (has_folds(f.p) && finisher.kinds[f.p.epilogue.count - 1] == OVER_COLUMNS) finisher.part_length = INSTANCES[instance].tile_n, finisher.parts_each = 1;
     return finisher;
@@ -420,7 +420,7 @@ bool run_finished(const Problem& problem, const Device& device, const Finisher& 
     if (!mma::can_run(problem, device, place.workspace_bytes)) return false;
     const Form   f = form_of(problem);
     const Choice choice = choose(f, device, place);
-    if (choice.instance != finisher.instance) return false;
+    if (choice.instance != finisher.instance || (problem.epilogue.inner > 0 && !finisher.has_outer)) return false;
     for (int k = f.p.epilogue.loads; k < f.p.epilogue.count; k++)
         if (f.p.epilogue.tensor[k].kind != finisher.kinds[k]) return false;
     run_as(f, choice, true, place);

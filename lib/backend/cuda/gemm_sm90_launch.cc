@@ -156,6 +156,14 @@ kernels::PlainOperands plain_of(const Problem& p)
     return {static_cast<const float*>(p.a), static_cast<const float*>(p.b), p.a_row, p.a_depth, p.a_batch, p.b_depth, p.b_column, p.b_batch, p.k};
 }
 
+// Of a tensor whose batches are one axis of the two, where c's are.
+kernels::BoxMoves box_moves(const Problem& p, int tensor)
+{
+    const int64_t inner = p.epilogue.inner, near = p.epilogue.tensor[tensor].batch, far = p.epilogue.outer[tensor];
+    if (inner == 0 || far == near * inner) return p.batches > 1 && near != 0 ? kernels::BOX_MOVES : kernels::BOX_STAYS;
+    return far == 0 ? kernels::BOX_OF_INNER : kernels::BOX_OF_OUTER;
+}
+
 // Of an epilogue's tensor that the copy engine brings: boxes as results leave.
 void encode_box(const Runner& r, kernels::GemmTilesNumbers& n)
 {
@@ -163,8 +171,10 @@ void encode_box(const Runner& r, kernels::GemmTilesNumbers& n)
     for (int i = 0; r.finisher && i < p.epilogue.loads; i++) {
         const kernels::EpilogueTensor& t = p.epilogue.tensor[i];
         if (r.finisher->kinds[i] != kernels::BY_ENGINE) continue;
-        n.box_moves = p.batches > 1 && t.batch != 0;
-        encode(*r.place.driver, n.box, {t.data, MAP_F16, 2, p.n, p.m, n.box_moves ? p.batches : 1, p.m > 1 ? t.row : 16, t.batch}, 64, 64);
+        n.box_moves = box_moves(p, i);
+        const bool    is_outer = n.box_moves == kernels::BOX_OF_OUTER;
+        const int64_t inner = std::max<int64_t>(p.epilogue.inner, 1), counts[] = {1, p.batches, inner, p.batches / inner};
+        encode(*r.place.driver, n.box, {t.data, MAP_F16, 2, p.n, p.m, counts[n.box_moves], p.m > 1 ? t.row : 16, is_outer ? p.epilogue.outer[i] : t.batch}, 64, 64);
     }
 }
 
@@ -261,8 +271,8 @@ double behind_us(const Form& form)
     const Problem& p = form.problem;
     double bytes = 4 + (p.is_unstored ? 0 : bytes_of(p.c_type));
     for (int i = 0; i < p.epilogue.count; i++) bytes += p.epilogue.tensor[i].row && p.epilogue.tensor[i].column ? p.epilogue.tensor[i].bytes : 0;
-    const double sums = double(p.batches) * double(p.m) * double(p.n);
-    if (!has_folds(p) && !p.is_read_again) return LAUNCH_US + sums * bytes / BYTES_A_US;
+    const double sums = double(p.batches) * double(p.m) * double(p.n), repeats = double(std::max<int64_t>(p.repeats, 1));
+    if (!has_folds(p) && !p.is_read_again) return LAUNCH_US / repeats + sums * bytes / BYTES_A_US;
     // Beside folds: few enough sums come from the second cache; and columns meet in a launch of their own. Of 1024^2 to 8192^2
     // sums on an H200 (2026-11-22): products with folds in them won from 4096^2 on, at 1024^2 over rows alone, and lost at 2048^2.
     constexpr double CACHED_BYTES = 40e6, CACHED_BYTES_A_US = 7.5e6, COLUMNS_US = 3.5, FEW_SUMS = 2e6, FOLDED_BYTES_A_US = 3.7e6;
@@ -294,13 +304,17 @@ bool lies_on_units(const Problem& p, int64_t row, int64_t batch, int64_t bytes)
     return (p.m == 1 || (row > 0 && row * bytes % 16 == 0)) && (p.batches == 1 || (batch >= 0 && batch * bytes % 16 == 0));
 }
 // Whether the tensor may come so. Boxes go where results of 16 bits leave by the copy engine.
-bool can_come(const Problem& p, const kernels::EpilogueTensor& t, kernels::EpilogueKind kind)
+bool can_come(const Problem& p, int tensor, kernels::EpilogueKind kind)
 {
+    const kernels::EpilogueTensor& t = p.epilogue.tensor[tensor];
+    const int64_t inner = p.epilogue.inner, far = p.epilogue.outer[tensor];
+    const bool is_one_axis = inner == 0 || t.batch == 0 || far == 0 || far == t.batch * inner;
     switch (kind) {
     case kernels::OF_COLUMNS: return t.row == 0 && t.bytes <= 4;
     case kernels::OF_ROWS: return t.column == 0 && t.bytes <= 4;
     case kernels::BY_ENGINE:
         return t.bytes == 2 && t.column == 1 && reinterpret_cast<uintptr_t>(t.data) % 16 == 0 && lies_on_units(p, t.row, t.batch, 2) && bytes_of(p.c_type) == 2 && p.n % 8 == 0 &&
+               is_one_axis && (inner == 0 || lies_on_units(p, t.row, far, 2)) &&
                reinterpret_cast<uintptr_t>(p.c) % 16 == 0 && lies_on_units(p, p.c_row, p.c_batch, 2);
     default: return true;
     }
@@ -313,7 +327,7 @@ Finisher finisher_of(const Form& form, uint32_t instance)
     const Problem&  p = form.problem;
     const Instance& i = instances()[instance];
     Finisher f = {false, instance, form.variant, i.is_split ? kernels::split_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages))
-                                                     : kernels::tiles_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages - kernels::FINISH_FEWER_STAGES), i.schedule < 0, true), {}, 16, 1};
+                                                     : kernels::tiles_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages - kernels::FINISH_FEWER_STAGES), i.schedule < 0, true), {}, 16, 1, p.epilogue.inner > 0};
     for (int k = p.epilogue.loads; k < p.epilogue.count; k++) f.kinds[k] = kernels::EpilogueKind(p.epilogue.tensor[k].kind);
     // As kernels/gemm_folds.cuh cuts a tile: a fold over columns goes through all of its own, or through a unit's.
     if (has_folds(p) && f.kinds[p.epilogue.count - 1] == kernels::OVER_COLUMNS) f.part_length = i.is_split ? int32_t(kernels::split_unit(uint32_t(i.n))) * 8 : i.n;
@@ -321,10 +335,9 @@ Finisher finisher_of(const Form& form, uint32_t instance)
     uint32_t vectors = 0;
     bool     has_box = false;
     for (int k = 0; k < p.epilogue.loads; k++) {
-        const kernels::EpilogueTensor& t = p.epilogue.tensor[k];
-        if (vectors < kernels::FINISH_VECTORS && can_come(p, t, kernels::OF_COLUMNS)) f.kinds[k] = kernels::OF_COLUMNS, vectors++;
-        else if (vectors < kernels::FINISH_VECTORS && can_come(p, t, kernels::OF_ROWS)) f.kinds[k] = kernels::OF_ROWS, vectors++;
-        else if (!has_box && can_come(p, t, kernels::BY_ENGINE)) f.kinds[k] = kernels::BY_ENGINE, has_box = true;
+        if (vectors < kernels::FINISH_VECTORS && can_come(p, k, kernels::OF_COLUMNS)) f.kinds[k] = kernels::OF_COLUMNS, vectors++;
+        else if (vectors < kernels::FINISH_VECTORS && can_come(p, k, kernels::OF_ROWS)) f.kinds[k] = kernels::OF_ROWS, vectors++;
+        else if (!has_box && can_come(p, k, kernels::BY_ENGINE)) f.kinds[k] = kernels::BY_ENGINE, has_box = true;
     }
     return f;
 }
@@ -350,8 +363,9 @@ bool run_finished(const Problem& problem, const Device& device, const Finisher& 
 {
     Form form;
     if (!make_form(problem, true, form) || instances()[finisher.instance].group != form.group || finisher.variant != form.variant) return false;
+    if (form.problem.epilogue.inner > 0 && !finisher.has_outer) return false;
     for (int i = 0; i < form.problem.epilogue.loads; i++)
-        if (!can_come(form.problem, form.problem.epilogue.tensor[i], finisher.kinds[i])) return false;
+        if (!can_come(form.problem, i, finisher.kinds[i])) return false;
     for (int i = form.problem.epilogue.loads; i < form.problem.epilogue.count; i++)
         if (form.problem.epilogue.tensor[i].kind != finisher.kinds[i]) return false;
     if (copies_workspace(form) > place.workspace_bytes) return false;

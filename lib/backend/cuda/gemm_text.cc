@@ -27,6 +27,7 @@ std::string finisher_text(const Finisher& finisher, const std::string& epilogue)
 {
     std::string head = "#undef DEVICE\n#define HAS_EPILOGUE true\n";
     if (std::ranges::find(finisher.kinds, kernels::BY_ENGINE) != std::end(finisher.kinds)) head += "#define HAS_BOX true\n";
+    if (finisher.has_outer) head += "#define HAS_OUTER true\n";
     int vectors = 0;
     for (size_t k = 0; k < std::size(finisher.kinds); k++)
         head += text("#define KIND_", k, " ", int(finisher.kinds[k]), "\n#define VECTOR_", k, " ", is_vector(finisher.kinds[k]) ? vectors++ : 0, "\n");

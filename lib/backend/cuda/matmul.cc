@@ -11,26 +11,46 @@ namespace {
 
 using gemm::Problem;
 
-// One axis of the result with its strides in everything that has it.
+constexpr int64_t SPLIT_MOST = int64_t(1) << 31;         // kernels take such a batch apart by 32 bits
+
+// One axis of the result with its strides in everything that has it. inner: of a batch that is two axes to the epilogue's tensors,
+// how many the inner one has; they have strides for both.
 struct Axis {
     int64_t extent = 1, a = 0, b = 0, c = 0;
     int64_t tensor[kernels::EPILOGUE_TENSORS] = {};
+    int64_t inner = 0, outer[kernels::EPILOGUE_TENSORS] = {};
 };
 
-// Whether `outer` goes on where `inner` ends, everywhere.
-bool continues(const Axis& outer, const Axis& inner, size_t tensors)
+// Whether `outer` goes on where `inner` ends: in the operands and the result, or in the tensors, with these strides and so many elements.
+bool continues(const Axis& outer, const Axis& inner)
 {
     const auto fits = [&](int64_t far, int64_t near) { return far == near * inner.extent; };
-    if (!fits(outer.a, inner.a) || !fits(outer.b, inner.b) || !fits(outer.c, inner.c)) return false;
+    return fits(outer.a, inner.a) && fits(outer.b, inner.b) && fits(outer.c, inner.c);
+}
+bool continues(const Axis& outer, const int64_t* strides, int64_t extent, size_t tensors)
+{
     for (size_t i = 0; i < tensors; i++)
-        if (!fits(outer.tensor[i], inner.tensor[i])) return false;
+        if (outer.tensor[i] != strides[i] * extent) return false;
     return true;
 }
 bool merge(const Axis& outer, Axis& inner, size_t tensors)
 {
     if (inner.extent == 1) inner = outer;
-    else if (continues(outer, inner, tensors)) inner.extent *= outer.extent;
+    else if (continues(outer, inner) && continues(outer, inner.tensor, inner.extent, tensors)) inner.extent *= outer.extent;
     else return false;
+    return true;
+}
+// The same of a batch. may_split: of the tensors' strides the outer ones may be others.
+bool merge_batch(const Axis& outer, Axis& batch, size_t tensors, bool may_split)
+{
+    if (!continues(outer, batch)) return false;
+    const bool is_split = batch.inner > 0;
+    if (!continues(outer, is_split ? batch.outer : batch.tensor, is_split ? batch.extent / batch.inner : batch.extent, tensors)) {
+        if (is_split || !may_split || batch.extent >= SPLIT_MOST) return false;
+        batch.inner = batch.extent;
+    }
+    if (batch.inner > 0 && !is_split) std::copy_n(outer.tensor, tensors, batch.outer);
+    batch.extent *= outer.extent;
     return true;
 }
 
@@ -66,7 +86,7 @@ class Axes {
             if (axis.extent == 1) continue;
             if (batches_ == 0 && axis.b == 0 && merge(axis, rows_, tensors_)) continue;
             if (batches_ == 0 && axis.a == 0 && merge(axis, columns_, tensors_)) continue;
-            if (batches_ > 0 && merge(axis, batch_[batches_ - 1], tensors_)) continue;
+            if (batches_ > 0 && merge_batch(axis, batch_[batches_ - 1], tensors_, batches_ == 1)) continue;
             batch_[batches_++] = axis;
         }
     }
@@ -77,6 +97,13 @@ class Axes {
     // From the innermost to the outermost.
     const Axis& batch(int i) const { return batch_[i]; }
     int         batches() const { return batches_; }
+    // Problems that there are, one for each place of the batch's outer axes.
+    int64_t repeats() const
+    {
+        int64_t all = 1;
+        for (int i = 1; i < batches_; i++) all *= batch_[i].extent;
+        return all;
+    }
     size_t      tensors() const { return tensors_; }
 
   private:
@@ -115,6 +142,7 @@ Problem problem_of(const MatmulStep& step, const Axes& axes)
     p.a_row = axes.rows().a, p.a_depth = axes.depth().a, p.b_depth = axes.depth().b, p.b_column = axes.columns().b;
     p.c_row = axes.rows().c, p.c_column = axes.columns().c;
     p.a_batch = batch.a, p.b_batch = batch.b, p.c_batch = batch.c;
+    p.repeats = axes.repeats();
     return p;
 }
 
@@ -123,7 +151,7 @@ bool can_fold(const EpilogueFolds& folds, const Axes& axes)
 {
     if (axes.rows().extent == 1 || axes.columns().extent == 1) return false;
     for (int i = 0; i < axes.batches(); i++)
-        if (axes.batch(i).tensor[axes.tensors() - 1] == 0) return false;
+        if (axes.batch(i).tensor[axes.tensors() - 1] == 0 || (axes.batch(i).inner > 0 && axes.batch(i).outer[axes.tensors() - 1] == 0)) return false;
     // Nor may other axes have taken the place of the folded one.
     return (folds.is_over_columns ? axes.columns() : axes.rows()).tensor[axes.tensors() - 1] == 0;
 }
@@ -132,7 +160,9 @@ bool can_fold(const EpilogueFolds& folds, const Axes& axes)
 void place_tensors(const MatmulStep& step, const Axes& axes, std::span<const int64_t> variables, Problem& p)
 {
     const Axis batch = axes.batches() ? axes.batch(0) : Axis{};
+    p.epilogue.inner = batch.inner;
     for (size_t i = 0; i < axes.tensors(); i++) {
+        p.epilogue.outer[i] = batch.outer[i];
         kernels::EpilogueTensor& t = p.epilogue.tensor[i];
         t.row = axes.rows().tensor[i], t.column = axes.columns().tensor[i], t.batch = batch.tensor[i];
         if (t.kind == kernels::OVER_COLUMNS) t.column = step.epilogue->folds()->count.value(variables);
@@ -147,6 +177,19 @@ void find_tensors(const MatmulStep& step, const ExecutorRun& run, std::span<cons
         const char* const base = t.buffer >= 0 ? run.buffers[t.buffer] : step.parts->data + uint64_t(-1 - t.buffer) * fold_bytes;
         p.epilogue.tensor[i].data = base ? base + t.access.offset.value(variables) * bytes_of(t.type) : nullptr;
     }
+}
+
+// Whether all problems of the batch's outer axes lie on units of memory if one does, so that a kernel for one is for all.
+bool are_alike(const Axes& axes, const Problem& p)
+{
+    const auto is_even = [](int64_t stride, int64_t bytes) { return stride * bytes % 16 == 0; };
+    for (int i = 1; i < axes.batches(); i++) {
+        const Axis& axis = axes.batch(i);
+        if (!is_even(axis.a, bytes_of(p.a_type)) || !is_even(axis.b, bytes_of(p.b_type)) || !is_even(axis.c, bytes_of(p.c_type))) return false;
+        for (size_t t = 0; t < axes.tensors(); t++)
+            if (p.epilogue.tensor[t].row && p.epilogue.tensor[t].column && !is_even(axis.tensor[t], p.epilogue.tensor[t].bytes)) return false;
+    }
+    return true;
 }
 
 // The same problem at one place of the batch's outer axes.
@@ -259,13 +302,16 @@ bool run_matmul(const MatmulStep& step, const ExecutorRun& run, int32_t variable
         if (folds) step.parts->count = parts_of(step, p, *finisher), fold_bytes = aligned(uint64_t(step.parts->count * folds->count.value(values)) * 4);
         place_tensors(step, axes, values, p), find_tensors(step, run, values, fold_bytes, p);
     }
-    int64_t outer = 1;
-    for (int i = 1; i < axes.batches(); i++) outer *= axes.batch(i).extent;
-    if (p.m == 0 || p.n == 0 || p.batches == 0 || outer == 0) return !folds;           // of nothing, folds are something
+    const int64_t repeats = axes.repeats();
+    if (p.m == 0 || p.n == 0 || p.batches == 0 || repeats == 0) return !folds;           // of nothing, folds are something
     if (!p.c && !p.is_unstored) return !step.epilogue || !step.epilogue->is_wanted(run.buffers);         // of several results another may be
-    if (finisher) return outer == 1 && gemm::run_finished(p, device, *finisher, place);
+    if (finisher) {
+        if (!are_alike(axes, p) || !gemm::run_finished(p, device, *finisher, place)) return false;
+        for (int64_t i = 1; i < repeats; i++) (void)gemm::run_finished(moved(axes, p, i), device, *finisher, place);
+        return true;
+    }
     if (!gemm::can_run(p, device, place.workspace_bytes)) return false;
-    for (int64_t i = 0; i < outer; i++) gemm::run(moved(axes, p, i), device, place);
+    for (int64_t i = 0; i < repeats; i++) gemm::run(moved(axes, p, i), device, place);
     return true;
 }
 
