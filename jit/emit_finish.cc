@@ -176,9 +176,12 @@ std::string FinishPrinter::finish()
 // How terms are folded: two of them, and many, where sums and products of floats keep what their roundings lose.
 std::string FinishPrinter::fold_functions() const
 {
-    std::string start, two, more, total;
+    std::string start, two, more, total, terms;
+    int32_t     pivot = -1;
     for (size_t f = 0; f < folds_.size(); f++) {
         const FinishFold& fold = folds_[f];
+        terms += text(f > 0 ? ", " : "", int32_t(fold.term));
+        if (fold.term == FoldTerm::Pivot) pivot = int32_t(f);
         const Dtype type = compute_of(value(kernel_.stores[size_t(fold.store)].value).type);
         const bool is_real = is_float(type), is_pair = is_real && (fold.op == Op::sum || fold.op == Op::prod);
         const std::string bits = is_real ? "bits_f32(" : "(u32)(", taken = is_real ? "f32_bits(" : "(i32)(", when = text("    if constexpr (FOLD == ", f, ") ");
@@ -193,8 +196,8 @@ std::string FinishPrinter::fold_functions() const
     }
     const size_t first = out_.tensors.size() - folds_.size();
     const std::string each = "template <int FOLD>\nDEVICE ";
-    return text("constexpr int RESULT_BYTES = ", out_.result >= 0 ? bytes_of(value(kernel_.stores[size_t(out_.result)].value).type) : 0, ", FOLDS = ", folds_.size(), ", FIRST_FOLD = ", first, ", FOLDED = ", folds_.empty() ? "0" : text("KIND_", first),
-                ";\ntemplate <int COUNT>\nstruct EpilogueTerms {\n    u32 of[", std::max(folds_.size(), size_t(1)), "][COUNT];\n};\n", each, "u32 fold_start()\n{\n", start, "    return 0;\n}\n", each,
+    return text("constexpr int EPILOGUE_WEIGHT = ", out_.weight, ", RESULT_BYTES = ", out_.result >= 0 ? bytes_of(value(kernel_.stores[size_t(out_.result)].value).type) : 0, ", FOLDS = ", folds_.size(), ", FIRST_FOLD = ", first, ", FOLDED = ", folds_.empty() ? "0" : text("KIND_", first), ", PIVOT = ", pivot, ", FOLD_TERMS[] = {", terms.empty() ? "0" : terms,
+                "};\ntemplate <int COUNT>\nstruct EpilogueTerms {\n    u32 of[", std::max(folds_.size(), size_t(1)), "][COUNT];\n};\n", each, "u32 fold_start()\n{\n", start, "    return 0;\n}\n", each,
                 "u32 fold_two(u32 x, u32 y)\n{\n", two, "    return x;\n}\n", each, "FoldTotal fold_more(FoldTotal total, u32 x)\n{\n", more, "    return {fold_two<FOLD>(total.bits, x), 0};\n}\n", each,
                 "u32 fold_total(FoldTotal total)\n{\n", total, "    return total.bits;\n}\n");
 }

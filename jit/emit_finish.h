@@ -13,10 +13,13 @@ struct FinishTensor {
     int32_t access;              // of the kernel
 };
 
-// A store that takes what is folded, instead of elements.
+// A store that takes what is folded, instead of elements. term: of the stored value itself, of a number near those of a part, or of
+// how far they are off that, squared or not; at most one fold is of a pivot, and comes before those that are off it.
+enum class FoldTerm : int32_t { Itself, Pivot, Off, OffSquared };
 struct FinishFold {
-    int32_t store;
-    Op      op;
+    int32_t  store;
+    Op       op;
+    FoldTerm term = FoldTerm::Itself;
 };
 
 // Functions on neighbours, as kernels/gemm_epilogue.cuh wants them. KIND_0, VECTOR_0 .. are to be defined before the text.

@@ -2,6 +2,7 @@
 #include "jit/fold_parts.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace ng {
 namespace {
@@ -41,13 +42,24 @@ class Cutter {
     int32_t after_access(const Access& access);
     Access  without_folded(const Access& from) const;
     void    store_after(StoreTo s, const Access& access);
+    bool    find_squares(int32_t fold);
+    void    add_part(int32_t value, Op op, FoldTerm term);
+    int32_t add_after(Value value);
+    int32_t load_part(size_t fold, Dtype type, int32_t access);
+    int32_t squares_after(int32_t access);
+
+    // Folds of squared distances: `fold` sums (x - from)^2, from a row's value.
+    struct Squares {
+        int32_t fold = -1, x = -1, from = -1;
+    };
 
     const Kernel&        kernel_;
     const int32_t        buffers_;
     const Extent         parts_;
     Access               part_;          // of the kernel's axes
     std::vector<size_t>  others_;        // axes that a part has
-    std::vector<int32_t> folds_;         // values
+    std::vector<int32_t> folds_;         // values; without squares_
+    Squares              squares_;       // one at most
     std::vector<int32_t> place_;         // by value: of the kernel in the making
     FoldParts            out_;
 };
@@ -81,6 +93,7 @@ bool Cutter::cut_points(const std::vector<int32_t>& stores)
     std::vector<bool> seeds(kernel_.values.size());
     for (const int32_t s : stores) seeds[size_t(kernel_.stores[size_t(s)].value)] = true;
     for (const int32_t f : folds_) seeds[size_t(kernel_.values[size_t(f)].args[0])] = true;
+    if (squares_.fold >= 0) seeds[size_t(squares_.x)] = true;
     const std::vector<bool> is_needed = needed(std::move(seeds), [](size_t) { return false; });
     place_.assign(kernel_.values.size(), -1);
     for (size_t v = 0; v < kernel_.values.size(); v++) {
@@ -127,9 +140,23 @@ bool Cutter::find_axis()
     for (size_t v = 0; v < kernel_.values.size(); v++) {
         if (kernel_.values[v].kind != ValueKind::Fold) continue;
         if (!is_fold_of_parts(kernel_.values[v])) return false;
-        folds_.push_back(int32_t(v));
+        if (!find_squares(int32_t(v))) folds_.push_back(int32_t(v));
     }
     return !folds_.empty();
+}
+
+// Of (x - from)^2 with an x that waits for no fold, and a number of the row.
+bool Cutter::find_squares(int32_t fold)
+{
+    const auto of = [&](int32_t v) -> const Value& { return kernel_.values[size_t(v)]; };
+    const auto is_map = [&](int32_t v, Op op) { return of(v).kind == ValueKind::Map && of(v).op == op; };
+    const int32_t square = of(fold).args[0];
+    const bool is_square = is_map(square, Op::square) || (is_map(square, Op::mul) && of(square).args[0] == of(square).args[1]);
+    if (squares_.fold >= 0 || of(fold).op != Op::sum || of(fold).type != Dtype::f32 || !is_square) return false;
+    const int32_t off = of(square).args[0];
+    if (!is_map(off, Op::sub) || !of(of(off).args[1]).row || of(of(off).args[0]).row) return false;
+    squares_ = {fold, of(off).args[0], of(off).args[1]};
+    return true;
 }
 
 // Of a fold over columns a part has all else, reduced or not; one over rows goes on through what else is reduced.
@@ -149,13 +176,21 @@ void Cutter::lay_parts()
 void Cutter::add_folds()
 {
     Kernel& k = out_.points;
-    const auto access = int32_t(k.accesses.size());
     k.accesses.push_back(part_);
-    for (const int32_t f : folds_) {
-        const Value& fold = kernel_.values[size_t(f)];
-        out_.folds.push_back({int32_t(k.stores.size()), fold.op});
-        k.stores.push_back({place_[size_t(fold.args[0])], buffers_ + int32_t(out_.folds.size()) - 1, access});
-    }
+    for (const int32_t f : folds_) add_part(place_[size_t(kernel_.values[size_t(f)].args[0])], kernel_.values[size_t(f)].op, FoldTerm::Itself);
+    if (squares_.fold < 0) return;
+    Value one{ValueKind::Constant};
+    one.type = Dtype::f32, one.bits = std::bit_cast<int64_t>(1.0);
+    k.values.push_back(one);
+    const int32_t x = place_[size_t(squares_.x)];
+    add_part(x, Op::sum, FoldTerm::Pivot), add_part(x, Op::sum, FoldTerm::Off), add_part(x, Op::sum, FoldTerm::OffSquared);
+    add_part(int32_t(k.values.size()) - 1, Op::sum, FoldTerm::Itself);
+}
+void Cutter::add_part(int32_t value, Op op, FoldTerm term)
+{
+    Kernel& k = out_.points;
+    out_.folds.push_back({int32_t(k.stores.size()), op, term});
+    k.stores.push_back({value, buffers_ + int32_t(out_.folds.size()) - 1, int32_t(k.accesses.size()) - 1});
 }
 
 Access Cutter::without_folded(const Access& from) const
@@ -176,17 +211,15 @@ void Cutter::cut_after()
     std::vector<bool> seeds(kernel_.values.size());
     for (const StoreTo& s : kernel_.stores)
         if (is_row(s)) seeds[size_t(s.value)] = true;
+    if (squares_.fold >= 0) seeds[size_t(squares_.from)] = true;
     const std::vector<bool> is_needed = needed(std::move(seeds), [&](size_t v) { return kernel_.values[v].kind == ValueKind::Fold; });
     place_.assign(kernel_.values.size(), -1);
     for (size_t v = 0; v < kernel_.values.size(); v++) {
         if (!is_needed[v]) continue;
         Value value = moved(v);
         if (value.kind == ValueKind::Fold) {
-            Value part{ValueKind::Load};
-            part.type = value.type, part.access = after_access(of_parts);
-            part.buffer = after_buffer(-1 - int32_t(std::ranges::find(folds_, int32_t(v)) - folds_.begin()));
-            value.args = {int32_t(k.values.size()), -1, -1};
-            k.values.push_back(std::move(part));
+            const int32_t access = after_access(of_parts);
+            value.args[0] = int32_t(v) == squares_.fold ? squares_after(access) : load_part(size_t(std::ranges::find(folds_, int32_t(v)) - folds_.begin()), value.type, access);
         } else {
             if (value.buffer >= 0) value.buffer = after_buffer(value.buffer);
             if (value.access >= 0) value.access = after_access(without_folded(kernel_.accesses[size_t(value.access)]));
@@ -198,6 +231,31 @@ void Cutter::cut_after()
         if (is_row(s)) store_after(s, without_folded(kernel_.accesses[size_t(s.access)]));
 }
 
+int32_t Cutter::add_after(Value value)
+{
+    out_.after.values.push_back(std::move(value));
+    return int32_t(out_.after.values.size()) - 1;
+}
+int32_t Cutter::load_part(size_t fold, Dtype type, int32_t access)
+{
+    Value part{ValueKind::Load};
+    part.type = type, part.access = access, part.buffer = after_buffer(-1 - int32_t(fold));
+    return add_after(std::move(part));
+}
+// A part of a sum of (x - from)^2, by what is known of its x - pivot: with d = pivot - from it is the sum of (x - pivot + d)^2.
+int32_t Cutter::squares_after(int32_t access)
+{
+    const auto part = [&](size_t i) { return load_part(folds_.size() + i, Dtype::f32, access); };
+    const auto map = [&](Op op, int32_t x, int32_t y) {
+        Value v{ValueKind::Map, op, Dtype::f32};
+        v.args = {x, y, -1};
+        return add_after(std::move(v));
+    };
+    const int32_t pivot = part(0), off = part(1), squared = part(2), count = part(3);
+    const int32_t d = map(Op::sub, pivot, place_[size_t(squares_.from)]);
+    return map(Op::add, squared, map(Op::mul, d, map(Op::add, map(Op::add, off, off), map(Op::mul, count, d))));
+}
+
 std::optional<FoldParts> Cutter::in_parts()
 {
     if (!find_axis()) return std::nullopt;
@@ -207,6 +265,7 @@ std::optional<FoldParts> Cutter::in_parts()
         if (!is_row(kernel_.stores[s])) stores.push_back(int32_t(s));
     for (const int32_t f : folds_)
         if (compute_of(kernel_.values[size_t(kernel_.values[size_t(f)].args[0])].type) != kernel_.values[size_t(f)].type) return std::nullopt;
+    if (squares_.fold >= 0 && compute_of(kernel_.values[size_t(squares_.x)].type) != Dtype::f32) return std::nullopt;
     if (!cut_points(stores)) return std::nullopt;
     add_folds();
     cut_after();

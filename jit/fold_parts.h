@@ -3,10 +3,12 @@
 #include "jit/emit_finish.h"
 
 #include <optional>
+#include <vector>
 
 namespace ng {
 
-// Values of every point go before the first fold's result. What comes behind has one element for each of what folds leave; or, where
+// Values of every point go before the first fold's result; a sum of squared distances from what folds gave, as in a variance, is taken
+// from a pivot of each part first. What comes behind has one element for each of what folds leave; or, where
 // it asks for points again, it has these by what was stored of them, and folds as the kernel does.
 struct FoldParts {
     Kernel points;                       // no axis is reduced; terms of fold i are stored to buffer `buffers + i`

@@ -3,7 +3,8 @@
 // A text with an epilogue defines HAS_EPILOGUE as true before this, HAS_BOX where a tensor comes by the copy engine, and HAS_OUTER
 // where batches of tensors are two axes; behind it EpilogueOperands and its two functions. These take operands from a source: fetch<TENSOR, KIND, VECTOR>(neighbours), VECTOR
 // numbering those that wait in shared memory. It says how many FOLDS it has and which is the first one's tensor, what of the
-// neighbours they fold (EpilogueTerms), and how (gemm_folds.cuh); and how many bytes an element of c has, 0 where that is not written.
+// neighbours they fold (EpilogueTerms), and how (gemm_folds.cuh); how many bytes an element of c has, 0 where that is not
+// written; and about how many instructions it is for a sum.
 #pragma once
 #include "kernels/elements.cuh"
 #include "kernels/gemm_epilogue.h"
@@ -99,13 +100,17 @@ struct FromMemory {
     }
 };
 
+// What a fold is of: what the text gives as terms; a number near them for each part (PIVOT), or how far they are off that, or the
+// squares of this: sums of squares from anywhere else lose what is left of a variance.
+constexpr int TERM_ITSELF = 0, TERM_PIVOT = 1, TERM_OFF = 2, TERM_OFF_SQUARED = 3;
+
 // A fold of many values on its way: a number, and of sums what its roundings lost.
 struct FoldTotal {
     u32 bits, rest;
 };
 
 #if !HAS_EPILOGUE
-constexpr int RESULT_BYTES = 4, FOLDS = 0, FIRST_FOLD = 0, FOLDED = ANYHOW;
+constexpr int EPILOGUE_WEIGHT = 0, RESULT_BYTES = 4, FOLDS = 0, FIRST_FOLD = 0, FOLDED = ANYHOW, PIVOT = -1, FOLD_TERMS[] = {TERM_ITSELF};
 template <int COUNT>
 struct EpilogueTerms {
     u32 of[1][COUNT];

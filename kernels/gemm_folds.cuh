@@ -2,6 +2,7 @@
 //
 //   over columns   a thread folds its neighbours of a row, then from chunk to chunk; lanes that share a row meet by shuffles
 //   over rows      a thread folds its rows of a chunk, lanes that share columns meet, and a warp gives a part of 16 rows
+//   from a pivot   a part's terms are taken as differences from one number: the mean of a row's first columns, or the first row
 // Each meets in one order, so results do not vary.
 #pragma once
 #include "kernels/gemm_epilogue.cuh"
@@ -18,13 +19,22 @@ DEVICE FoldTotal fold_begin()
 {
     return {fold_start<FOLD>(), 0};
 }
+constexpr u32 ABSENT = 0x7fa51d00;       // in place of what is no term: bits of a NaN that no instruction gives
+template <int FOLD>
+DEVICE u32 term_of(u32 x, u32 pivot)
+{
+    if constexpr (FOLD_TERMS[FOLD] < TERM_OFF) return x;
+    const float off = x == ABSENT ? 0.0f : __uint_as_float(x) - __uint_as_float(pivot);
+    return __float_as_uint(FOLD_TERMS[FOLD] == TERM_OFF ? off : off * off);
+}
+
 // What goes through folds begins with this one. Neighbours that are not there take no part.
 template <int FOLD = 0, int COUNT>
 DEVICE void leave_out(EpilogueTerms<COUNT>& terms, i32 valid)
 {
     if constexpr (FOLD < FOLDS) {
         UNROLLED for (int j = 0; j < COUNT; j++)
-            if (j >= valid) terms.of[FOLD][j] = fold_start<FOLD>();
+            if (j >= valid) terms.of[FOLD][j] = FOLD_TERMS[FOLD] >= TERM_OFF ? ABSENT : fold_start<FOLD>();
         leave_out<FOLD + 1>(terms, valid);
     }
 }
@@ -62,6 +72,8 @@ DEVICE u32 fold_spread(u32 (&x)[COUNT], i32& slot)
     }
     return x[0];
 }
+// Of the `count` first of so many terms, or of all.
+DEVICE u32 mean_of(u32 sum, i64 terms, i32 count) { return __float_as_uint(__uint_as_float(sum) / float(terms < count ? i32(terms) : count)); }
 // row or column: the part.
 template <int FOLD>
 DEVICE void put_part(const Epilogue& e, i64 batch, i64 row, i64 column, u32 x)
@@ -90,15 +102,17 @@ struct OfFours {
     DEVICE static i32 column_of(i32 lane, i32 slot) { return (lane & 7) * 4 + slot; }
 };
 
-// A chunk's first row and column, and how many c has.
+// A chunk's first row and column, how many c has, and whether its rows begin with it.
 struct FoldSpot {
-    i64 batch, row, column, rows, columns;
+    i64  batch, row, column, rows, columns;
+    bool begins;
 };
 
 // What a warp folds of its chunks from the left to the right.
 template <class Of>
 struct ChunkFolds {
     FoldTotal total[MOST_FOLDS][Of::ROWS];
+    u32       pivot[OVER_A_ROW ? Of::ROWS : Of::COLUMNS];
 
     template <int FOLD = 0>
     DEVICE void begin()
@@ -112,7 +126,7 @@ struct ChunkFolds {
     DEVICE void add(const Epilogue& e, const FoldSpot& first, const EpilogueTerms<Of::COUNT> (&terms)[Of::EACH])
     {
         if constexpr (FOLD < FOLDS) {
-            if constexpr (OVER_A_ROW) add_rows<FOLD>(terms);
+            if constexpr (OVER_A_ROW) add_rows<FOLD>(first, terms);
             else put_columns<FOLD>(e, first, terms);
             add<FOLD + 1>(e, first, terms);
         }
@@ -124,7 +138,7 @@ struct ChunkFolds {
         if constexpr (OVER_A_ROW && FOLD < FOLDS) {
             const i32 lane = i32(threadIdx.x) & 31;
             UNROLLED for (int r = 0; r < Of::ROWS; r++) {
-                const u32 all = fold_lanes<FOLD, 1, Of::SHARING>(fold_total<FOLD>(total[FOLD][r]));
+                const u32 all = FOLD == PIVOT ? pivot[r] : fold_lanes<FOLD, 1, Of::SHARING>(fold_total<FOLD>(total[FOLD][r]));
                 const i64 at = first.row + Of::row_of(lane, r);
                 if (lane % Of::SHARING == 0 && at < first.rows) put_part<FOLD>(e, first.batch, at, part, all);
                 total[FOLD][r] = fold_begin<FOLD>();
@@ -135,26 +149,31 @@ struct ChunkFolds {
 
   private:
     template <int FOLD>
-    DEVICE void add_rows(const EpilogueTerms<Of::COUNT> (&terms)[Of::EACH])
+    DEVICE void add_rows(const FoldSpot& first, const EpilogueTerms<Of::COUNT> (&terms)[Of::EACH])
     {
+        if (FOLD == PIVOT && !first.begins) return;
         UNROLLED for (int r = 0; r < Of::ROWS; r++) {
             u32 x[Of::COLUMNS];
-            UNROLLED for (int c = 0; c < Of::COLUMNS; c++) x[c] = terms[Of::term(r, c)].of[FOLD][c % Of::COUNT];
-            total[FOLD][r] = fold_more<FOLD>(total[FOLD][r], fold_tree<FOLD>(x));
+            UNROLLED for (int c = 0; c < Of::COLUMNS; c++) x[c] = term_of<FOLD>(terms[Of::term(r, c)].of[FOLD][c % Of::COUNT], pivot[r]);
+            if constexpr (FOLD == PIVOT) pivot[r] = mean_of(fold_lanes<FOLD, 1, Of::SHARING>(fold_tree<FOLD>(x)), first.columns - first.column, 32);
+            else total[FOLD][r] = fold_more<FOLD>(total[FOLD][r], fold_tree<FOLD>(x));
         }
     }
     template <int FOLD>
-    DEVICE static void put_columns(const Epilogue& e, const FoldSpot& first, const EpilogueTerms<Of::COUNT> (&terms)[Of::EACH])
+    DEVICE void put_columns(const Epilogue& e, const FoldSpot& first, const EpilogueTerms<Of::COUNT> (&terms)[Of::EACH])
     {
+        const i32 lane = i32(threadIdx.x) & 31;
         u32 x[Of::COLUMNS];
         UNROLLED for (int c = 0; c < Of::COLUMNS; c++) {
             u32 down[Of::ROWS];
-            UNROLLED for (int r = 0; r < Of::ROWS; r++) down[r] = terms[Of::term(r, c)].of[FOLD][c % Of::COUNT];
-            x[c] = fold_tree<FOLD>(down);
+            UNROLLED for (int r = 0; r < Of::ROWS; r++) down[r] = term_of<FOLD>(terms[Of::term(r, c)].of[FOLD][c % Of::COUNT], pivot[c]);
+            // A pivot is the first row's, to which others add nothing.
+            if constexpr (FOLD == PIVOT) pivot[c] = __shfl_sync(~0u, down[0], lane % Of::SHARING, 32), x[c] = lane < Of::SHARING ? pivot[c] : 0;
+            else x[c] = fold_tree<FOLD>(down);
         }
         i32       slot;
         const u32 all = fold_spread<FOLD>(x, slot);
-        const i64 at = first.column + Of::column_of(i32(threadIdx.x) & 31, slot);
+        const i64 at = first.column + Of::column_of(lane, slot);
         if (first.row < first.rows && at < first.columns) put_part<FOLD>(e, first.batch, first.row / PART_ROWS, at, all);
     }
 };

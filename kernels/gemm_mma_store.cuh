@@ -138,6 +138,7 @@ struct MmaFolds {
     static constexpr int COUNT = 2 * MMA_FOUR, IN_ROW = TILE_N / COUNT;
     static_assert(FOLDS == 0 || (32 % IN_ROW == 0 && THREADS % IN_ROW == 0), "a row's threads are of one warp, and keep their columns");
     FoldTotal total[MOST_FOLDS][COUNT];
+    u32       pivot[OVER_A_ROW ? 1 : COUNT];
 
     template <int FOLD = 0>
     DEVICE void begin()
@@ -148,18 +149,21 @@ struct MmaFolds {
         }
     }
     template <int FOLD = 0>
-    DEVICE void add(const MmaNumbers& n, const MmaWork& w, i64 row, const EpilogueTerms<4> (&terms)[2])
+    DEVICE void add(const MmaNumbers& n, const MmaWork& w, i64 row, const EpilogueTerms<4> (&terms)[2], bool is_first)
     {
         if constexpr (FOLD < FOLDS) {
             u32 x[COUNT];
-            UNROLLED for (int c = 0; c < COUNT; c++) x[c] = terms[c / MMA_FOUR].of[FOLD][c % MMA_FOUR];
+            UNROLLED for (int c = 0; c < COUNT; c++) x[c] = term_of<FOLD>(terms[c / MMA_FOUR].of[FOLD][c % MMA_FOUR], pivot[OVER_A_ROW ? 0 : c]);
             if constexpr (OVER_A_ROW) {
-                const u32 all = fold_lanes<FOLD, 1, IN_ROW>(fold_tree<FOLD>(x));
+                u32 all = fold_lanes<FOLD, 1, IN_ROW>(fold_tree<FOLD>(x));
+                if constexpr (FOLD == PIVOT) all = pivot[0] = mean_of(all, n.n - w.column, TILE_N);
                 if (threadIdx.x % IN_ROW == 0 && row < n.m) put_part<FOLD>(n.epilogue, w.batch, row, w.column / TILE_N, all);
+            } else if constexpr (FOLD == PIVOT) {            // the first row's that a warp has
+                if (is_first) UNROLLED for (int c = 0; c < COUNT; c++) pivot[c] = __shfl_sync(~0u, x[c], i32(threadIdx.x % IN_ROW), 32);
             } else {
                 UNROLLED for (int c = 0; c < COUNT; c++) total[FOLD][c] = fold_more<FOLD>(total[FOLD][c], x[c]);
             }
-            add<FOLD + 1>(n, w, row, terms);
+            add<FOLD + 1>(n, w, row, terms, is_first);
         }
     }
     // A part a warp.
@@ -169,7 +173,7 @@ struct MmaFolds {
         if constexpr (OVER_A_COLUMN && FOLD < FOLDS) {
             const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
             UNROLLED for (int c = 0; c < COUNT; c++) {
-                const u32 all = fold_lanes<FOLD, IN_ROW, 32>(fold_total<FOLD>(total[FOLD][c]));
+                const u32 all = FOLD == PIVOT ? pivot[c] : fold_lanes<FOLD, IN_ROW, 32>(fold_total<FOLD>(total[FOLD][c]));
                 const i64 column = w.column + lane % IN_ROW * COUNT + c;
                 if (lane < IN_ROW && column < n.n) put_part<FOLD>(n.epilogue, w.batch, w.row / TILE_M * (THREADS / 32) + warp, column, all);
             }
@@ -202,7 +206,7 @@ DEVICE void store_tile(const MmaNumbers& n, const MmaWork& w, u32 base)
             UNROLLED for (int j = 0; j < MMA_FOUR; j++) v[first + j] = four.sum[j];
         }
         if (!n.partial && is_there) finish<COUNT>(n, w.batch, row, column, v, terms);
-        if constexpr (FOLDS > 0) folds.add(n, w, row, terms);
+        if constexpr (FOLDS > 0) folds.add(n, w, row, terms, i == 0);
     }
     if constexpr (FOLDS > 0) folds.end(n, w);
 }

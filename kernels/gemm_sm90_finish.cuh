@@ -134,8 +134,9 @@ DEVICE void finish_pairs(const GemmOutput& o, const TileSpot& first, const TileS
             UNROLLED for (i32 i = 0; i < PAIRS; i++) leave_out(terms[i], spot(i).valid);
 }
 
-// A warpgroup's tile, 32 columns of 64 rows at a time, by the copy engine. IN_BOX: how many of these a buffer holds.
-template <u32 BUFFERS, int IN_BOX, class Word, int BLOCKS, int WORDS>
+// A warpgroup's tile, 32 columns of 64 rows at a time, by the copy engine. IN_BOX: how many of these a buffer holds. TEXTS: how many have
+// a text of their own; one text for all would choose each of its sums among those of all by eight instructions.
+template <u32 BUFFERS, int IN_BOX, int TEXTS, class Word, int BLOCKS, int WORDS>
 DEVICE void finish_tile(const TensorMap& map, const GemmOutput& o, const TileSpot& first, const Word (&d)[BLOCKS][WORDS], Staging& s)
 {
     constexpr i32 ACROSS = WORDS / 16, CHUNKS = BLOCKS * ACROSS, MOST = i32(BUFFERS);
@@ -143,7 +144,7 @@ DEVICE void finish_tile(const TensorMap& map, const GemmOutput& o, const TileSpo
     ChunkFolds<OfPairs> folds;
     folds.begin();
     named_barrier(s.barrier, 128);                           // vectors are there, and buffers have been read
-    ROLLED for (i32 chunk = 0; chunk < CHUNKS; chunk++) {
+    _Pragma("unroll TEXTS") for (i32 chunk = 0; chunk < CHUNKS; chunk++) {
         const TileSpot at = {0, chunk / ACROSS * 64, chunk % ACROSS * 32};
         const i32      number = chunk / IN_BOX;
         const u32      buffer = s.buffers + u32(number % MOST) * STAGING_BYTES;
@@ -156,7 +157,7 @@ DEVICE void finish_tile(const TensorMap& map, const GemmOutput& o, const TileSpo
         EpilogueTerms<2> terms[PAIRS];
         finish_pairs(o, first, at, s, box, sums, terms);
         if constexpr (FOLDS > 0) {
-            const FoldSpot spot = {first.batch, first.row + at.row + i32(threadIdx.x >> 5 & 3) * 16, first.column + at.column, o.m, o.n};
+            const FoldSpot spot = {first.batch, first.row + at.row + i32(threadIdx.x >> 5 & 3) * 16, first.column + at.column, o.m, o.n, chunk % ACROSS == 0};
             folds.add(o.epilogue, spot, terms);
             if (OVER_A_ROW && chunk % ACROSS == ACROSS - 1) folds.end(o.epilogue, spot, first.column / (32 * ACROSS));
         }

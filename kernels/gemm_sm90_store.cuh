@@ -121,7 +121,7 @@ DEVICE void fetch_staged(const GemmOutput& o, const TileSpot& first, EpilogueOpe
 
 // A warp's 16 rows x 32 sums, staged: to c. fix(spot, sum) gives what replaces a sum.
 template <class Word, class Fix>
-DEVICE void store_staged(const GemmOutput& o, const TileSpot& first, u32 staged, const EpilogueOperands<4> (&operands)[WARP_FOURS], bool is_loose, Fix fix, ChunkFolds<OfFours>& folds)
+DEVICE void store_staged(const GemmOutput& o, const TileSpot& first, u32 staged, const EpilogueOperands<4> (&operands)[WARP_FOURS], bool is_loose, Fix fix, ChunkFolds<OfFours>& folds, bool begins)
 {
     EpilogueTerms<4> terms[WARP_FOURS];
     const i32  lane = i32(threadIdx.x) & 31;
@@ -149,7 +149,7 @@ DEVICE void store_staged(const GemmOutput& o, const TileSpot& first, u32 staged,
             write_words(from, v[0], v[1], v[2], v[3]);
         }
     }
-    if constexpr (FOLDS > 0) folds.add(o.epilogue, {first.batch, first.row, first.column, o.m, o.n}, terms);
+    if constexpr (FOLDS > 0) folds.add(o.epilogue, {first.batch, first.row, first.column, o.m, o.n, begins}, terms);
     if (!by_singles || !HAS_RESULT) return;
     __syncwarp();
     if (o.c_type == F16 || o.c_type == BF16) return store_pairs(o, first, staged);
@@ -309,8 +309,8 @@ DEVICE void store_tile(const TensorMap& map, const GemmOutput& o, const TileSpot
         UNROLLED for (i32 i = 0; i < BLOCKS * CHUNKS; i++)
             if (i == chunk) stage_words(s.buffers, d[i / CHUNKS] + i % CHUNKS * 16);
         __syncwarp();
-        store_staged<Word>(o, at, s.buffers + u32(warp) * 2048, operands, is_loose, fix, folds);
-        if (OVER_A_ROW && chunk % CHUNKS == CHUNKS - 1) folds.end(o.epilogue, {at.batch, at.row, at.column, o.m, o.n}, first.column / (2 * WORDS));
+        store_staged<Word>(o, at, s.buffers + u32(warp) * 2048, operands, is_loose, fix, folds, chunk % CHUNKS == 0);
+        if (OVER_A_ROW && chunk % CHUNKS == CHUNKS - 1) folds.end(o.epilogue, {at.batch, at.row, at.column, o.m, o.n, false}, first.column / (2 * WORDS));
     }
 }
 

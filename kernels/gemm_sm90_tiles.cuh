@@ -27,6 +27,9 @@ struct TilesShape {
     static constexpr i32  BLOCKS = IS_PINGPONG ? TILE_M / 64 : TILE_M / 128;     // of 64 rows a warpgroup
     static constexpr i32  SUMS = BLOCKS * TILE_N / 2 * (PROMOTE ? 2 : 1);
     static constexpr bool IS_BARE = SUMS > 128;      // no room for an epilogue
+    // Of an epilogue for 32 columns. On an H200 (2026-11-22) one for each took 2 to 14 % less than one for all; but of pingpong's
+    // large epilogues (gelu) 3 to 9 % more than two in turn: its groups are at different places, and code must come from memory.
+    static constexpr int  TEXTS = IS_PINGPONG && EPILOGUE_WEIGHT > 20 ? 2 : 8;
     static constexpr u32  A_BYTES = TILE_M * 128, STAGE = A_BYTES + TILE_N * 128;
     static constexpr u32  SHARED = tiles_shared(TILE_M, TILE_N, STAGES, IS_PINGPONG, HAS_EPILOGUE);
     static constexpr u32  BUFFERS = tiles_buffers(TILE_M, TILE_N, STAGES, IS_PINGPONG, HAS_EPILOGUE);   // of a warpgroup
@@ -265,7 +268,7 @@ DEVICE void multiply_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memo
             if (output.c_type != F16 && output.c_type != BF16) output.c_type = F32;
             store_tile<S::BUFFERS, typename S::Word>(g.c, output, first, d, staging, false, fix);
         } else if (HAS_EPILOGUE && (g.output.store <= STORE_WORDS || !HAS_RESULT) && !is_loose) {
-            finish_tile<S::BUFFERS, RESULT_BYTES == 2 ? 2 : 1>(g.c, g.output, first, d, staging);
+            finish_tile<S::BUFFERS, RESULT_BYTES == 2 ? 2 : 1, S::TEXTS>(g.c, g.output, first, d, staging);
         } else {
             store_tile<S::BUFFERS, typename S::Word>(g.c, g.output, first, d, staging, S::PLANES && is_loose, fix);
         }

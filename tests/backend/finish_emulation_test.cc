@@ -31,7 +31,9 @@ double element(int32_t param, int64_t at) { return double((at * 7 + at / 11 * 5 
 struct Fold {
     bool                          is_sum;
     std::function<double(double)> term;
+    bool                          is_variance = false;
 };
+const Fold VARIANCE = {true, [](double x) { return x; }, true};
 struct Behind {
     std::vector<std::string_view>                          outputs;
     std::function<double(double, int64_t row, int64_t column)> value;
@@ -42,6 +44,7 @@ struct Behind {
 double same(double x, int64_t, int64_t) { return x; }
 double plus_row(double x, int64_t, int64_t column) { return x + element(2, column); }
 double one(double x) { return x; }
+double far_off(double x, int64_t, int64_t) { return x * 0.125 + 4096; }
 // Of queries and keys: rows are [2, 3, 20]. A mask for each of two, a number for each of three.
 double masked(double x, int64_t row, int64_t column) { return x * 0.5 + element(13, (row / 60 * 20 + row % 20) * 90 + column) + element(14, row / 20 % 3); }
 
@@ -58,6 +61,15 @@ const Behind CASES[] = {
     {{"max(p @ q, 1)"}, same, {{false, one}}},
     {{"sum(a @ b)"}, same, {{true, one}}},
     {{"f16(a @ b + row)", "max(f16(a @ b + row), 1) - f16(a @ b + row)"}, plus_row, {}},
+    {{"f16(a @ b + row)", "var(a @ b + row, 1)"}, plus_row, {VARIANCE}},
+    {{"var(a @ b + row, 0)"}, plus_row, {VARIANCE}, false},
+    {{"var((a @ b) * 0.125 + 4096, 1)"}, far_off, {VARIANCE}},
+    {{"var((a @ b) * 0.125 + 4096, 0)"}, far_off, {VARIANCE}, false},
+    {{"sum((c @ d) * 0.125 + 4096, 1)", "var((c @ d) * 0.125 + 4096, 1)"}, far_off, {{true, one}, VARIANCE}},
+    {{"var(c @ d, 0)"}, same, {VARIANCE}, false},
+    {{"var(a @ thin, 1)"}, same, {VARIANCE}},
+    {{"var(x @ b, 2)"}, same, {VARIANCE}},
+    {{"var(a @ b)"}, same, {VARIANCE}},
     {{"f16((query @ key) * 0.5 + mask + head)"}, masked, {}},
     {{"f16((permute(turned, [0, 2, 1, 3]) @ key) * 0.5 + mask + head)"}, masked, {}},
     {{"permute(f16((query @ key) * 0.5 + mask + head), [0, 2, 1, 3])"}, masked, {}},
@@ -166,7 +178,18 @@ void Product::check_folds(const std::vector<double>& values, int64_t rows, int64
             const double x = fold.term(values[size_t(at)]);
             all = fold.is_sum ? all + x : std::max(all, x);
         }
-        for (int64_t i = 0; i < kept; i++) wrong += output(first + f).get(i) != want[size_t(i)];
+        const double count = double(rows * columns) / double(kept), precise = count * 0x1p-22;
+        std::vector<double> squares(size_t(rows * columns));
+        for (int64_t at = 0; at < rows * columns && fold.is_variance; at++) {
+            const size_t place = size_t(kept == 1 ? 0 : case_.over_columns ? at / columns : at % columns);
+            const double off = values[size_t(at)] - want[place] / count;
+            squares[place] += off * off / count;
+        }
+        for (int64_t i = 0; i < kept; i++) {
+            const double got = output(first + f).get(i);
+            if (fold.is_variance) wrong += !(std::abs(got - squares[size_t(i)]) <= precise * squares[size_t(i)]);
+            else wrong += got != want[size_t(i)];
+        }
     }
     for (int64_t row = 0; case_.folds.empty() && case_.outputs.size() == 2 && row < rows; row++) {
         const auto begin = values.begin() + row * columns;

@@ -43,8 +43,9 @@ std::optional<EpilogueForm> EpilogueForm::of(const Step& product, const Step& fu
     for (const FinishTensor& t : finish->tensors) form.tensors_.push_back(tensor(t.buffer, t.type, t.access));
     form.is_cast_ = !folds && is_plain_cast(k);
     if (folds) {
+        const bool is_pivoted = std::ranges::any_of(folds->folds, [](const FinishFold& f) { return f.term == FoldTerm::Pivot; });
         for (int32_t& b : folds->after_buffers) b = b < 0 ? b : fused.buffers[size_t(b)];
-        form.folds_ = {std::move(folds->after), std::move(folds->after_buffers), finish->folds, folds->axis + 1 == k.axes.size(), std::move(folds->count)};
+        form.folds_ = {std::move(folds->after), std::move(folds->after_buffers), finish->folds, folds->axis + 1 == k.axes.size(), is_pivoted, std::move(folds->count)};
     }
     form.finish_ = std::move(*finish);
     return form;

@@ -21,7 +21,7 @@ struct EpilogueFolds {
     Kernel after;
     std::vector<int32_t> buffers;        // by its numbers: of the plan; -1 - i: parts of fold i
     int32_t folds;                       // in parts; 0: what folds comes behind
-    bool    is_over_columns;             // of the product, else over rows
+    bool    is_over_columns, is_pivoted; // of the product, else over rows; some are of distances from a number of each part
     Extent  count;                       // elements of a part; of 4 bytes
     // Whether a run with these has what it reads: outputs that nobody wants are nowhere.
     bool can_run(char* const* addresses) const;

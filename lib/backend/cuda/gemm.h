@@ -29,6 +29,7 @@ struct Problem {
     int32_t     epilogue_weight;         // of a text's: about its instructions for a sum; 0: there is none
     bool        is_unstored;             // folds of the epilogue are all that is wanted: there is no c
     bool        is_read_again;           // c, by a kernel behind it that would read the sums otherwise
+    bool        is_pivoted;              // folds of the epilogue are of distances from a number of each part
     int64_t     repeats;                 // of a step whose batches are no one axis: problems like this; 0: it alone
 };
 void turn(Problem& problem);             // c^T = b^T a^T: the same sums, rows for columns

@@ -235,6 +235,7 @@ bool is_possible(const Form& form, const Choice& c)
     const bool is_bare = i.group == Group::Byte && !i.is_split && i.n > 128;
     if (is_bare && (p.epilogue_weight > 0 || p.c_type == Dtype::e4m3 || p.c_type == Dtype::e5m2)) return false;
     if (!i.is_split) return c.cluster == i.cluster && c.splits == 1;
+    if (p.is_pivoted) return false;      // its blocks have no rows of a part together
     return int64_t(c.cluster) * c.splits <= steps_of(form) * (form.planes == 3 ? 6 : 1) && (c.splits == 1 || form.group == Group::Half);
 }
 

@@ -136,6 +136,7 @@ Problem problem_of(const MatmulStep& step, const Axes& axes)
     p.a_type = step.in[0].type(), p.b_type = step.in[1].type(), p.c_type = step.epilogue ? step.epilogue->result().type : step.out.type();
     p.allows_tf32 = step.node.value & NG_TF32;
     p.epilogue_weight = step.epilogue ? step.epilogue->weight() : 0, p.is_unstored = step.epilogue && !step.epilogue->has_result();
+    p.is_pivoted = step.epilogue && step.epilogue->folds() && step.epilogue->folds()->is_pivoted;
     p.is_read_again = step.epilogue && step.epilogue->behind() && !step.epilogue->folds();
     const Axis batch = axes.batches() ? axes.batch(0) : Axis{};
     p.m = axes.rows().extent, p.n = axes.columns().extent, p.k = axes.depth().extent, p.batches = batch.extent;
