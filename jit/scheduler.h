@@ -60,6 +60,7 @@ class Scheduler {
     bool order(Plan& plan, std::vector<int32_t>& sequence) const;
     void arrange(Plan& plan);
     bool is_epilogue(const Plan& plan, size_t i) const;
+    int32_t product_fed(const Plan& plan, size_t i) const;
 
     const Snapshot&      graph_;
     std::span<const Target> targets_;

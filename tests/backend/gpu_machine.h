@@ -62,18 +62,18 @@ struct FinisherCode {
     cuda::Module                module;
     std::vector<cuda::Function> functions;
 
-    FinisherCode(const Gpu& gpu, const cuda::gemm::Finisher& f, const std::string& epilogue) : finisher(f), module(gpu.home(), image_of(gpu, f, epilogue), cuda::Module::Accepts::Binary)
+    FinisherCode(const Gpu& gpu, const cuda::gemm::Finisher& f, const std::string& epilogue, const std::string& operand = {}) : finisher(f), module(gpu.home(), image_of(gpu, f, epilogue, operand), cuda::Module::Accepts::Binary)
     {
         functions = {module.function("fused"), module.function("fused_1")};
         allow_shared(gpu.home(), functions[0], f.shared_bytes);
     }
 
   private:
-    static std::string image_of(const Gpu& gpu, const cuda::gemm::Finisher& f, const std::string& epilogue)
+    static std::string image_of(const Gpu& gpu, const cuda::gemm::Finisher& f, const std::string& epilogue, const std::string& operand)
     {
         const Dialect&    d = cuda_dialect();
         const int         compute = cuda::compute_of(gpu.driver(), gpu.home().device());
-        const std::string source = cuda::gemm::finisher_text(f, epilogue), arch = text("sm_", compute, compute == 90 ? "a" : "");
+        const std::string source = cuda::gemm::finisher_text(f, epilogue, operand), arch = text("sm_", compute, compute == 90 ? "a" : "");
         return cuda::Compiler::find()->compile({.prelude = d.prelude, .text = source, .options = d.options, .arch = arch});
     }
 };

@@ -252,6 +252,7 @@ ng_status CudaExecutor::run(const ExecutorRun& run, const Parallel&) const
     for (size_t i = 0; i < works_.size(); i++) {
         const Work& w = works_[i];
         try {
+            if (w.waits) continue;
             if (!w.call) is_slow |= run_fused(w, run);
             else if (w.call->is_matmul()) i += size_t(run_product(*w.call, run, is_slow));
             else run_call(*w.call, run);

@@ -50,10 +50,10 @@ class Fused {
     std::atomic<bool>           is_counted{false};      // as a compilation
 };
 
-// A product's kernel with its epilogue in it; a job that compiles keeps it alive.
+// A product's kernel with its epilogue in it, or what makes an operand, or both; a job that compiles keeps it alive.
 struct Finished {
     gemm::Finisher    finisher;
-    std::string       epilogue;              // its text
+    std::string       epilogue, operand;     // texts; empty: none
     Variant           variant;
     std::atomic<int>  waiting{0};            // 1: it is asked for
     std::atomic<bool> is_counted{false};     // as a compilation
@@ -91,6 +91,7 @@ class CudaExecutor final : public Executor {
         alignas(16) std::array<char, MOST_NUMBER_BYTES> numbers;
     };
     struct Folding;
+    struct Starting;
     struct Call {
         NodeRef             node;            // null: a copy
         std::vector<Placed> in;
@@ -100,6 +101,7 @@ class CudaExecutor final : public Executor {
         std::optional<gemm::Shape>  shape = {};
         std::optional<EpilogueForm> epilogue = {};
         std::shared_ptr<Finished>   finished = {};
+        std::unique_ptr<Starting>   starting = {};       // the step before it that is compiled with it as well
         std::unique_ptr<Folding>    folding = {};        // with folds in the epilogue: what is behind it
         uint64_t                    fixed_scratch = 0;
         std::unique_ptr<gemm::Memory[]> memories = {};   // without, and with the epilogue
@@ -113,6 +115,13 @@ class CudaExecutor final : public Executor {
         std::unique_ptr<Call>    call;
         std::string              name;
         int32_t                  variables = 0;  // that it is run with
+        bool                     waits = false;  // it is run by the product whose operand it makes, where that cannot do without
+    };
+    // What makes a product's operand, and operands as they are before.
+    struct Starting {
+        OperandForm              form;
+        std::vector<Placed>      in;
+        size_t                   step;
     };
     // Folds of a product's parts. A run fills its numbers, which the order of the device guards.
     struct Folding {
@@ -138,7 +147,11 @@ class CudaExecutor final : public Executor {
     void run_variant(const Work& w, const Geometry& g, const ExecutorRun& run, char* const* buffers) const;
     void run_interim(const Work& w, const ExecutorRun& run, char* const* buffers) const;
     MatmulStep matmul_step(const Call& c, bool has_epilogue, MatmulParts* parts = nullptr) const { return {*c.node, c.in, c.out, has_epilogue ? &*c.epilogue : nullptr, parts}; }
+    // With all that was compiled with it.
+    MatmulStep finished_step(const Call& c, MatmulParts* parts = nullptr) const;
     bool launch_product(const Call& c, const MatmulStep& step, const Finished* finished, const ExecutorRun& run) const;
+    bool prepare_starting(Call& c, const Plan& plan, size_t at);
+    void prepare_finished(Call& c, const Plan& plan, const gemm::Finisher& finisher);
     void prepare_folding(Call& c, const Plan& plan);
     uint64_t folded_bytes(const Call& c, std::span<const int64_t> variables) const;
     void run_folding(const Call& c, const MatmulParts& parts, const ExecutorRun& run) const;

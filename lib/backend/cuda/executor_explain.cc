@@ -55,8 +55,11 @@ StepCode CudaExecutor::code_of(size_t step) const
         const std::optional<gemm::Measured> best = tuned_ && w.call->shape ? tuned_->find(*w.call->shape) : std::nullopt;
         if (best) code.tier += text("; measured: ", gemm::words_of(best->way), ", ", rounded(best->us), " us; the model's choice ", rounded(best->usual_us), " us");
         if (const Finished* const f = w.call->finished.get()) {
-            code.tier += ", or compiled with the step behind it";
-            code.texts.push_back(text_of(f->variant, w.call->folding ? "product and epilogue, which folds" : "product and epilogue", gemm::finisher_text(f->finisher, f->epilogue), backend_.code()));
+            const bool has_epilogue = !f->epilogue.empty();
+            if (w.call->starting) code.tier += ", or compiled with the step before it that makes an operand";
+            if (has_epilogue) code.tier += w.call->starting ? ", and the step behind it" : ", or compiled with the step behind it";
+            const std::string name = text(w.call->starting ? "operand and " : "", "product", has_epilogue ? " and epilogue" : "", w.call->folding ? ", which folds" : "");
+            code.texts.push_back(text_of(f->variant, name, gemm::finisher_text(f->finisher, f->epilogue, f->operand), backend_.code()));
             const Fused* const behind = w.call->folding ? w.call->folding->work.fused.get() : nullptr;
             for (size_t i = 0; behind && i < behind->kernel.classes().size(); i++)
                 code.texts.push_back(text_of(behind->variants[i], "parts of its folds, " + text_of(behind->kernel.classes()[i]), behind->kernel.source(i).text, backend_.code()));
@@ -68,6 +71,7 @@ StepCode CudaExecutor::code_of(size_t step) const
         code.texts.push_back(text_of(f.variants[i], text_of(f.kernel.classes()[i]), f.kernel.source(i).text, backend_.code()));
     code.tier = f.is_ready() && may_compile(f) ? "compiled" : w.interim ? "interpreted" : "none yet";
     if (w.interim) code.list_bytes = w.interim->tape.code_bytes();
+    if (w.waits) code.tier += ", or inside the product whose operand it makes";
     const Call* const before = step > 0 ? works_[step - 1].call.get() : nullptr;
     if (before && before->epilogue && (before->finished || before->epilogue->is_cast())) code.tier += ", or inside the product before it";
     return code;

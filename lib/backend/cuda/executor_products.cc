@@ -12,7 +12,7 @@ void Finished::make(CodeStore& store, const DeviceContext& home) noexcept
 {
     variant.make([&] {
         const UntilExit working;
-        variant.code = store.need(gemm::finisher_text(finisher, epilogue), gemm::FINISHER_FUNCTIONS, is_counted);
+        variant.code = store.need(gemm::finisher_text(finisher, epilogue, operand), gemm::FINISHER_FUNCTIONS, is_counted);
         const CurrentContext now(home);
         allow_shared(home, variant.code->functions[0], finisher.shared_bytes);
     });
@@ -31,19 +31,50 @@ void CudaExecutor::prepare_product(Call& c, const Plan& plan, size_t at)
     if (is_often && !backend_.is_ordered()) tuned_ = &backend_.tuned();
     if (tuned_ && plan.most.size() == size_t(variables_))
         if (const auto problem = matmul_problem(matmul_step(c, c.epilogue && c.epilogue->is_cast()), plan.most)) c.shape = gemm::shape_of(*problem);
+    if (variables_ == 0 && c.epilogue && c.epilogue->is_cast() && is_matmul_certain(matmul_step(c, true), products_)) fused_away_.push_back(step.out.buffer);
+    const bool may_compile = c.shape && backend_.code().can_compile();
+    if (may_compile && !prepare_starting(c, plan, at) && c.epilogue && !c.epilogue->is_cast())
+        if (const std::optional<gemm::Finisher> finisher = matmul_finisher(matmul_step(c, true), plan.most, products_, *tuned_)) prepare_finished(c, plan, *finisher);
     if (variables_ == 0) c.fixed_scratch = product_scratch(c, {});
-    if (!c.epilogue) return;
-    if (c.epilogue->is_cast()) {
-        if (variables_ == 0 && is_matmul_certain(matmul_step(c, true), products_)) fused_away_.push_back(step.out.buffer);
-        return;
+}
+
+// Of two operands that steps make, one; the first that is worth it.
+bool CudaExecutor::prepare_starting(Call& c, const Plan& plan, size_t at)
+{
+    const Step& step = plan.steps[at];
+    for (size_t i = 0; i < at; i++) {
+        if (plan.steps[i].feeds != int32_t(at)) continue;
+        const size_t operand = step.in[0].buffer == plan.steps[i].buffers[size_t(plan.steps[i].kernel->stores[0].buffer)] ? 0 : 1;
+        std::optional<OperandForm> form = OperandForm::of(plan.steps[i], step, operand);
+        if (!form) continue;
+        std::vector<Placed> in = c.in;
+        in[operand] = Placed(form->raw());
+        c.starting = std::make_unique<Starting>(Starting{std::move(*form), std::move(in), i});
+        if (const std::optional<gemm::Finisher> finisher = matmul_finisher(finished_step(c), plan.most, products_, *tuned_)) {
+            works_[i].waits = true;
+            prepare_finished(c, plan, *finisher);
+            return true;
+        }
+        c.starting.reset();
     }
-    if (!c.shape || !backend_.code().can_compile()) return;
-    const std::optional<gemm::Finisher> finisher = matmul_finisher(matmul_step(c, true), plan.most, products_, *tuned_);
-    if (!finisher) return;
+    return false;
+}
+
+void CudaExecutor::prepare_finished(Call& c, const Plan& plan, const gemm::Finisher& finisher)
+{
     c.finished = std::make_shared<Finished>();
-    c.finished->finisher = *finisher, c.finished->epilogue = c.epilogue->text(), c.finished->waiting = 1;
-    if (c.epilogue->behind()) prepare_folding(c, plan);
+    c.finished->finisher = finisher, c.finished->waiting = 1;
+    if (c.epilogue && !c.epilogue->is_cast()) c.finished->epilogue = c.epilogue->text();
+    if (c.starting) c.finished->operand = c.starting->form.text();
+    if (c.epilogue && c.epilogue->behind()) prepare_folding(c, plan);
     backend_.code().later([&store = backend_.code(), &home = backend_.home(), finished = c.finished] { finished->make(store, home); });
+}
+
+MatmulStep CudaExecutor::finished_step(const Call& c, MatmulParts* parts) const
+{
+    const EpilogueForm* const epilogue = c.epilogue ? &*c.epilogue : nullptr;
+    if (c.starting) return {*c.node, c.starting->in, c.out, epilogue, parts, &c.starting->form};
+    return {*c.node, c.in, c.out, epilogue, parts};
 }
 
 void CudaExecutor::prepare_tuning(const Plan& plan)
@@ -71,7 +102,7 @@ void CudaExecutor::prepare_folding(Call& c, const Plan& plan)
     step.kernel = std::make_shared<Kernel>(folds.after), step.buffers.resize(folds.buffers.size());
     std::iota(step.buffers.begin(), step.buffers.end(), 0);
     std::vector<int64_t> most = plan.most;
-    most.push_back(most_parts(matmul_step(c, true), plan.most, c.finished->finisher));
+    most.push_back(most_parts(finished_step(c), plan.most, c.finished->finisher));
     f.buffers = folds.buffers, f.addresses.resize(f.buffers.size()), f.variables.resize(most.size());
     f.work.name = folds.after.name;
     prepare(f.work, step, int32_t(most.size()), most);
@@ -80,7 +111,7 @@ void CudaExecutor::prepare_folding(Call& c, const Plan& plan)
 // Bytes before a product's workspace, and before the workspace of what folds them.
 uint64_t CudaExecutor::folded_bytes(const Call& c, std::span<const int64_t> variables) const
 {
-    return c.epilogue->folds() ? parts_bytes(matmul_step(c, true), variables, c.finished->finisher) : 0;
+    return c.epilogue && c.epilogue->folds() ? parts_bytes(finished_step(c), variables, c.finished->finisher) : 0;
 }
 
 void CudaExecutor::run_folding(const Call& c, const MatmulParts& parts, const ExecutorRun& run) const
@@ -98,8 +129,9 @@ void CudaExecutor::run_folding(const Call& c, const MatmulParts& parts, const Ex
 
 uint64_t CudaExecutor::product_scratch(const Call& c, std::span<const int64_t> variables) const
 {
-    const uint64_t bare = matmul_scratch(matmul_step(c, false), variables, products_);
-    return c.epilogue ? std::max(bare, matmul_scratch(matmul_step(c, true), variables, products_)) : bare;
+    uint64_t bytes = matmul_scratch(matmul_step(c, false), variables, products_);
+    if (c.epilogue) bytes = std::max(bytes, matmul_scratch(matmul_step(c, true), variables, products_));
+    return c.starting ? std::max(bytes, matmul_scratch(finished_step(c), variables, products_)) : bytes;
 }
 
 uint64_t CudaExecutor::call_scratch(const Call& c, std::span<const int64_t> variables) const
@@ -109,7 +141,7 @@ uint64_t CudaExecutor::call_scratch(const Call& c, std::span<const int64_t> vari
     uint64_t product = product_scratch(c, variables);
     if (c.folding) {
         std::vector<int64_t> more(variables.begin(), variables.end());
-        more.push_back(most_parts(matmul_step(c, true), variables, c.finished->finisher));
+        more.push_back(most_parts(finished_step(c), variables, c.finished->finisher));
         const Work& w = c.folding->work;
         product = folded_bytes(c, variables) + std::max({product, w.fused->kernel.scratch_bytes(more), w.interim ? most_scratch(w.interim->tape) : 0}) + 256;
     }
@@ -142,14 +174,14 @@ int CudaExecutor::run_product(const Call& c, const ExecutorRun& run, bool& is_sl
         const int state = finished->variant.state.load(std::memory_order_acquire);
         const bool is_ready = state == Variant::Ready && (!c.folding || (c.folding->work.fused->is_ready() && c.epilogue->behind()->can_run(run.buffers)));
         MatmulParts parts = {aligned_scratch(run), 0};
-        if (is_ready && launch_product(c, matmul_step(c, true, &parts), finished, run)) {
+        if (is_ready && launch_product(c, finished_step(c, &parts), finished, run)) {
             if (c.folding) run_folding(c, parts, run);
-            return 1;
+            return c.epilogue ? 1 : 0;
         }
         is_slow |= state == Variant::Idle;
-    } else if (c.epilogue && c.epilogue->is_cast() && launch_product(c, matmul_step(c, true), nullptr, run)) {
-        return 1;
     }
+    if (c.starting) is_slow |= run_fused(works_[c.starting->step], run);
+    if (c.epilogue && c.epilogue->is_cast() && launch_product(c, matmul_step(c, true), nullptr, run)) return 1;
     if (!launch_product(c, matmul_step(c, false), nullptr, run)) run_call(c, run);
     return 0;
 }

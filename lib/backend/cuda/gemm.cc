@@ -2,6 +2,7 @@
 #include "lib/backend/cuda/gemm.h"
 
 #include "lib/backend/cuda/gemm_mma.h"
+#include "lib/backend/cuda/gemm_prologue.h"
 #include "lib/backend/cuda/gemm_sm90.h"
 #include "lib/backend/cuda/gemm_tuned.h"
 
@@ -41,6 +42,7 @@ void turn(Problem& p)
     std::swap(p.a, p.b), std::swap(p.a_type, p.b_type), std::swap(p.m, p.n);
     std::swap(p.a_row, p.b_column), std::swap(p.a_depth, p.b_depth), std::swap(p.a_batch, p.b_batch);
     std::swap(p.c_row, p.c_column);
+    if (p.prologue.side != Prologue::None) p.prologue.side = p.prologue.side == Prologue::A ? Prologue::B : Prologue::A;
     for (int i = 0; i < p.epilogue.count; i++) {
         kernels::EpilogueTensor& t = p.epilogue.tensor[i];
         std::swap(t.row, t.column);
@@ -73,6 +75,7 @@ bool needs(Image image, Dtype a, Dtype b)
 
 uint64_t workspace(const Problem& largest, const Device& device, bool is_fixed)
 {
+    if (largest.prologue.side != Prologue::None) return made::workspace(largest);
     return std::max(device.compute == 90 ? sm90::workspace(largest, device, is_fixed) : 0, mma::workspace(largest, is_fixed));
 }
 
@@ -138,6 +141,7 @@ void run_so(const Problem& problem, const Device& device, const Way& way, const 
 
 std::optional<Finisher> finisher_for(const Problem& problem, const Device& device, const Way* way)
 {
+    if (problem.prologue.side != Prologue::None) return made::finisher_for(problem, device);
     const bool is_portable = way ? way->is_portable : !sm90::can_run(problem, device, UINT64_MAX);
     return is_portable ? mma::finisher_for(problem, device, way) : sm90::finisher_for(problem, device, way);
 }
@@ -145,6 +149,7 @@ std::optional<Finisher> finisher_for(const Problem& problem, const Device& devic
 bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place)
 {
     look_up(problem, device, place, &finisher);
+    if (finisher.makes_operand) return made::run_finished(problem, device, finisher, place);
     return finisher.is_portable ? mma::run_finished(problem, device, finisher, place) : sm90::run_finished(problem, device, finisher, place);
 }
 

@@ -1,6 +1,6 @@
 // Matrix products by kernels made for them: one problem in numbers, who can do it, and its launches.
 #pragma once
-#include "kernels/gemm_epilogue.h"
+#include "kernels/gemm_operand.h"
 #include "lib/backend/cuda/basic_launch.h"
 
 #include <optional>
@@ -13,6 +13,15 @@ class Driver;
 }
 
 namespace ng::cuda::gemm {
+
+// An operand that a text makes while it is loaded: a_type or b_type, and strides, say how it lies; here is what is multiplied.
+struct Prologue {
+    enum Side : int32_t { None, A, B };
+    Side    side = None;
+    Dtype   type = Dtype::f16;
+    int32_t weight = 0;                  // of an element: about its instructions; 0: a cast
+    kernels::OperandText text = {};
+};
 
 // c[i, row, column] = epilogue(sum over depth of a[i, row, depth] b[i, depth, column]). Strides in elements, of any sign;
 // sums are f32 of floats, f64 of f64, i32 of 8-bit integers, and c's own type otherwise (contract N7). Shipped kernels have no
@@ -31,6 +40,7 @@ struct Problem {
     bool        is_read_again;           // c, by a kernel behind it that would read the sums otherwise
     bool        is_pivoted;              // folds of the epilogue are of distances from a number of each part
     int64_t     repeats;                 // of a step whose batches are no one axis: problems like this; 0: it alone
+    Prologue    prologue = {};
 };
 void turn(Problem& problem);             // c^T = b^T a^T: the same sums, rows for columns
 
@@ -133,6 +143,7 @@ struct Finisher {
     kernels::EpilogueKind kinds[kernels::EPILOGUE_TENSORS];      // how the epilogue's tensors come
     int32_t  part_length, parts_each;    // of folds: so many rows (columns) give so many parts
     bool     has_outer = false;          // batches of tensors may be two axes
+    bool     makes_operand = false;      // of gemm_prologue.h: b's text is in it as well
 };
 inline int64_t parts_of(const Finisher& f, int64_t length) { return (length + f.part_length - 1) / f.part_length * f.parts_each; }
 inline bool has_folds(const Problem& p) { return p.epilogue.count > 0 && p.epilogue.tensor[p.epilogue.count - 1].kind >= kernels::OVER_COLUMNS; }
@@ -155,7 +166,8 @@ void run(const Problem& problem, const Device& device, const Place& place);
 // The instance to compile with this problem's epilogue; none where the product and a kernel of its own behind it are as fast.
 // way: what was measured of it; null: nothing.
 std::optional<Finisher> finisher_for(const Problem& problem, const Device& device, const Way* way);
-std::string finisher_text(const Finisher& finisher, const std::string& epilogue);
+// epilogue, operand: texts; empty: none.
+std::string finisher_text(const Finisher& finisher, const std::string& epilogue, const std::string& operand = {});
 // False: another instance, or the product without its epilogue, is better for this one. As run() otherwise.
 bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place);
 

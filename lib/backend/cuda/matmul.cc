@@ -138,6 +138,7 @@ Problem problem_of(const MatmulStep& step, const Axes& axes)
     p.epilogue_weight = step.epilogue ? step.epilogue->weight() : 0, p.is_unstored = step.epilogue && !step.epilogue->has_result();
     p.is_pivoted = step.epilogue && step.epilogue->folds() && step.epilogue->folds()->is_pivoted;
     p.is_read_again = step.epilogue && step.epilogue->behind() && !step.epilogue->folds();
+    if (const OperandForm* const o = step.prologue) p.prologue.side = o->operand() == 0 ? gemm::Prologue::A : gemm::Prologue::B, p.prologue.type = o->multiplied(), p.prologue.weight = o->weight();
     const Axis batch = axes.batches() ? axes.batch(0) : Axis{};
     p.m = axes.rows().extent, p.n = axes.columns().extent, p.k = axes.depth().extent, p.batches = batch.extent;
     p.a_row = axes.rows().a, p.a_depth = axes.depth().a, p.b_depth = axes.depth().b, p.b_column = axes.columns().b;
@@ -292,6 +293,7 @@ bool run_matmul(const MatmulStep& step, const ExecutorRun& run, int32_t variable
     const Axes axes = axes_of(step, x, y, values);
     Problem p = problem_of(step, axes);
     p.a = x[0].data, p.b = x[1].data, p.c = y.data;
+    if (step.prologue) p.prologue.text = step.prologue->in_numbers(values, run.scalars, run.buffers);
     const EpilogueFolds* const folds = step.epilogue ? step.epilogue->folds() : nullptr;
     if (step.epilogue) {
         const EpilogueTensor& result = step.epilogue->result();

@@ -1,6 +1,7 @@
 // A matrix product's step on the device: tensors' axes made rows, columns, depth and one batch, with what follows fused into it.
 #pragma once
 #include "lib/backend/cuda/epilogue.h"
+#include "lib/backend/cuda/operand_form.h"
 #include "lib/placed.h"
 
 namespace ng::cuda {
@@ -13,10 +14,11 @@ struct MatmulParts {
 
 struct MatmulStep {
     const Node&                node;
-    const std::vector<Placed>& in;
+    const std::vector<Placed>& in;       // with a prologue, that operand as it lies before
     const Placed&              out;
     const EpilogueForm*        epilogue; // null: the product alone
     MatmulParts*               parts = nullptr;      // where it folds
+    const OperandForm*         prologue = nullptr;
 };
 
 // Bytes of a workspace for variables up to these, which are all there are where none is given.

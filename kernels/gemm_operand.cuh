@@ -1,0 +1,284 @@
+// Thin products of halves whose wide operand lies as something else: codes go to shared memory as they are, and become halves in registers.
+//
+//   c[m, n] = a[m, k] made(b[k, n])     one TILE_M x 128 tile of c a block, a warp 32 of its columns
+//   shared    STAGES of a's tile of halves and b's tile of codes, 64 steps of depth each, of f32 32; then the sums
+//   order     of sums as kernels/gemm_mma_tile.cuh has it, step by step of 16: the same bits as of an operand made before
+// A text defines in namespace operand, before this: Raw (an element as it computes with it), RAW_TYPE, IS_CAST (nothing but a cast
+// to halves), IS_BF16 (of those), Line (what all elements of a column share) and fetch_line; made(numbers, line, x) is a float
+// that is rounded here.
+#pragma once
+#include "kernels/gemm_mma_tile.cuh"
+#include "kernels/gemm_operand.h"
+
+namespace ng::kernels {
+namespace {
+
+constexpr int  RAW_BYTES = operand::RAW_TYPE == F32 ? 4 : operand::RAW_TYPE == F16 || operand::RAW_TYPE == BF16 ? 2 : 1;
+constexpr bool IS_BYTE = operand::RAW_TYPE == I8 || operand::RAW_TYPE == U8, IS_CODE = operand::RAW_TYPE == E4M3 || operand::RAW_TYPE == E5M2;
+
+// As OperandTile, of any depth whose rows are a multiple of 64 bytes where depth is near. Bytes are read as pairs of columns.
+template <int BYTES_, int LINES_, int DEPTH_, Near NEAR_, int THREADS_>
+struct DeepTile {
+    static constexpr int  BYTES = BYTES_, LINES = LINES_, DEPTH = DEPTH_, THREADS = THREADS_, IN_CHUNK = CHUNK_BYTES / BYTES;
+    static constexpr Near NEAR = NEAR_;
+    static constexpr int  ROWS = NEAR == NEAR_DEPTH ? LINES : DEPTH, ROW_BYTES = (NEAR == NEAR_DEPTH ? DEPTH : LINES) * BYTES;
+    static constexpr int  CHUNKS = ROW_BYTES / CHUNK_BYTES, SIZE = LINES * DEPTH * BYTES, EACH = (ROWS * CHUNKS + THREADS - 1) / THREADS;
+    static_assert((ROWS * CHUNKS % THREADS == 0 || EACH == 1) && THREADS % CHUNKS == 0, "threads copy as many chunks each, all in one column, or some copy one");
+
+    DEVICE static u32 flip(u32 row)
+    {
+        if constexpr (NEAR == NEAR_LINE && BYTES == 4) return CHUNKS >= 8 ? (row & 3) << 1 : (row >> 1 & 1) << 1;
+        return CHUNKS >= 8 ? row & 7 : CHUNKS == 4 ? row >> 1 & 3 : row >> 2 & 1;
+    }
+    DEVICE static u32 place(u32 row, u32 chunk) { return row * ROW_BYTES + (chunk ^ flip(row)) * CHUNK_BYTES; }
+    DEVICE static u32 element(u32 row, u32 at) { return place(row, at * BYTES / CHUNK_BYTES) + at * BYTES % CHUNK_BYTES; }
+};
+
+// ---- codes as halves -----------------------------------------------------------------------------------------------------
+
+// Neighbours along depth, the first one's bits in the lower half of the first word; of f32 each has a word.
+struct CodePair {
+    u32 word[2];
+};
+
+DEVICE u32 pair_of_floats(float low, float high) { return operand::IS_BF16 ? pair_bf16(low, high) : pair_f16(low, high); }
+
+// Bytes as halves: 1024 more, or 1152 where they are signed, are in the last bits of one, and those are taken off.
+DEVICE u32 halves_of_bytes(u32 spread)
+{
+    const u32 magic = operand::RAW_TYPE == I8 ? 0x64806480u : 0x64006400u;
+#ifdef __CUDA_ARCH__
+    u32 r;
+    asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(r) : "r"(spread ^ magic), "r"(magic));
+    return r;
+#else
+    const auto number = [&](u32 shift) { return narrow_number(F16, (spread ^ magic) >> shift & 0xffff) - narrow_number(F16, magic & 0xffff); };
+    return pair_f16(number(0), number(16));
+#endif
+}
+DEVICE u32 halves_of_spread(u32 spread)
+{
+#if __CUDA_ARCH__ >= 890
+    const u16 codes = u16((spread & 0xff) | (spread >> 8 & 0xff00));
+    u32       r;
+    if constexpr (operand::RAW_TYPE == E4M3) asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(r) : "h"(codes));
+    else r = spread << 8;
+    return r;
+#else
+    return halves_of_codes(operand::RAW_TYPE, spread & 0xff, spread >> 16 & 0xff);
+#endif
+}
+
+DEVICE operand::Raw raw_of(const CodePair& c, int which)
+{
+    const u32 word = c.word[0] >> 16 * which;
+    if constexpr (IS_BYTE) return operand::Raw(word & 0xff);
+    else if constexpr (operand::RAW_TYPE == F32) return __uint_as_float(c.word[which]);
+    else if constexpr (operand::RAW_TYPE == BF16) return __uint_as_float(word << 16);
+    else return narrow_number(F16, word & 0xffff);
+}
+
+DEVICE u32 made_pair(const operand::Numbers& n, const operand::Line& line, CodePair c)
+{
+    if constexpr (operand::IS_CAST && IS_BYTE && !operand::IS_BF16) return halves_of_bytes(c.word[0]);
+    if constexpr (IS_CODE) c.word[0] = halves_of_spread(c.word[0]);
+    if constexpr (operand::IS_CAST && IS_CODE && !operand::IS_BF16) return c.word[0];
+    return pair_of_floats(operand::made(n, line, raw_of(c, 0)), operand::made(n, line, raw_of(c, 1)));
+}
+
+// ---- launches ------------------------------------------------------------------------------------------------------------
+
+// Those that begin before the one ahead has ended wait here for what it wrote.
+DEVICE void await_kernels_ahead()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+DEVICE void admit_kernels_behind()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+// ---- a block's sums --------------------------------------------------------------------------------------------------------
+
+template <class KIND, int TILE_M_, int STAGES_, Near A_NEAR, Near B_NEAR>
+struct MadeShape {
+    using Kind = KIND;
+    using Sum = float;
+    static constexpr int TILE_M = TILE_M_, TILE_N = OPERAND_COLUMNS, THREADS = 32 * OPERAND_WARPS, STAGES = STAGES_, DEPTH = operand_depth(RAW_BYTES);
+    using A = DeepTile<2, TILE_M, DEPTH, A_NEAR, THREADS>;
+    using B = DeepTile<RAW_BYTES, TILE_N, DEPTH, B_NEAR, THREADS>;
+    static constexpr int WARP_N = TILE_N / OPERAND_WARPS, ROW_BLOCKS = TILE_M / 16, COLUMN_BLOCKS = WARP_N / 8, STAGE_BYTES = A::SIZE + B::SIZE;
+    // Pairs of bytes that are read at once: a block of 8 columns is every other one of 16.
+    static constexpr bool HAS_TWINS = RAW_BYTES == 1 && B_NEAR == NEAR_LINE;
+};
+
+// Codes of 16 columns and 16 steps of depth from shared memory: the lane's pairs of both blocks of 8 columns, 8 steps after 8.
+template <class B>
+DEVICE void read_pairs(CodePair (&c)[4], u32 base, u32 first_line, u32 first_depth)
+{
+    const u32 lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    u32       words[4];
+    if constexpr (RAW_BYTES == 2) {
+        const u32 half = lane / 16, part = lane / 8 % 2;
+        if constexpr (B::NEAR == NEAR_DEPTH) load_blocks(words, base + B::place(first_line + lane % 8 + half * 8, first_depth / 8 + part));
+        else load_turned_blocks(words, base + B::place(first_depth + lane % 8 + part * 8, first_line / 8 + half));
+        UNROLLED for (int i = 0; i < 4; i++) c[i].word[0] = words[i];
+    } else if constexpr (RAW_BYTES == 4) {
+        UNROLLED for (u32 i = 0; i < 4; i++)
+            UNROLLED for (u32 e = 0; e < 2; e++) {
+                const u32 line = first_line + i / 2 * 8 + g, depth = first_depth + i % 2 * 8 + 2 * t + e;
+                c[i].word[e] = load_word(base + (B::NEAR == NEAR_DEPTH ? B::element(line, depth) : B::element(depth, line)));
+            }
+    } else {
+        UNROLLED for (u32 i = 0; i < 4; i++) {
+            const u32 word = load_word(base + B::element(first_line + i / 2 * 8 + g, first_depth + i % 2 * 8 + t / 2 * 4)) >> t % 2 * 16;
+            c[i].word[0] = (word & 0xff) | (word & 0xff00) << 8;
+        }
+    }
+}
+// The same of bytes whose columns are near, 32 columns: blocks are the even and the odd ones of 16, and again.
+template <class B>
+DEVICE void read_twins(CodePair (&c)[8], u32 base, u32 first_line, u32 first_depth)
+{
+    const u32 lane = threadIdx.x % 32;
+    u32       words[4];
+    load_turned_blocks(words, base + B::place(first_depth + lane % 16, first_line / 16 + lane / 16));
+    UNROLLED for (int i = 0; i < 4; i++) {
+        const int block = i / 2 * 2, part = i % 2;
+        c[2 * block + part].word[0] = words[i] & 0x00ff00ff, c[2 * block + 2 + part].word[0] = words[i] >> 8 & 0x00ff00ff;
+    }
+}
+
+template <class SHAPE>
+struct MadeSums {
+    using A = typename SHAPE::A;
+    using B = typename SHAPE::B;
+    using Kind = typename SHAPE::Kind;
+    static constexpr int ROW_BLOCKS = SHAPE::ROW_BLOCKS, COLUMN_BLOCKS = SHAPE::COLUMN_BLOCKS;
+    float            sum[ROW_BLOCKS][COLUMN_BLOCKS][4];
+    u32              warp_column, a_place[ROW_BLOCKS];
+    operand::Numbers numbers;
+    operand::Line    lines[COLUMN_BLOCKS];
+
+    DEVICE MadeSums(const MmaOperandNumbers& n, i64 first_column)
+    {
+        warp_column = threadIdx.x / 32 * SHAPE::WARP_N;
+        numbers = numbers_in(n.text);
+        UNROLLED for (int i = 0; i < ROW_BLOCKS; i++) a_place[i] = block_place<A, SIDE_A>(16 * u32(i));
+        UNROLLED for (int j = 0; j < COLUMN_BLOCKS; j++) {
+            const u32 g = threadIdx.x % 32 / 4, column = warp_column + (SHAPE::HAS_TWINS ? u32(j) / 2 * 16 + 2 * g + u32(j) % 2 : u32(j) * 8 + g);
+            const i64 last = n.product.n - 1, at = first_column + column;
+            operand::fetch_line(n.text, numbers, at < last ? at : last, lines[j]);
+        }
+        UNROLLED for (int i = 0; i < ROW_BLOCKS; i++)
+            UNROLLED for (int j = 0; j < COLUMN_BLOCKS; j++)
+                UNROLLED for (int e = 0; e < 4; e++) sum[i][j][e] = 0;
+    }
+    DEVICE static operand::Numbers numbers_in(const OperandText& text)
+    {
+        constexpr u32 WORDS = (sizeof(operand::Numbers) + 7) / 8;
+        static_assert(WORDS <= OPERAND_NUMBERS, "as many as there are");
+        union {
+            u64              words[WORDS];
+            operand::Numbers numbers;
+        } r;
+        UNROLLED for (u32 i = 0; i < WORDS; i++) r.words[i] = text.numbers[i];
+        return r.numbers;
+    }
+    // left: steps of depth from this tile on; a text may make anything of the zeros behind them.
+    template <bool IS_LAST>
+    DEVICE void add_stage(u32 base, i32 left)
+    {
+        UNROLLED for (int step = 0; step < SHAPE::DEPTH / 16; step++) {
+            u32      a[ROW_BLOCKS][4];
+            CodePair c[2 * COLUMN_BLOCKS];
+            if constexpr (SHAPE::HAS_TWINS) {
+                read_twins<B>(c, base + A::SIZE, warp_column, 16 * u32(step));
+            } else {
+                UNROLLED for (int j = 0; j < COLUMN_BLOCKS; j += 2) {
+                    CodePair two[4];
+                    read_pairs<B>(two, base + A::SIZE, warp_column + 8 * u32(j), 16 * u32(step));
+                    UNROLLED for (int e = 0; e < 4; e++) c[2 * j + e] = two[e];
+                }
+            }
+            UNROLLED for (int i = 0; i < ROW_BLOCKS; i++) read_block<A, SIDE_A>(a[i], base + a_place[i], step);
+            UNROLLED for (int j = 0; j < COLUMN_BLOCKS; j++) {
+                u32 b[2];
+                UNROLLED for (int part = 0; part < 2; part++) {
+                    b[part] = made_pair(numbers, lines[j], c[2 * j + part]);
+                    if constexpr (IS_LAST && !operand::IS_CAST) {
+                        const i32 there = left - (16 * step + 8 * part + 2 * i32(threadIdx.x % 4));
+                        b[part] = there <= 0 ? 0 : there == 1 ? b[part] & 0xffff : b[part];
+                    }
+                }
+                UNROLLED for (int i = 0; i < ROW_BLOCKS; i++) Kind::add(sum[i][j], a[i], b);
+            }
+        }
+    }
+    DEVICE void stage(u32 base) const
+    {
+        const u32 g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+        UNROLLED for (int i = 0; i < ROW_BLOCKS; i++)
+            UNROLLED for (int j = 0; j < COLUMN_BLOCKS; j += 2)
+                UNROLLED for (u32 below = 0; below < 2; below++) {
+                    const float *const x = sum[i][j] + 2 * below, *const y = sum[i][j + 1] + 2 * below;
+                    const u32 row = 16 * u32(i) + g + 8 * below, column = warp_column + 8 * u32(j);
+                    if constexpr (SHAPE::HAS_TWINS) {
+                        stage_pair<SHAPE::TILE_N>(base, row, column + 4 * t, x[0], y[0]);
+                        stage_pair<SHAPE::TILE_N>(base, row, column + 4 * t + 2, x[1], y[1]);
+                    } else {
+                        stage_pair<SHAPE::TILE_N>(base, row, column + 2 * t, x[0], x[1]);
+                        stage_pair<SHAPE::TILE_N>(base, row, column + 8 + 2 * t, y[0], y[1]);
+                    }
+                }
+    }
+};
+
+template <class SHAPE>
+DEVICE void made_tile(const MmaOperandNumbers& numbers)
+{
+    constexpr int     DEPTH = SHAPE::DEPTH, STAGES = SHAPE::STAGES, A_SIZE = SHAPE::A::SIZE;
+    const MmaNumbers& n = numbers.product;
+    await_kernels_ahead();
+    const MmaWork   w = mma_work<SHAPE::TILE_M, SHAPE::TILE_N>(n);
+    MadeSums<SHAPE> sums(numbers, w.column);
+    AsyncReader<typename SHAPE::A> a(n.a, {w.batch, w.row, w.first, n.m - w.row});
+    AsyncReader<typename SHAPE::B> b(n.b, {w.batch, w.column, w.first, n.n - w.column});
+    const u32 base = shared_begin(), end = base + STAGES * SHAPE::STAGE_BYTES;
+    i64       left = w.end - w.first, ahead = left;
+    UNROLLED for (int s = 0; s < STAGES - 1; s++, ahead -= DEPTH) {
+        const u32 at = base + u32(s) * SHAPE::STAGE_BYTES;
+        if (ahead > 0) a.copy(at, ahead), b.copy(at + A_SIZE, ahead);
+        close_group();
+    }
+    u32 read = base, write = base + (STAGES - 1) * SHAPE::STAGE_BYTES;
+    ROLLED for (; left > 0; left -= DEPTH, ahead -= DEPTH) {
+        wait_groups<STAGES - 2>();
+        __syncthreads();
+        if (ahead > 0) a.copy(write, ahead), b.copy(write + A_SIZE, ahead);
+        close_group();
+        if (operand::IS_CAST || left >= DEPTH) sums.template add_stage<false>(read, DEPTH);
+        else sums.template add_stage<true>(read, i32(left));
+        read = read + SHAPE::STAGE_BYTES == end ? base : read + SHAPE::STAGE_BYTES;
+        write = write + SHAPE::STAGE_BYTES == end ? base : write + SHAPE::STAGE_BYTES;
+    }
+    wait_groups<0>();
+    admit_kernels_behind();
+    __syncthreads();
+    sums.stage(shared_begin());
+    __syncthreads();
+    store_tile<float, SHAPE::TILE_M, SHAPE::TILE_N, SHAPE::THREADS>(n, w, shared_begin());
+}
+
+DEVICE void made_sum(const MmaNumbers& n)
+{
+    await_kernels_ahead();
+    mma_sum<float>(n);
+}
+
+}  // namespace
+}  // namespace ng::kernels

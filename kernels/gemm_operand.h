@@ -1,0 +1,28 @@
+// What a product is told of the operand that a text makes while it is loaded: tensors that each line of it has an element of, and numbers.
+#pragma once
+#include "kernels/gemm_mma.h"
+
+namespace ng::kernels {
+
+struct OperandTensor {
+    const void* data;
+    i64         line;                    // stride in elements; 0: the same for all
+};
+constexpr int OPERAND_TENSORS = 4, OPERAND_NUMBERS = 16;
+
+struct OperandText {
+    OperandTensor tensor[OPERAND_TENSORS];
+    u64           numbers[OPERAND_NUMBERS];      // as the text's struct has them
+};
+
+// b is what the text makes something of; its type says how it lies.
+struct MmaOperandNumbers {
+    MmaNumbers  product;
+    OperandText text;
+};
+
+// Steps of depth in a tile, by the bytes of an element as it lies.
+ANYWHERE constexpr int operand_depth(int bytes) { return bytes == 4 ? 32 : 64; }
+constexpr int OPERAND_COLUMNS = 128, OPERAND_WARPS = 4;
+
+}  // namespace ng::kernels

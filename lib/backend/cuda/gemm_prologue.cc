@@ -1,0 +1,238 @@
+// Which products take an operand as it lies, in tiles how high and in how many parts, and when making it before is as fast.
+#include "lib/backend/cuda/gemm_prologue.h"
+
+#include "jit/error.h"
+#include "lib/backend/cuda/gemm_mma.h"
+#include "lib/backend/cuda/gemm_sm90.h"
+#include "lib/backend/cuda/rounding.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ng::cuda::gemm::made {
+namespace {
+
+using namespace kernels;
+
+constexpr int32_t THREADS_OF = 32 * OPERAND_WARPS;
+constexpr int32_t HEIGHTS[] = {16, 32, 64};
+constexpr int64_t LEAST_PART = 256, MOST_SPLITS = 64;
+constexpr uint64_t MOST_PARTIAL_BYTES = uint64_t(16) << 20;
+
+// ---- how operands lie ------------------------------------------------------------------------------------------------------
+
+struct Line {
+    const void* data;
+    int64_t lines, line, steps, depth, batch, bytes;
+};
+// Whether 16 bytes are read at once: along depth, or along lines.
+std::optional<Near> near_of(const Line& x)
+{
+    const auto fits = [&](int64_t near_extent, int64_t near, int64_t far_extent, int64_t far) {
+        return (near_extent <= 1 || near == 1) && (far_extent <= 1 || far * x.bytes % 16 == 0);
+    };
+    if (reinterpret_cast<uintptr_t>(x.data) % 16 != 0 || x.batch * x.bytes % 16 != 0) return std::nullopt;
+    if (fits(x.steps, x.depth, x.lines, x.line)) return NEAR_DEPTH;
+    if (fits(x.lines, x.line, x.steps, x.depth)) return NEAR_LINE;
+    return std::nullopt;
+}
+
+// The problem with b as what is made.
+struct Form {
+    Problem p;
+    Near    a, b;
+};
+std::optional<Form> form_of(const Problem& problem)
+{
+    Form f = {problem, NEAR_DEPTH, NEAR_DEPTH};
+    Problem& p = f.p;
+    if (p.prologue.side == Prologue::A) turn(p);
+    const Dtype t = p.prologue.type;
+    if (p.a_type != t || (t != Dtype::f16 && t != Dtype::bf16) || !is_float(p.c_type) || compute_of(p.c_type) != Dtype::f32) return std::nullopt;
+    const int64_t batches = p.batches > 1;
+    const std::optional<Near> a = near_of({p.a, p.m, p.a_row, p.k, p.a_depth, batches * p.a_batch, bytes_of(p.a_type)});
+    const std::optional<Near> b = near_of({p.b, p.n, p.b_column, p.k, p.b_depth, batches * p.b_batch, bytes_of(p.b_type)});
+    if (!a || !b) return std::nullopt;
+    f.a = *a, f.b = *b;
+    return f;
+}
+
+MmaOperand operand_of(const Line& x, Near near, Dtype t)
+{
+    MmaOperand o = {x.data, x.line, x.depth, x.batch, i32(t), 1, near == NEAR_LINE};
+    (near == NEAR_DEPTH ? o.depth : o.line) = 1;
+    return o;
+}
+
+// ---- tiles -----------------------------------------------------------------------------------------------------------------
+
+struct Tile {
+    int32_t  height, stages, depth;
+    uint32_t stage_bytes;
+    uint32_t shared_bytes() const { return std::max(uint32_t(stages) * stage_bytes, uint32_t(height * OPERAND_COLUMNS * 4)); }
+    int32_t  blocks() const { return std::clamp(int32_t(220000 / (shared_bytes() + 1024)), 1, height == 64 ? 3 : 4); }   // on a multiprocessor
+};
+Tile tile_of(int32_t height, Dtype raw)
+{
+    constexpr uint32_t ROOM = 54000;     // for four blocks
+    Tile t = {height, 0, operand_depth(bytes_of(raw)), 0};
+    t.stage_bytes = uint32_t(t.depth) * uint32_t(2 * height + bytes_of(raw) * OPERAND_COLUMNS);
+    t.stages = int32_t(std::max(ROOM / t.stage_bytes, 3u));
+    return t;
+}
+
+// What a finisher says of itself, in its variant.
+uint32_t variant_of(const Form& f) { return uint32_t(f.a) | uint32_t(f.b) << 1 | uint32_t(f.p.prologue.type == Dtype::bf16) << 2 | uint32_t(f.p.b_type) << 3; }
+Dtype raw_of(const Finisher& f) { return Dtype(f.variant >> 3); }
+
+// ---- time ------------------------------------------------------------------------------------------------------------------
+
+constexpr double LAUNCH = 2500;          // nanoseconds
+
+uint64_t partial_bytes(const Problem& p, int64_t splits) { return splits <= 1 ? 0 : uint64_t(splits * p.batches * p.m * rounded_up(p.n, MMA_FOUR)) * 4; }
+
+double cost(const Form& f, const Tile& t, int64_t splits, const Device& device)
+{
+    const Problem& p = f.p;
+    const double tiles = double(divided_up(p.m, t.height)) * double(divided_up(p.n, OPERAND_COLUMNS)) * double(p.batches), blocks = tiles * double(splits);
+    const double each = std::ceil(blocks / device.units), together = std::min(each, double(t.blocks()));
+    const double stages = double(divided_up(divided_up(p.k, splits), t.depth)), elements = double(OPERAND_COLUMNS) * t.depth;
+    // Bytes that come to a multiprocessor, and elements that it makes, in a nanosecond; what is under way comes in about one microsecond.
+    const double rate = std::min(32.0, together * (t.stages - 1) * t.stage_bytes / 1000);
+    const double makes = elements * (4 + p.prologue.weight) / 200, adds = elements * t.height / 1000;
+    const double parts = splits > 1 ? 1500 + double(partial_bytes(p, splits)) * 2 / 3000 : 0;
+    return LAUNCH + 1200 + each * stages * std::max({t.stage_bytes / rate, makes, adds}) + parts;
+}
+
+struct Choice {
+    int64_t splits;
+    double  nanoseconds;
+};
+Choice choose(const Form& f, const Tile& t, const Device& device, uint64_t workspace_bytes)
+{
+    Choice best = {1, HUGE_VAL};
+    for (const int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}) {
+        if (splits > 1 && (has_folds(f.p) || f.p.k / splits < LEAST_PART || partial_bytes(f.p, splits) > std::min(workspace_bytes, MOST_PARTIAL_BYTES))) break;
+        const double ns = cost(f, t, splits, device);
+        if (ns < best.nanoseconds) best = {splits, ns};
+    }
+    return best;
+}
+
+// A kernel that makes the operand, and the product of it.
+double apart_us(const Form& f, const Device& device)
+{
+    constexpr double BYTES_A_US = 3.3e6;
+    Problem bare = f.p;
+    bare.prologue = {}, bare.epilogue_weight = 0;
+    const double elements = double(bare.n) * double(bare.k) * (bare.b_batch == 0 ? 1 : double(bare.batches));
+    const double making = LAUNCH / 1000 + elements * (bytes_of(bare.b_type) + 2) / BYTES_A_US;
+    bare.b_type = f.p.prologue.type, bare.b = nullptr;
+    double product = HUGE_VAL;
+    if (sm90::can_run(bare, device, UINT64_MAX)) product = sm90::cost_us(bare, device, sm90::workspace(bare, device, true));
+    else if (mma::can_run(bare, device, UINT64_MAX)) product = mma::cost_us(bare, device, mma::workspace(bare, true));
+    return making + product;
+}
+
+void run_as(const Form& f, const Tile& t, int64_t splits, const Device& device, const Place& place)
+{
+    const Problem& p = f.p;
+    MmaOperandNumbers all{};
+    MmaNumbers& n = all.product;
+    n.a = operand_of({p.a, p.m, p.a_row, p.k, p.a_depth, p.a_batch, 0}, f.a, p.a_type);
+    n.b = operand_of({p.b, p.n, p.b_column, p.k, p.b_depth, p.b_batch, 0}, f.b, p.b_type);
+    n.c = p.c, n.m = p.m, n.n = p.n, n.k = p.k, n.batches = p.batches;
+    n.c_row = p.c_row, n.c_column = p.c_column, n.c_batch = p.c_batch, n.c_type = i32(p.c_type);
+    n.row_tiles = uint32_t(divided_up(p.m, t.height)), n.column_tiles = uint32_t(divided_up(p.n, OPERAND_COLUMNS));
+    n.pitch = rounded_up(p.n, MMA_FOUR);
+    n.split_depth = rounded_up(divided_up(p.k, splits), MMA_DEPTH);
+    n.splits = int32_t(std::max<int64_t>(divided_up(p.k, std::max<int64_t>(n.split_depth, 1)), 1));
+    n.epilogue = settled(p);
+    if (n.splits > 1) n.partial = place.workspace;
+    all.text = p.prologue.text;
+    const bool is_early = device.compute >= 90;
+    const auto send = [&](uint32_t kernel, int64_t blocks, int32_t threads, uint32_t shared_bytes, const auto& numbers) {
+        place.launch({Image::Text, kernel, {uint32_t(blocks), 1, 1}, uint32_t(threads), 1, shared_bytes, is_early, &numbers, uint32_t(sizeof numbers)});
+    };
+    send(0, int64_t(n.row_tiles) * n.column_tiles * p.batches * n.splits, THREADS_OF, t.shared_bytes(), all);
+    if (n.splits > 1) send(1, std::min<int64_t>(divided_up(n.pitch / MMA_FOUR * p.m * p.batches, THREADS), 1 << 20), THREADS, 0, n);
+}
+
+// As the finisher takes it; nothing: it is none for this problem.
+std::optional<Form> form_for(const Problem& problem, const Finisher& finisher)
+{
+    std::optional<Form> f = form_of(problem);
+    if (!f || variant_of(*f) != finisher.variant) return std::nullopt;
+    for (int k = f->p.epilogue.loads; k < f->p.epilogue.count; k++)
+        if (f->p.epilogue.tensor[k].kind != finisher.kinds[k]) return std::nullopt;
+    const double tiles = double(divided_up(f->p.m, 16)) * double(divided_up(f->p.n, OPERAND_COLUMNS)) * double(std::max<int64_t>(f->p.batches, 1));
+    return tiles * double(MOST_SPLITS) < 0x1p31 ? f : std::nullopt;
+}
+
+}  // namespace
+
+uint64_t workspace(const Problem& p)
+{
+    if (p.k < 2 * LEAST_PART) return 0;
+    const double most = double(std::min(p.k / LEAST_PART, MOST_SPLITS)) * double(p.batches) * double(rounded_up(p.m, MMA_FOUR)) * double(rounded_up(p.n, MMA_FOUR)) * 4;
+    return aligned(uint64_t(std::min(most, double(MOST_PARTIAL_BYTES))));
+}
+
+std::optional<Finisher> finisher_of(const Problem& problem, int32_t height)
+{
+    const std::optional<Form> f = form_of(problem);
+    if (!f) return std::nullopt;
+    Finisher finisher = {true, uint32_t(height), variant_of(*f), tile_of(height, f->p.b_type).shared_bytes(), {}, height, OPERAND_WARPS, true};
+    for (int k = f->p.epilogue.loads; k < f->p.epilogue.count; k++) finisher.kinds[k] = EpilogueKind(f->p.epilogue.tensor[k].kind);
+    if (has_folds(f->p) && finisher.kinds[f->p.epilogue.count - 1] == OVER_COLUMNS) finisher.part_length = OPERAND_COLUMNS, finisher.parts_each = 1;
+    return finisher;
+}
+
+std::optional<Finisher> finisher_for(const Problem& problem, const Device& device)
+{
+    const std::optional<Form> f = form_of(problem);
+    if (!f || device.compute < 80 || f->p.m == 0 || f->p.n == 0 || f->p.k == 0) return std::nullopt;
+    int32_t height = 0;
+    double  least = apart_us(*f, device) * 1000;
+    for (const int32_t h : HEIGHTS) {
+        const double ns = choose(*f, tile_of(h, f->p.b_type), device, UINT64_MAX).nanoseconds;
+        if (ns < least) least = ns, height = h;
+    }
+    return height ? finisher_of(problem, height) : std::nullopt;
+}
+
+FunctionWords product_of(const Finisher& f)
+{
+    const Tile t = tile_of(int32_t(f.instance), raw_of(f));
+    const auto near = [&](uint32_t bit) { return f.variant & bit ? "NEAR_LINE" : "NEAR_DEPTH"; };
+    return {text(THREADS_OF, ", ", t.blocks()), "MmaOperandNumbers",
+            text("made_tile<MadeShape<", f.variant & 4 ? "HalvesBf16" : "HalvesF16", ", ", t.height, ", ", t.stages, ", ", near(1), ", ", near(2), ">>")};
+}
+FunctionWords sum_of() { return {"THREADS", "MmaNumbers", "made_sum"}; }
+
+bool run_in_parts(const Problem& problem, const Device& device, const Finisher& finisher, int64_t splits, const Place& place)
+{
+    const std::optional<Form> f = form_for(problem, finisher);
+    if (!f || partial_bytes(f->p, splits) > place.workspace_bytes) return false;
+    run_as(*f, tile_of(int32_t(finisher.instance), f->p.b_type), splits, device, place);
+    return true;
+}
+
+bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place)
+{
+    const std::optional<Form> f = form_for(problem, finisher);
+    if (!f) return false;
+    Memory* const m = place.memory;
+    const Tile t = tile_of(int32_t(finisher.instance), f->p.b_type);
+    if (!m || !m->is_known) {
+        const Choice choice = choose(*f, t, device, place.workspace ? place.workspace_bytes : 0);
+        const bool is_better = choice.nanoseconds < apart_us(*f, device) * 1000;
+        if (!m) return is_better && run_in_parts(problem, device, finisher, choice.splits, place);
+        m->is_known = true, m->is_better = is_better, m->way = {true, false, finisher.instance, 1, int32_t(choice.splits), 1};
+    }
+    if (!m->is_better) return false;
+    run_as(*f, t, m->way.splits, device, place);
+    return true;
+}
+
+}  // namespace ng::cuda::gemm::made
