@@ -17,7 +17,7 @@ const char HELP[] =
     "  ngtool eval EXPR [NAME=VALUE ..]        the value of an expression\n"
     "  ngtool explain EXPR [NAME=VALUE ..]     how it would be computed: kernels, buffers, bytes\n"
     "  ngtool dot EXPR [NAME=VALUE ..]         the same as a picture, for Graphviz\n"
-    "  ngtool bench SUITE ..                   times; suites: ew chains gemm epilogue conv dw pool small cpu\n"
+    "  ngtool bench SUITE ..                   times; suites: ew chains gemm epilogue prologue conv dw pool small cpu\n"
     "  ngtool tune EXPR [NAME=TYPE[SHAPE] ..]  measures which kernels are fastest for these shapes, and remembers it\n"
     "  ngtool version | help\n"
     "\n"

@@ -204,15 +204,15 @@ int run_bench(const Arguments& arguments)
     struct Suite { const char* name; void (*run)(Bench&); };
     static const Suite suites[] = {
         { "ew", bench_ew },     { "chains", bench_chains }, { "gemm", bench_gemm }, { "epilogue", bench_epilogue },
-        { "conv", bench_conv }, { "dw", bench_dw },         { "pool", bench_pool }, { "small", bench_small },
-        { "cpu", bench_cpu },
+        { "prologue", bench_prologue }, { "conv", bench_conv }, { "dw", bench_dw },     { "pool", bench_pool },
+        { "small", bench_small },       { "cpu", bench_cpu },
     };
     const auto find = [](const std::string& name) {
         return std::find_if(std::begin(suites), std::end(suites), [&](const Suite& suite) { return name == suite.name; });
     };
-    if (arguments.words.empty()) throw Failure("bench wants a suite: ew chains gemm epilogue conv dw pool small cpu", 2);
+    if (arguments.words.empty()) throw Failure("bench wants a suite: ew chains gemm epilogue prologue conv dw pool small cpu", 2);
     for (const std::string& name : arguments.words)
-        if (find(name) == std::end(suites)) throw Failure("there is no suite " + name + ": ew chains gemm epilogue conv dw pool small cpu", 2);
+        if (find(name) == std::end(suites)) throw Failure("there is no suite " + name + ": ew chains gemm epilogue prologue conv dw pool small cpu", 2);
     Bench bench(arguments);
     for (const std::string& name : arguments.words) find(name)->run(bench);
     return bench.finish(arguments.get("--csv", ""));

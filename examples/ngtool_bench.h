@@ -56,6 +56,7 @@ void bench_chains(Bench& bench);
 void bench_ew(Bench& bench);
 void bench_gemm(Bench& bench);
 void bench_epilogue(Bench& bench);
+void bench_prologue(Bench& bench);
 void bench_conv(Bench& bench);
 void bench_dw(Bench& bench);
 void bench_pool(Bench& bench);

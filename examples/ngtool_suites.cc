@@ -2,6 +2,7 @@
 #include "ngtool_bench.h"
 
 #include <algorithm>
+#include <cstring>
 #include <initializer_list>
 
 namespace ngtool {
@@ -239,6 +240,35 @@ void bench_epilogue(Bench& bench)
             };
             bench.run("epilogue", what);
         }
+}
+
+// Products of a few rows of halves and weights of another type: made while they are loaded; by a kernel of its own, since the result
+// is wanted, too; and weights that are halves.
+void bench_prologue(Bench& bench)
+{
+    static const struct { const char* name; ng_dtype type; } weights[] = { { "i8", NG_I8 }, { "e4m3", NG_E4M3 }, { "f32", NG_F32 } };
+    static const struct { const char *name, *text; } lies[] = { { "kn", "f16(w)" }, { "nk", "permute(f16(w), [1, 0])" }, { "nk scaled", "permute(f16(f32(w) * s), [1, 0])" } };
+    enum Way { Plain, Made, Apart };
+    const auto run = [&](const std::string& name, ng_dtype type, Gemm g, const char* weight, Way way) {
+        Case what = gemm_case(g, HALVES);
+        what.name = text("fp16 m%lld n%lld k%lld %s %s", (long long)g.m, (long long)g.n, (long long)g.k, name.c_str(), way == Plain ? "plain" : way == Made ? "made" : "apart");
+        what.args[1] = make_shape(type, weight[0] == 'p' ? std::vector<int64_t>{ g.n, g.k } : std::vector<int64_t>{ g.k, g.n });
+        what.args.push_back(make_shape(NG_F32, { g.n, 1 }));
+        what.build = [weight, way](ng_scope* scope, const Exprs& args) {
+            const auto parsed = [&](const std::string& all) { return ng_parse(scope, all.c_str(), "a,w,s", args.data(), uint32_t(args.size())); };
+            Exprs out = { parsed(std::string("f16(a @ ") + weight + ")") };
+            if (way == Apart) out.push_back(parsed(weight));
+            return out;
+        };
+        bench.run("prologue", what);
+    };
+    for (const Gemm& g : { Gemm{ 16, 4096, 4096, 'n', 'n' }, { 64, 4096, 4096, 'n', 'n' }, { 16, 14336, 4096, 'n', 'n' }, { 128, 4096, 4096, 'n', 'n' } }) {
+        for (const auto& lie : lies) {
+            if (!strchr(lie.name, ' ')) run(std::string("f16 ") + lie.name, NG_F16, g, lie.text, Plain);
+            for (const auto& weight : weights)
+                for (const Way way : { Made, Apart }) run(std::string(weight.name) + " " + lie.name, weight.type, g, lie.text, way);
+        }
+    }
 }
 
 void bench_conv(Bench& bench)

@@ -1,5 +1,6 @@
 // Drafts become steps: their order, and who may write over an argument that others still read.
 #include "jit/scheduler.h"
+#include "jit/step_uses.h"
 
 #include <algorithm>
 #include <optional>
@@ -7,24 +8,6 @@
 
 namespace ng {
 namespace {
-
-template <class Visit>
-void each_read(const Step& s, Visit&& visit)
-{
-    if (s.kernel) {
-        for (const Value& v : s.kernel->values)
-            if (v.buffer >= 0) visit(s.buffers[size_t(v.buffer)]);
-    } else {
-        for (const View& v : s.in) visit(v.buffer);
-    }
-}
-
-template <class Visit>
-void each_write(const Step& s, Visit&& visit)
-{
-    if (!s.kernel) return visit(s.out.buffer);
-    for (const StoreTo& t : s.kernel->stores) visit(s.buffers[size_t(t.buffer)]);
-}
 
 bool reads_any(const Step& s, const std::set<int32_t>& buffers)
 {
@@ -216,44 +199,6 @@ bool Scheduler::is_epilogue(const Plan& plan, size_t i) const
     return true;
 }
 
-namespace {
-
-// The last of a product's steps: what follows it runs with it.
-int32_t end_of(const Plan& plan, int32_t product)
-{
-    const auto behind = size_t(product) + 1;
-    return behind < plan.steps.size() && (plan.steps[behind].epilogue || plan.steps[behind].folds) ? product + 1 : product;
-}
-
-}  // namespace
-
-// Whose operand step i alone gives, such that it may as well be computed while the product runs: nothing that it reads is written
-// until then; -1: nobody's.
-int32_t Scheduler::product_fed(const Plan& plan, size_t i) const
-{
-    const Step& s = plan.steps[i];
-    if (!s.kernel || s.epilogue || s.folds || s.kernel->stores.size() != 1 || std::ranges::any_of(s.kernel->axes, &KernelAxis::reduced)) return -1;
-    const int32_t  b = s.buffers[size_t(s.kernel->stores[0].buffer)];
-    const Buffer&  operand = plan.buffers[size_t(b)];
-    if (operand.place != Place::Work || operand.first != int32_t(i) || operand.last <= int32_t(i)) return -1;
-    const Step& product = plan.steps[size_t(operand.last)];
-    if (!product.node || product.node->op != Op::matmul || (product.in[0].buffer == b) == (product.in[1].buffer == b)) return -1;
-    std::set<int32_t> read;
-    each_read(s, [&](int32_t r) { read.insert(r); });
-    bool is_alone = true;
-    for (auto at = int32_t(i) + 1; at <= end_of(plan, operand.last); at++) {
-        const Step& other = plan.steps[size_t(at)];
-        each_read(other, [&](int32_t r) { is_alone &= r != b || at == operand.last; });
-        each_write(other, [&](int32_t w) {
-            is_alone &= w != b && !read.contains(w);
-            const Buffer& out = plan.buffers[size_t(w)];
-            if (out.place == Place::Out)
-                for (const int32_t alias : alias_buffers(size_t(out.index), plan)) is_alone &= !read.contains(alias);
-        });
-    }
-    return is_alone ? operand.last : -1;
-}
-
 void Scheduler::arrange(Plan& plan)
 {
     std::vector<int32_t> sequence;
@@ -266,6 +211,7 @@ void Scheduler::arrange(Plan& plan)
         steps.push_back(std::move(s));
     }
     plan.steps = std::move(steps);
+    cut_operands(plan);
     const auto count_lives = [&] {
         for (Buffer& b : plan.buffers) b.first = b.last = -1;
         for (size_t i = 0; i < plan.steps.size(); i++) {
@@ -280,7 +226,7 @@ void Scheduler::arrange(Plan& plan)
             each_write(plan.steps[i], use);
             // What gives an operand may read when the product does.
             const int32_t product = plan.steps[i].feeds;
-            if (product >= 0) each_read(plan.steps[i], [&](int32_t b) { plan.buffers[size_t(b)].last = std::max(plan.buffers[size_t(b)].last, end_of(plan, product)); });
+            if (product >= 0) each_read(plan.steps[i], [&](int32_t b) { plan.buffers[size_t(b)].last = std::max(plan.buffers[size_t(b)].last, end_of_product(plan, product)); });
         }
     };
     count_lives();

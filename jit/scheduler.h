@@ -8,6 +8,8 @@
 
 namespace ng {
 
+int32_t end_of_product(const Plan& plan, int32_t product);
+
 class Scheduler {
   public:
     // denied: outputs that must not be written in place of what they alias.
@@ -60,6 +62,8 @@ class Scheduler {
     bool order(Plan& plan, std::vector<int32_t>& sequence) const;
     void arrange(Plan& plan);
     bool is_epilogue(const Plan& plan, size_t i) const;
+    // feeding.cc
+    void    cut_operands(Plan& plan);
     int32_t product_fed(const Plan& plan, size_t i) const;
 
     const Snapshot&      graph_;

@@ -102,6 +102,64 @@ DEVICE void admit_kernels_behind()
 #endif
 }
 
+// A launch of the cluster's blocks has each a part of the depth of one tile, sums of which meet here: rank after rank, as parts
+// that come from the workspace are added.
+#if __CUDA_ARCH__ >= 900
+DEVICE u32 cluster_rank()
+{
+    u32 rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+DEVICE void meet_cluster() { asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+DEVICE void load_four_of(u32 rank, u32 at, float (&x)[4])
+{
+    asm volatile("{.reg .u32 there; mapa.shared::cluster.u32 there, %4, %5; ld.shared::cluster.v4.f32 {%0,%1,%2,%3}, [there];}"
+                 : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3]) : "r"(at), "r"(rank) : "memory");
+}
+#endif
+// What a block works on: splits of a tile are neighbours where they are a cluster.
+template <int TILE_M, int TILE_N>
+DEVICE MmaWork made_work(const MmaNumbers& n)
+{
+#if __CUDA_ARCH__ >= 900
+    if (n.splits > 1 && !n.partial) {
+        const u32 tiles = n.row_tiles * n.column_tiles, all = blockIdx.x / u32(n.splits), tile = all % tiles;
+        MmaWork   w;
+        w.batch = all / tiles, w.split = blockIdx.x % u32(n.splits);
+        w.row = i64(tile % n.row_tiles) * TILE_M, w.column = i64(tile / n.row_tiles) * TILE_N;
+        w.first = w.split * n.split_depth;
+        w.end = n.k - w.first < n.split_depth ? n.k : w.first + n.split_depth;
+        return w;
+    }
+#endif
+    return mma_work<TILE_M, TILE_N>(n);
+}
+// Each block finishes a share of the tile.
+template <int TILE_M, int TILE_N, int THREADS>
+DEVICE void store_met(const MmaNumbers& n, const MmaWork& w, u32 base)
+{
+#if __CUDA_ARCH__ >= 900
+    constexpr u32 IN_ROW = TILE_N / MMA_FOUR, FOURS = TILE_M * IN_ROW;
+    const u32     share = FOURS / u32(n.splits), begin = cluster_rank() * share;
+    meet_cluster();
+    ROLLED for (u32 i = begin + threadIdx.x; i < begin + share; i += THREADS) {
+        const u32 tile_row = i / IN_ROW, tile_column = i % IN_ROW * MMA_FOUR;
+        const i64 row = w.row + tile_row, column = w.column + tile_column;
+        if (row >= n.m || column >= n.n) continue;
+        float part[MOST_MET][MMA_FOUR], v[MMA_FOUR] = {};
+        UNROLLED for (int s = 0; s < MOST_MET; s++)
+            if (s < n.splits) load_four_of(u32(s), base + staged_place<float, TILE_N>(tile_row, tile_column), part[s]);
+        UNROLLED for (int s = 0; s < MOST_MET; s++)
+            UNROLLED for (int j = 0; j < MMA_FOUR; j++)
+                if (s < n.splits) v[j] += part[s][j];
+        EpilogueTerms<4> terms[1];       // folds want one part of depth
+        finish<MMA_FOUR>(n, w.batch, row, column, v, terms);
+    }
+    meet_cluster();                      // until nobody reads here
+#endif
+}
+
 // ---- a block's sums --------------------------------------------------------------------------------------------------------
 
 template <class KIND, int TILE_M_, int STAGES_, Near A_NEAR, Near B_NEAR>
@@ -244,7 +302,7 @@ DEVICE void made_tile(const MmaOperandNumbers& numbers)
     constexpr int     DEPTH = SHAPE::DEPTH, STAGES = SHAPE::STAGES, A_SIZE = SHAPE::A::SIZE;
     const MmaNumbers& n = numbers.product;
     await_kernels_ahead();
-    const MmaWork   w = mma_work<SHAPE::TILE_M, SHAPE::TILE_N>(n);
+    const MmaWork   w = made_work<SHAPE::TILE_M, SHAPE::TILE_N>(n);
     MadeSums<SHAPE> sums(numbers, w.column);
     AsyncReader<typename SHAPE::A> a(n.a, {w.batch, w.row, w.first, n.m - w.row});
     AsyncReader<typename SHAPE::B> b(n.b, {w.batch, w.column, w.first, n.n - w.column});
@@ -270,6 +328,7 @@ DEVICE void made_tile(const MmaOperandNumbers& numbers)
     admit_kernels_behind();
     __syncthreads();
     sums.stage(shared_begin());
+    if (n.splits > 1 && !n.partial) return store_met<SHAPE::TILE_M, SHAPE::TILE_N, SHAPE::THREADS>(n, w, shared_begin());
     __syncthreads();
     store_tile<float, SHAPE::TILE_M, SHAPE::TILE_N, SHAPE::THREADS>(n, w, shared_begin());
 }

@@ -15,7 +15,8 @@ struct OperandText {
     u64           numbers[OPERAND_NUMBERS];      // as the text's struct has them
 };
 
-// b is what the text makes something of; its type says how it lies.
+// b is what the text makes something of; its type says how it lies. Several splits and no room for partial sums: these are a
+// cluster, whose blocks share a tile.
 struct MmaOperandNumbers {
     MmaNumbers  product;
     OperandText text;
@@ -24,5 +25,6 @@ struct MmaOperandNumbers {
 // Steps of depth in a tile, by the bytes of an element as it lies.
 ANYWHERE constexpr int operand_depth(int bytes) { return bytes == 4 ? 32 : 64; }
 constexpr int OPERAND_COLUMNS = 128, OPERAND_WARPS = 4;
+constexpr int MOST_MET = 8;              // parts of depth that meet in a cluster, a power of two
 
 }  // namespace ng::kernels

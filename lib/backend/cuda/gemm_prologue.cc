@@ -89,6 +89,9 @@ Dtype raw_of(const Finisher& f) { return Dtype(f.variant >> 3); }
 
 constexpr double LAUNCH = 2500;          // nanoseconds
 
+// Sums of these meet in a cluster; of others, in the workspace.
+bool meet(const Device& device, int64_t splits) { return device.compute >= 90 && splits > 1 && splits <= MOST_MET && (splits & (splits - 1)) == 0; }
+
 uint64_t partial_bytes(const Problem& p, int64_t splits) { return splits <= 1 ? 0 : uint64_t(splits * p.batches * p.m * rounded_up(p.n, MMA_FOUR)) * 4; }
 
 double cost(const Form& f, const Tile& t, int64_t splits, const Device& device)
@@ -100,7 +103,7 @@ double cost(const Form& f, const Tile& t, int64_t splits, const Device& device)
     // Bytes that come to a multiprocessor, and elements that it makes, in a nanosecond; what is under way comes in about one microsecond.
     const double rate = std::min(32.0, together * (t.stages - 1) * t.stage_bytes / 1000);
     const double makes = elements * (4 + p.prologue.weight) / 200, adds = elements * t.height / 1000;
-    const double parts = splits > 1 ? 1500 + double(partial_bytes(p, splits)) * 2 / 3000 : 0;
+    const double parts = meet(device, splits) ? 700 : splits > 1 ? 1500 + double(partial_bytes(p, splits)) * 2 / 3000 : 0;
     return LAUNCH + 1200 + each * stages * std::max({t.stage_bytes / rate, makes, adds}) + parts;
 }
 
@@ -112,7 +115,8 @@ Choice choose(const Form& f, const Tile& t, const Device& device, uint64_t works
 {
     Choice best = {1, HUGE_VAL};
     for (const int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}) {
-        if (splits > 1 && (has_folds(f.p) || f.p.k / splits < LEAST_PART || partial_bytes(f.p, splits) > std::min(workspace_bytes, MOST_PARTIAL_BYTES))) break;
+        if (splits > 1 && (has_folds(f.p) || f.p.k / splits < LEAST_PART)) break;
+        if (!meet(device, splits) && partial_bytes(f.p, splits) > std::min(workspace_bytes, MOST_PARTIAL_BYTES)) continue;
         const double ns = cost(f, t, splits, device);
         if (ns < best.nanoseconds) best = {splits, ns};
     }
@@ -146,16 +150,16 @@ void run_as(const Form& f, const Tile& t, int64_t splits, const Device& device, 
     n.row_tiles = uint32_t(divided_up(p.m, t.height)), n.column_tiles = uint32_t(divided_up(p.n, OPERAND_COLUMNS));
     n.pitch = rounded_up(p.n, MMA_FOUR);
     n.split_depth = rounded_up(divided_up(p.k, splits), MMA_DEPTH);
-    n.splits = int32_t(std::max<int64_t>(divided_up(p.k, std::max<int64_t>(n.split_depth, 1)), 1));
+    // Of less depth than they are cut for, the last would have none; a cluster has as many all the same.
+    const bool meets = meet(device, splits);
+    n.splits = int32_t(meets ? splits : std::max<int64_t>(divided_up(p.k, std::max<int64_t>(n.split_depth, 1)), 1));
     n.epilogue = settled(p);
-    if (n.splits > 1) n.partial = place.workspace;
+    if (n.splits > 1 && !meets) n.partial = place.workspace;
     all.text = p.prologue.text;
     const bool is_early = device.compute >= 90;
-    const auto send = [&](uint32_t kernel, int64_t blocks, int32_t threads, uint32_t shared_bytes, const auto& numbers) {
-        place.launch({Image::Text, kernel, {uint32_t(blocks), 1, 1}, uint32_t(threads), 1, shared_bytes, is_early, &numbers, uint32_t(sizeof numbers)});
-    };
-    send(0, int64_t(n.row_tiles) * n.column_tiles * p.batches * n.splits, THREADS_OF, t.shared_bytes(), all);
-    if (n.splits > 1) send(1, std::min<int64_t>(divided_up(n.pitch / MMA_FOUR * p.m * p.batches, THREADS), 1 << 20), THREADS, 0, n);
+    const uint32_t blocks = uint32_t(int64_t(n.row_tiles) * n.column_tiles * p.batches * n.splits), fours = uint32_t(std::min<int64_t>(divided_up(n.pitch / MMA_FOUR * p.m * p.batches, THREADS), 1 << 20));
+    place.launch({Image::Text, 0, {blocks, 1, 1}, uint32_t(THREADS_OF), meets ? uint32_t(n.splits) : 1, t.shared_bytes(), is_early, &all, uint32_t(sizeof all)});
+    if (n.partial) place.launch({Image::Text, 1, {fours, 1, 1}, uint32_t(THREADS), 1, 0, is_early, &n, uint32_t(sizeof n)});
 }
 
 // As the finisher takes it; nothing: it is none for this problem.
@@ -213,7 +217,7 @@ FunctionWords sum_of() { return {"THREADS", "MmaNumbers", "made_sum"}; }
 bool run_in_parts(const Problem& problem, const Device& device, const Finisher& finisher, int64_t splits, const Place& place)
 {
     const std::optional<Form> f = form_for(problem, finisher);
-    if (!f || partial_bytes(f->p, splits) > place.workspace_bytes) return false;
+    if (!f || (!meet(device, splits) && partial_bytes(f->p, splits) > place.workspace_bytes)) return false;
     run_as(*f, tile_of(int32_t(finisher.instance), f->p.b_type), splits, device, place);
     return true;
 }
