@@ -6,7 +6,6 @@
 
 namespace ng {
 
-// The last of a product's steps: what follows it runs with it.
 int32_t end_of_product(const Plan& plan, int32_t product)
 {
     const auto behind = size_t(product) + 1;

@@ -74,6 +74,9 @@ struct Plan {
     uint32_t scalar_bytes = 0;
 };
 
+// The last of a product's steps: what follows it runs with it.
+int32_t end_of_product(const Plan& plan, int32_t product);
+
 // What outputs will be, for the scheduler. alias: the params (or leaves, by tensor) whose memory output j may share.
 struct Target {
     Layout  layout;                  // dims that the expression broadcasts to; any: strides known when run

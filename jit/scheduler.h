@@ -8,8 +8,6 @@
 
 namespace ng {
 
-int32_t end_of_product(const Plan& plan, int32_t product);
-
 class Scheduler {
   public:
     // denied: outputs that must not be written in place of what they alias.

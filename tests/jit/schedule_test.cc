@@ -115,7 +115,8 @@ void check_plan(const Plan& p, const std::vector<Target>& targets)
         for (size_t i = 0; i < p.steps.size(); i++)
             if (reads(p.steps[i], int32_t(b)) || writes(p.steps[i], int32_t(b))) {
                 if (first < 0) first = int32_t(p.steps[i].epilogue || p.steps[i].folds ? i - 1 : i);
-                last = int32_t(i);
+                last = std::max(last, int32_t(i));
+                if (p.steps[i].feeds >= 0 && reads(p.steps[i], int32_t(b))) last = std::max(last, end_of_product(p, p.steps[i].feeds));
             }
         CHECK(buffer.first == first);
         CHECK(buffer.last == last);
