@@ -1,0 +1,111 @@
+// Which fused steps before a product become what is done while it loads an operand, what they read, and which stay kernels of their own.
+#include "lib/backend/cuda/gemm_prologue.h"
+#include "lib/backend/cuda/matmul.h"
+#include "tests/backend/plan_of_text.h"
+
+#include <cstring>
+#include <doctest/doctest.h>
+
+REGISTER_EXCEPTION_TRANSLATOR(const ng::Error& error) { return error.text.c_str(); }
+
+using namespace ng;
+using namespace ng::cuda;
+
+namespace {
+
+const std::vector<tests::NamedParam> PARAMS = {
+    {"a", {16, 4096}}, {"w", {4096, 2048}, Dtype::i8}, {"v", {2048, 4096}, Dtype::e4m3}, {"f", {4096, 2048}, Dtype::f32}, {"column", {2048}, Dtype::f32}, {"row", {2048, 1}},
+    {"deep", {4096, 1}}, {"groups", {32, 1, 2048}}, {"long", {4096, 2048}, Dtype::i32}, {"batch", {5, 16, 4096}}, {"ws", {5, 4096, 2048}, Dtype::i8}, {"x", {16, 4096}, Dtype::f32},
+    {"odd", {4096, 2047}, Dtype::i8}, {"tall", {4096, 4096}}, {"b", {4096, 2048}},
+};
+constexpr gemm::Device HOPPER = {90, 132, {true, true, true, true}};
+
+struct Formed {
+    Plan plan;
+    const Step* product = nullptr;
+    std::optional<OperandForm> form;
+};
+Formed formed(std::string_view words)
+{
+    Formed f{tests::plan_of_text(words, PARAMS), nullptr, std::nullopt};
+    REQUIRE(f.plan.steps.size() >= 2);
+    const Step& fused = f.plan.steps[0];
+    if (fused.feeds < 0) return f;
+    f.product = &f.plan.steps[size_t(fused.feeds)];
+    f.form = OperandForm::of(fused, *f.product, f.product->in[0].buffer == fused.buffers[size_t(fused.kernel->stores[0].buffer)] ? 0 : 1);
+    return f;
+}
+// "none", or the side, what is loaded and how it lies, and about how many instructions follow.
+std::string form_of(std::string_view words)
+{
+    const Formed f = formed(words);
+    if (!f.form) return "none";
+    std::string out = text(f.form->operand() == 0 ? "a " : "b ", name_of(f.form->raw().dtype));
+    for (const Extent& s : f.form->raw().strides) out += text(" ", s.constant());
+    return out + (f.form->weight() ? "" : " cast") + " to " + name_of(f.form->multiplied());
+}
+// Tiles of how many rows it is made in on a Hopper; 0: before the product.
+int made_in(std::string_view words)
+{
+    const Formed f = formed(words);
+    REQUIRE(f.form);
+    std::vector<Placed> in;
+    for (size_t i = 0; i < 2; i++) in.emplace_back(i == f.form->operand() ? f.form->raw() : f.product->in[i]);
+    const Placed out(f.product->out);
+    const auto   problem = matmul_problem({*f.product->node, in, out, nullptr, nullptr, &*f.form}, {});
+    REQUIRE(problem);
+    const auto finisher = gemm::made::finisher_for(*problem, HOPPER);
+    return finisher ? int(finisher->instance) : 0;
+}
+
+}  // namespace
+
+TEST_CASE("operands: casts, and what a column shares, wherever the operand is and however it lies")
+{
+    CHECK(form_of("a @ f16(w)") == "b i8 2048 1 cast to f16");
+    CHECK(form_of("a @ permute(f16(v), [1, 0])") == "b e4m3 1 4096 cast to f16");
+    CHECK(form_of("f16(v) @ permute(a, [1, 0])") == "a e4m3 4096 1 cast to f16");
+    CHECK(form_of("f16(x) @ b") == "a f32 4096 1 cast to f16");
+    CHECK(form_of("a @ f16(f32(w) * column)") == "b i8 2048 1 to f16");
+    CHECK(form_of("a @ permute(f16(f32(v) * row + 0.5), [1, 0])") == "b e4m3 1 4096 to f16");
+    CHECK(form_of("a @ f16((f32(w) - 3) * s)") == "b i8 2048 1 to f16");
+    CHECK(form_of("batch @ f16(w)") == "b i8 0 2048 1 cast to f16");
+    CHECK(form_of("batch @ f16(ws)") == "b i8 8388608 2048 1 cast to f16");
+}
+
+TEST_CASE("operands: what changes along the depth, two tensors, other types and kernels that know where they are stay kernels of their own")
+{
+    CHECK(form_of("a @ f16(f32(w) * deep)") == "none");
+    CHECK(form_of("a @ f16(f32(w) * f)") == "none");
+    CHECK(form_of("a @ f16(f32(w) * reshape(broadcast(groups, [32, 128, 2048]), [4096, 2048]))") == "none");
+    CHECK(form_of("batch @ f16(f32(ws) * column)") == "none");          // batches might become columns
+    CHECK(form_of("a @ f16(long)") == "none");
+    CHECK(form_of("a @ e4m3(f)") == "none");
+    CHECK(form_of("a @ (f32(w) * column)") == "none");                  // f32 is multiplied
+    CHECK(form_of("a @ f16(f * random(uniform, f32, [4096, 2048], 1, 0))") == "none");
+}
+
+TEST_CASE("operands: numbers are scalars of the run, and tensors of a line are where the run has them")
+{
+    const Formed f = formed("a @ f16(f32(w) * column * s)");
+    REQUIRE(f.form);
+    std::vector<char*> buffers(f.plan.buffers.size());
+    for (size_t b = 0; b < buffers.size(); b++)
+        if (f.plan.buffers[b].place == Place::Arg && f.plan.buffers[b].index == 4) buffers[b] = reinterpret_cast<char*>(4096);
+    const float scalars[] = {0, 2.5f};
+    const kernels::OperandText t = f.form->in_numbers({}, scalars, buffers.data());
+    CHECK(t.tensor[0].data == reinterpret_cast<const void*>(4096));
+    CHECK(t.tensor[0].line == 1);
+    float number;
+    std::memcpy(&number, t.numbers, 4);
+    CHECK(number == 2.5f);
+}
+
+TEST_CASE("operands: thin products make theirs, others have it made where that is as fast, or where nothing could be read at once")
+{
+    CHECK(made_in("a @ f16(w)") == 16);
+    CHECK(made_in("a @ permute(f16(v), [1, 0])") == 16);
+    CHECK(made_in("f16(v) @ permute(a, [1, 0])") == 16);
+    CHECK(made_in("tall @ f16(w)") == 0);
+    CHECK(made_in("a @ f16(odd)") == 0);
+}
