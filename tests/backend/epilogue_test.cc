@@ -1,6 +1,7 @@
 // Which fused steps behind a product become its epilogue, what they read, and which stay kernels of their own.
 #include "lib/backend/cuda/epilogue.h"
 #include "lib/backend/cuda/gemm_sm90.h"
+#include "lib/backend/cuda/matmul.h"
 #include "lib/backend/cuda/nvrtc.h"
 #include "tests/backend/plan_of_text.h"
 
@@ -20,6 +21,7 @@ namespace {
 const std::vector<tests::NamedParam> PARAMS = {
     {"a", {64, 32}}, {"b", {32, 48}}, {"row", {48}}, {"column", {64, 1}, Dtype::f32}, {"full", {64, 48}, Dtype::bf16}, {"count", {48}, Dtype::i32},
     {"p", {64, 32}, Dtype::i8}, {"q", {32, 48}, Dtype::u8}, {"d", {64, 32}, Dtype::f64}, {"e", {32, 48}, Dtype::f64}, {"batch", {5, 64, 32}}, {"one", {1, 32}},
+    {"query", {2, 3, 64, 32}}, {"key", {2, 3, 32, 48}}, {"beside", {2, 64, 3, 32}}, {"mask", {2, 1, 64, 48}}, {"head", {3, 1, 1}},
 };
 
 std::optional<EpilogueForm> form_of(std::string_view words)
@@ -63,6 +65,38 @@ TEST_CASE("epilogues: whatever is computed point by point, with every tensor tha
     CHECK(tensors_of("p @ q + 1") == "i32[48, 1]");
     CHECK(tensors_of("f16(batch @ b + row)") == "f16[0, 0, 1], f16[3072, 48, 1]");
     CHECK(tensors_of("f16(one @ b + row)") == "f16[1], f16[1]");
+}
+
+TEST_CASE("epilogues: batches of several axes are one where operands allow, tensors have a stride for each")
+{
+    const auto problem_of = [](std::string_view words) {
+        const Plan plan = tests::plan_of_text(words, PARAMS);
+        REQUIRE(plan.steps.size() == 2);
+        REQUIRE(plan.steps[1].epilogue);
+        const std::optional<EpilogueForm> form = EpilogueForm::of(plan.steps[0], plan.steps[1]);
+        std::vector<Placed> in;
+        for (const View& v : plan.steps[0].in) in.emplace_back(v);
+        const Placed out(plan.steps[0].out);
+        return matmul_problem({*plan.steps[0].node, in, out, &*form}, {}).value();
+    };
+    gemm::Problem p = problem_of("f16((query @ key) * 0.5 + head + mask)");
+    CHECK(p.batches == 6);
+    CHECK(p.repeats == 1);
+    CHECK(p.epilogue.inner == 3);
+    const auto strides = [&](int i) { return text(p.epilogue.tensor[i].batch, " ", p.epilogue.outer[i]); };
+    const bool is_mask_first = p.epilogue.tensor[0].column == 1;
+    CHECK(strides(is_mask_first ? 0 : 1) == "0 3072");
+    CHECK(strides(is_mask_first ? 1 : 0) == "1 0");
+    p = problem_of("f16((query @ key) * 0.5)");
+    CHECK(p.batches == 6);
+    CHECK(p.epilogue.inner == 0);
+    p = problem_of("f16((permute(beside, [0, 2, 1, 3]) @ key) * 0.5 + mask)");      // rows of three are beside each other
+    CHECK(p.batches == 3);
+    CHECK(p.repeats == 2);
+    CHECK(p.epilogue.inner == 0);
+    p = problem_of("permute(f16((query @ key) * 0.5), [0, 2, 1, 3])");
+    CHECK(p.repeats == 2);
+    CHECK(p.c_row == 3 * 48);
 }
 
 TEST_CASE("epilogues: what products cannot store, or no thread knows, stays a kernel of its own")
@@ -140,6 +174,9 @@ TEST_CASE("epilogues: folds along rows or columns begin in the product")
     CHECK(folds_of({"max(batch @ b, 2)"}) == "1 over columns, 320");
     CHECK(folds_of({"max(batch @ b, 1)"}) == "1 over rows, 240");
     CHECK(folds_of({"max(p @ q, 1)"}) == "1 over columns, 64");
+    CHECK(folds_of({"var(a @ b, 1)"}) == "5 over columns, 64");               // a sum, and of each part a pivot, what is off it, its squares, how many
+    CHECK(folds_of({"f16(a @ b)", "mean(a @ b, 0)", "std(a @ b, 0)"}) == "5 over rows, 48 beside f16");
+    CHECK(folds_of({"sum(square(a @ b - 0.5), 1)"}) == "1 over columns, 64");
 }
 
 TEST_CASE("epilogues: folds that products do not begin")
@@ -148,7 +185,7 @@ TEST_CASE("epilogues: folds that products do not begin")
     CHECK(folds_of({"sum(p @ q, 1)"}) == "none");                             // i64
     CHECK(folds_of({"sum(d @ e, 1)"}) == "none");                             // f64
     CHECK(folds_of({"any(a @ b > 0, 1)"}) == "none");
-    CHECK(folds_of({"var(a @ b, 1)"}) == "none");                             // squares of what a first fold says
+    CHECK(folds_of({"logsumexp(a @ b, 1)"}) == "none");                       // powers of what a first fold says
     CHECK(folds_of({"softmax(a @ b, 1)"}) == "none");
     CHECK(folds_of({"max(batch @ b, 0)"}) == "none");                         // of batches alone
 }
@@ -157,7 +194,7 @@ TEST_CASE("epilogues: texts are code to the run-time compiler")
 {
     const Compiler* const compiler = Compiler::find();
     if (!compiler) return;
-    for (const std::vector<std::string_view>& outputs : {std::vector<std::string_view>{"f16(gelu(a @ b + row))"}, {"f16(a @ b)", "sum(a @ b, 1)", "max(a @ b, 1)"}, {"min(a @ b, 0)"}}) {
+    for (const std::vector<std::string_view>& outputs : {std::vector<std::string_view>{"f16(gelu(a @ b + row))"}, {"f16(a @ b)", "sum(a @ b, 1)", "max(a @ b, 1)"}, {"min(a @ b, 0)"}, {"var(a @ b, 1)"}, {"std(a @ b, 0)"}}) {
         const Plan plan = tests::plan_of_texts(outputs, PARAMS);
         const std::optional<EpilogueForm> form = EpilogueForm::of(plan.steps[0], plan.steps[1]);
         REQUIRE(form);

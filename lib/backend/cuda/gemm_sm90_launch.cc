@@ -273,8 +273,7 @@ double behind_us(const Form& form)
     for (int i = 0; i < p.epilogue.count; i++) bytes += p.epilogue.tensor[i].row && p.epilogue.tensor[i].column ? p.epilogue.tensor[i].bytes : 0;
     const double sums = double(p.batches) * double(p.m) * double(p.n), repeats = double(std::max<int64_t>(p.repeats, 1));
     if (!has_folds(p) && !p.is_read_again) return LAUNCH_US / repeats + sums * bytes / BYTES_A_US;
-    // Beside folds: few enough sums come from the second cache; and columns meet in a launch of their own. Of 1024^2 to 8192^2
-    // sums on an H200 (2026-11-22): products with folds in them won from 4096^2 on, at 1024^2 over rows alone, and lost at 2048^2.
+    // Beside folds: few enough sums come from the second cache; and columns meet in a launch of their own.
     constexpr double CACHED_BYTES = 40e6, CACHED_BYTES_A_US = 7.5e6, COLUMNS_US = 3.5, FEW_SUMS = 2e6, FOLDED_BYTES_A_US = 3.7e6;
     const bool meets = sums <= FEW_SUMS && has_folds(p) && p.epilogue.tensor[p.epilogue.count - 1].kind == kernels::OVER_ROWS;
     return LAUNCH_US + (meets ? COLUMNS_US : 0) + sums * bytes / (sums * 4 <= CACHED_BYTES ? CACHED_BYTES_A_US : FOLDED_BYTES_A_US);
