@@ -176,6 +176,7 @@ TEST_CASE("epilogues: folds along rows or columns begin in the product")
     CHECK(folds_of({"max(p @ q, 1)"}) == "1 over columns, 64");
     CHECK(folds_of({"var(a @ b, 1)"}) == "5 over columns, 64");               // a sum, and of each part a pivot, what is off it, its squares, how many
     CHECK(folds_of({"f16(a @ b)", "mean(a @ b, 0)", "std(a @ b, 0)"}) == "5 over rows, 48 beside f16");
+    CHECK(folds_of({"f16(a @ b + full + row)", "sum(f16(a @ b + full + row), 1)", "max(f16(a @ b + full + row), 1)", "var(f16(a @ b + full + row), 1)"}) == "6 over columns, 64 beside f16");
     CHECK(folds_of({"sum(square(a @ b - 0.5), 1)"}) == "1 over columns, 64");
 }
 

@@ -6,6 +6,7 @@
 #include "lib/backend/cuda/epilogue.h"
 #include "lib/backend/cuda/images.h"
 #include "lib/backend/cuda/nvrtc.h"
+#include "tests/backend/gemm_epilogues.h"
 #include "tests/backend/gemm_problems.h"
 #include "tests/backend/gpu_machine.h"
 #include "tests/backend/plan_of_text.h"
@@ -92,34 +93,6 @@ class Bytes {
 };
 
 constexpr Extents EXTENTS[] = {{1, 1, 1, 1}, {129, 67, 93, 1}, {64, 200, 1000, 1}, {7, 300, 31, 4}, {257, 136, 72, 2}, {300, 530, 264, 1}};
-
-// What an epilogue also does with its values: sums and greatest ones of rows, or of columns.
-enum class Folds { None, OverColumns, OverRows };
-
-// max(c / 2 + bias, 0) + residual, bias f32 [n] and residual f16 [batches, m, n], as a text for products of these types.
-EpilogueForm epilogue_of(const Types& t, Dtype c, int64_t batches, Folds folds)
-{
-    const auto batched = [&](ng::Extents dims) { return batches > 1 ? (dims.insert(dims.begin(), batches), dims) : dims; };
-    const std::string words = text(name_of(c), "(maximum(f32(a @ b) * 0.5 + bias, 0) + residual)");
-    const std::string axis = text(", ", int(batches > 1) + int(folds == Folds::OverColumns), ")"), sums = "sum(" + words + axis, most = "max(" + words + axis;
-    const std::vector<std::string_view> outputs = folds == Folds::None ? std::vector<std::string_view>{words} : std::vector<std::string_view>{words, sums, most};
-    const Plan plan = tests::plan_of_texts(outputs, {{"a", batched({24, 16}), t.a}, {"b", batched({16, 32}), t.b}, {"bias", {32}, Dtype::f32}, {"residual", batched({24, 32}), Dtype::f16}});
-    const std::optional<EpilogueForm> form = EpilogueForm::of(plan.steps.at(0), plan.steps.at(1));
-    REQUIRE(form);
-    return *form;
-}
-void add_epilogue(gemm::Problem& p, const EpilogueForm& form, const void* bias, const void* residual)
-{
-    const float none = 0;
-    p.epilogue = form.in_numbers({}, &none), p.epilogue_weight = form.weight();
-    REQUIRE(p.epilogue.loads == 2);
-    for (int i = 0; i < 2; i++) {
-        kernels::EpilogueTensor& t = p.epilogue.tensor[i];
-        t.column = 1;
-        if (form.tensors()[size_t(i)].type == Dtype::f32) t.data = bias;
-        else t.data = residual, t.row = p.n, t.batch = p.m * p.n;
-    }
-}
 
 // A problem's operands there, the sums, and the sums of absolute values.
 struct Setting {
@@ -218,6 +191,18 @@ void check_result(const Setting& s, const std::vector<char>& c)
     CHECK(std::all_of(rest.begin(), rest.end(), [](char x) { return x == char(0xff); }));
 }
 
+// The sum of squared distances from a mean, as parts from `first` on give it: pivots, sums of distances from these and of their squares, counts.
+double squares_of(const Setting& s, const std::vector<char>& bytes, int64_t first, int64_t i, double mean)
+{
+    double all = 0;
+    for (int64_t j = 0; j < s.parts; j++) {
+        const auto   part = [&](int64_t fold) { return get(Dtype::f32, bytes.data() + (((first + fold) * s.parts + j) * s.part_count() + i) * 4); };
+        const double off = part(0) - mean;
+        all += part(2) + off * (2 * part(1) + part(3) * off);
+    }
+    return all;
+}
+
 // Sums, then the greatest, as their parts give them: of what c holds, which beyond f16 is infinite.
 void check_parts(const Setting& s)
 {
@@ -240,6 +225,15 @@ void check_parts(const Setting& s)
         }
         const auto is_right = [&](double got, double want) { return std::isinf(want) ? got == want : std::abs(got - want) <= size; };
         wrong += !is_right(sum_got, sum) || !is_right(most_got, most);
+        if (!p.is_pivoted) continue;
+        const double mean = sum / double(length), got = squares_of(s, bytes, 2, i, mean);
+        double squares = 0, farthest = 0, squares_size = 0;
+        for (int64_t j = 0; j < length; j++) {
+            const size_t at = size_t(is_row ? i * p.n + j : (i / kept * p.m + j) * p.n + i % kept);
+            const double off = std::abs(s.sums[at] - mean), error = error_of(s) * s.sizes[at] + rounding_of(p.c_type) * std::abs(s.sums[at]) + 0x1p-24;
+            squares += off * off, farthest = std::max(farthest, off), squares_size += (2 * off + error) * error;
+        }
+        wrong += std::isinf(sum) || sum != sum ? std::isfinite(got) : !(std::abs(got - squares) <= squares_size + double(length) * 0x1p-21 * farthest * farthest);
     }
     CHECK(wrong == 0);
     CHECK(s.parts_there->is_intact());
@@ -359,7 +353,7 @@ TEST_CASE("products with folds compiled into them: an instance of each kind and 
         if (!seen.insert({instance.group, instance.is_split ? 2 : instance.schedule < 0}).second) continue;
         const bool  is_round = instance.group == sm90::Group::Round;
         const Types t = TYPES[instance.group == sm90::Group::Half ? 0 : instance.group == sm90::Group::Byte ? 2 : instance.group == sm90::Group::Whole ? 6 : 10];
-        for (const Folds folds : {Folds::OverColumns, Folds::OverRows})
+        for (const Folds folds : {instance.is_split ? Folds::OverColumns : Folds::SquaresOverColumns, instance.is_split ? Folds::OverRows : Folds::SquaresOverRows})
             for (const bool is_turned : {false, true}) {
                 if (is_turned && instance.group != sm90::Group::Half) continue;
                 std::map<int64_t, test::FinisherCode> texts;
