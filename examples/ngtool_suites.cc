@@ -259,7 +259,7 @@ void bench_prologue(Bench& bench)
         what.build = [weight, way](ng_scope* scope, const Exprs& args) {
             const auto parsed = [&](const std::string& all) { return ng_parse(scope, all.c_str(), "a,w,s", args.data(), uint32_t(args.size())); };
             Exprs out = { parsed(std::string("f16(a @ ") + weight + ")") };
-            if (way == Apart) out.push_back(parsed(weight));
+            if (way == Apart) out.push_back(parsed(strstr(weight, "* s") ? "f16(f32(w) * s)" : "f16(w)"));
             return out;
         };
         bench.run("prologue", what);

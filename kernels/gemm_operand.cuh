@@ -34,6 +34,17 @@ struct DeepTile {
     DEVICE static u32 element(u32 row, u32 at) { return place(row, at * BYTES / CHUNK_BYTES) + at * BYTES % CHUNK_BYTES; }
 };
 
+// A reader's next tile; where all of it is there, by nothing but addresses.
+template <class TILE>
+DEVICE void copy_tile(AsyncReader<TILE>& r, u32 to, i64 left, bool has_all_lines)
+{
+    if (!has_all_lines || left < TILE::DEPTH) return r.copy(to, left);
+    if (TILE::ROWS < r.APART && r.row >= TILE::ROWS) return;
+    const char* from = r.from;
+    UNROLLED for (int c = 0; c < TILE::EACH; c++, from += r.apart) copy_async<CHUNK_BYTES>(to + TILE::place(u32(r.row + c * r.APART), u32(r.chunk)), from, CHUNK_BYTES);
+    r.from += r.step;
+}
+
 // ---- codes as halves -----------------------------------------------------------------------------------------------------
 
 // Neighbours along depth, the first one's bits in the lower half of the first word; of f32 each has a word.
@@ -42,6 +53,16 @@ struct CodePair {
 };
 
 DEVICE u32 pair_of_floats(float low, float high) { return operand::IS_BF16 ? pair_bf16(low, high) : pair_f16(low, high); }
+
+// The word's first or last two bytes, each in the lower half of a half.
+DEVICE u32 two_apart(u32 word, u32 which)
+{
+#ifdef __CUDA_ARCH__
+    return __byte_perm(word, 0, which ? 0x4342 : 0x4140);
+#else
+    return (word >> 16 * which & 0xff) | (word >> 16 * which & 0xff00) << 8;
+#endif
+}
 
 // Bytes as halves: 1024 more, or 1152 where they are signed, are in the last bits of one, and those are taken off.
 DEVICE u32 halves_of_bytes(u32 spread)
@@ -172,6 +193,7 @@ struct MadeShape {
     static constexpr int WARP_N = TILE_N / OPERAND_WARPS, ROW_BLOCKS = TILE_M / 16, COLUMN_BLOCKS = WARP_N / 8, STAGE_BYTES = A::SIZE + B::SIZE;
     // Pairs of bytes that are read at once: a block of 8 columns is every other one of 16.
     static constexpr bool HAS_TWINS = RAW_BYTES == 1 && B_NEAR == NEAR_LINE;
+    static constexpr int  AHEAD = TILE_M == 16 ? 2 : 1;      // steps of depth in registers before they are multiplied
 };
 
 // Codes of 16 columns and 16 steps of depth from shared memory: the lane's pairs of both blocks of 8 columns, 8 steps after 8.
@@ -193,8 +215,7 @@ DEVICE void read_pairs(CodePair (&c)[4], u32 base, u32 first_line, u32 first_dep
             }
     } else {
         UNROLLED for (u32 i = 0; i < 4; i++) {
-            const u32 word = load_word(base + B::element(first_line + i / 2 * 8 + g, first_depth + i % 2 * 8 + t / 2 * 4)) >> t % 2 * 16;
-            c[i].word[0] = (word & 0xff) | (word & 0xff00) << 8;
+            c[i].word[0] = two_apart(load_word(base + B::element(first_line + i / 2 * 8 + g, first_depth + i % 2 * 8 + t / 2 * 4)), t % 2);
         }
     }
 }
@@ -247,34 +268,47 @@ struct MadeSums {
         UNROLLED for (u32 i = 0; i < WORDS; i++) r.words[i] = text.numbers[i];
         return r.numbers;
     }
-    // left: steps of depth from this tile on; a text may make anything of the zeros behind them.
-    template <bool IS_LAST>
-    DEVICE void add_stage(u32 base, i32 left)
+    DEVICE void read(u32 base, int step, u32 (&a)[ROW_BLOCKS][4], CodePair (&c)[2 * COLUMN_BLOCKS]) const
     {
-        UNROLLED for (int step = 0; step < SHAPE::DEPTH / 16; step++) {
-            u32      a[ROW_BLOCKS][4];
-            CodePair c[2 * COLUMN_BLOCKS];
-            if constexpr (SHAPE::HAS_TWINS) {
-                read_twins<B>(c, base + A::SIZE, warp_column, 16 * u32(step));
-            } else {
-                UNROLLED for (int j = 0; j < COLUMN_BLOCKS; j += 2) {
-                    CodePair two[4];
-                    read_pairs<B>(two, base + A::SIZE, warp_column + 8 * u32(j), 16 * u32(step));
-                    UNROLLED for (int e = 0; e < 4; e++) c[2 * j + e] = two[e];
+        if constexpr (SHAPE::HAS_TWINS) {
+            read_twins<B>(c, base + A::SIZE, warp_column, 16 * u32(step));
+        } else {
+            UNROLLED for (int j = 0; j < COLUMN_BLOCKS; j += 2) {
+                CodePair two[4];
+                read_pairs<B>(two, base + A::SIZE, warp_column + 8 * u32(j), 16 * u32(step));
+                UNROLLED for (int e = 0; e < 4; e++) c[2 * j + e] = two[e];
+            }
+        }
+        UNROLLED for (int i = 0; i < ROW_BLOCKS; i++) read_block<A, SIDE_A>(a[i], base + a_place[i], step);
+    }
+    // there: steps of depth from this one on; a text may make anything of the zeros behind them.
+    template <bool IS_LAST>
+    DEVICE void add(const u32 (&a)[ROW_BLOCKS][4], const CodePair (&c)[2 * COLUMN_BLOCKS], i32 there)
+    {
+        UNROLLED for (int j = 0; j < COLUMN_BLOCKS; j++) {
+            u32 b[2];
+            UNROLLED for (int part = 0; part < 2; part++) {
+                b[part] = made_pair(numbers, lines[j], c[2 * j + part]);
+                if constexpr (IS_LAST && !operand::IS_CAST) {
+                    const i32 left = there - (8 * part + 2 * i32(threadIdx.x % 4));
+                    b[part] = left <= 0 ? 0 : left == 1 ? b[part] & 0xffff : b[part];
                 }
             }
-            UNROLLED for (int i = 0; i < ROW_BLOCKS; i++) read_block<A, SIDE_A>(a[i], base + a_place[i], step);
-            UNROLLED for (int j = 0; j < COLUMN_BLOCKS; j++) {
-                u32 b[2];
-                UNROLLED for (int part = 0; part < 2; part++) {
-                    b[part] = made_pair(numbers, lines[j], c[2 * j + part]);
-                    if constexpr (IS_LAST && !operand::IS_CAST) {
-                        const i32 there = left - (16 * step + 8 * part + 2 * i32(threadIdx.x % 4));
-                        b[part] = there <= 0 ? 0 : there == 1 ? b[part] & 0xffff : b[part];
-                    }
-                }
-                UNROLLED for (int i = 0; i < ROW_BLOCKS; i++) Kind::add(sum[i][j], a[i], b);
-            }
+            UNROLLED for (int i = 0; i < ROW_BLOCKS; i++) Kind::add(sum[i][j], a[i], b);
+        }
+    }
+    // Codes are read some steps before they are made something of: a warp waits for shared memory once, not in each step, and
+    // does something else then.
+    template <bool IS_LAST, class Meanwhile>
+    DEVICE void add_stage(u32 base, i32 left, const Meanwhile& meanwhile)
+    {
+        constexpr int STEPS = SHAPE::DEPTH / 16, AHEAD = SHAPE::AHEAD < STEPS ? SHAPE::AHEAD : STEPS;
+        u32      a[STEPS][ROW_BLOCKS][4];
+        CodePair c[STEPS][2 * COLUMN_BLOCKS];
+        UNROLLED for (int step = 0; step < STEPS + AHEAD; step++) {
+            if (step < STEPS) read(base, step, a[step < STEPS ? step : 0], c[step < STEPS ? step : 0]);
+            if (step == AHEAD - 1) meanwhile();
+            if (step >= AHEAD) add<IS_LAST>(a[step - AHEAD < 0 ? 0 : step - AHEAD], c[step - AHEAD < 0 ? 0 : step - AHEAD], left - 16 * (step - AHEAD));
         }
     }
     DEVICE void stage(u32 base) const
@@ -301,31 +335,35 @@ DEVICE void made_tile(const MmaOperandNumbers& numbers)
 {
     constexpr int     DEPTH = SHAPE::DEPTH, STAGES = SHAPE::STAGES, A_SIZE = SHAPE::A::SIZE;
     const MmaNumbers& n = numbers.product;
-    await_kernels_ahead();
-    const MmaWork   w = made_work<SHAPE::TILE_M, SHAPE::TILE_N>(n);
-    MadeSums<SHAPE> sums(numbers, w.column);
+    const MmaWork     w = made_work<SHAPE::TILE_M, SHAPE::TILE_N>(n);
     AsyncReader<typename SHAPE::A> a(n.a, {w.batch, w.row, w.first, n.m - w.row});
     AsyncReader<typename SHAPE::B> b(n.b, {w.batch, w.column, w.first, n.n - w.column});
+    const bool has_rows = n.m - w.row >= SHAPE::TILE_M, has_columns = n.n - w.column >= SHAPE::TILE_N;
+    const auto copy = [&](u32 to, i64 there) { copy_tile(a, to, there, has_rows), copy_tile(b, to + A_SIZE, there, has_columns); };
+    admit_kernels_behind();
+    await_kernels_ahead();
     const u32 base = shared_begin(), end = base + STAGES * SHAPE::STAGE_BYTES;
     i64       left = w.end - w.first, ahead = left;
     UNROLLED for (int s = 0; s < STAGES - 1; s++, ahead -= DEPTH) {
         const u32 at = base + u32(s) * SHAPE::STAGE_BYTES;
-        if (ahead > 0) a.copy(at, ahead), b.copy(at + A_SIZE, ahead);
+        if (ahead > 0) copy(at, ahead);
         close_group();
     }
+    MadeSums<SHAPE> sums(numbers, w.column);
     u32 read = base, write = base + (STAGES - 1) * SHAPE::STAGE_BYTES;
     ROLLED for (; left > 0; left -= DEPTH, ahead -= DEPTH) {
         wait_groups<STAGES - 2>();
         __syncthreads();
-        if (ahead > 0) a.copy(write, ahead), b.copy(write + A_SIZE, ahead);
-        close_group();
-        if (operand::IS_CAST || left >= DEPTH) sums.template add_stage<false>(read, DEPTH);
-        else sums.template add_stage<true>(read, i32(left));
+        const auto copy_next = [&] {
+            if (ahead > 0) copy(write, ahead);
+            close_group();
+        };
+        if (operand::IS_CAST || left >= DEPTH) sums.template add_stage<false>(read, DEPTH, copy_next);
+        else sums.template add_stage<true>(read, i32(left), copy_next);
         read = read + SHAPE::STAGE_BYTES == end ? base : read + SHAPE::STAGE_BYTES;
         write = write + SHAPE::STAGE_BYTES == end ? base : write + SHAPE::STAGE_BYTES;
     }
     wait_groups<0>();
-    admit_kernels_behind();
     __syncthreads();
     sums.stage(shared_begin());
     if (n.splits > 1 && !n.partial) return store_met<SHAPE::TILE_M, SHAPE::TILE_N, SHAPE::THREADS>(n, w, shared_begin());

@@ -70,7 +70,7 @@ struct Tile {
     int32_t  height, stages, depth;
     uint32_t stage_bytes;
     uint32_t shared_bytes() const { return std::max(uint32_t(stages) * stage_bytes, uint32_t(height * OPERAND_COLUMNS * 4)); }
-    int32_t  blocks() const { return std::clamp(int32_t(220000 / (shared_bytes() + 1024)), 1, height == 64 ? 3 : 4); }   // on a multiprocessor
+    int32_t  blocks() const { return std::clamp(int32_t(220000 / (shared_bytes() + 1024)), 1, height == 64 ? (depth == 32 ? 2 : 3) : 4); }   // on a multiprocessor
 };
 Tile tile_of(int32_t height, Dtype raw)
 {
