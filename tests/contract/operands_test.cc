@@ -1,0 +1,82 @@
+// The rule of products where an operand is made of codes, small integers or wider floats first: the same numbers, before and after a program is ready.
+#include "tests/contract/face.h"
+
+namespace {
+
+constexpr int64_t M = 9, N = 208, K = 528;
+
+// Small and whole, so that sums are exact whatever their order.
+double element(size_t of, int64_t at) { return double((at * 7 + at / 11 * 5 + int64_t(of) * 3) % 7) - (of == 2 ? 0 : 3); }
+
+struct Operands : Face {
+    ng_shape  shapes[7] = {shape(NG_F16, {M, K}), shape(NG_I8, {K, N}), shape(NG_U8, {N, K}), shape(NG_E4M3, {N, K}), shape(NG_F32, {K, N}), shape(NG_F32, {N}), shape(NG_I8, {K, N})};
+    Values    values[7];
+    Tensors   args;
+    Exprs     params;
+
+    explicit Operands(uint32_t flags = 0) : Face(flags)
+    {
+        for (uint32_t i = 0; i < 7; i++) {
+            for (int64_t at = 0; at < int64_t(count_of(shapes[i])); at++) values[i].push_back(element(i, at));
+            params.push_back(param(i, shapes[i]));
+            if (i > 0) args.push_back(tensor(shapes[i], values[i]));
+            else args.push_back(made(ng_cast(leaf(shape(NG_F32, {M, K}), values[0]), NG_F16)));
+        }
+    }
+    double b(size_t i, int64_t k, int64_t n) const { return values[i][size_t(i == 2 || i == 3 ? n * K + k : k * N + n)]; }
+    Values product(const std::function<double(int64_t k, int64_t n)>& operand) const
+    {
+        Values c;
+        for (int64_t m = 0; m < M; m++)
+            for (int64_t n = 0; n < N; n++) {
+                double sum = 0;
+                for (int64_t k = 0; k < K; k++) sum += values[0][size_t(m * K + k)] * operand(k, n);
+                c.push_back(sum);
+            }
+        return c;
+    }
+    // Before it is ready, and when it is.
+    void check(const char* words, const Values& want)
+    {
+        INFO(words);
+        ng_expr* e = text(words, "a,w,u,v,f,row,x", params);
+        const ng_shape d = shape_of(e);
+        ng_prog*   p = compile({e});
+        ng_tensor* out = make(shape(d.dtype, Dims(d.dims, d.dims + d.ndim)));
+        for (int turn = 0; turn < 3; turn++) {
+            const ng_status status = run(p, {.args = args, .out = {out}});
+            CHECK((status == NG_OK || status == NG_SLOW));
+            CHECK(differs(get(out), want) == "");
+            put(out, Values(count_of(d), -1));
+            CHECK(ng_prog_wait(p, UINT64_MAX, nullptr) == NG_OK);
+        }
+    }
+};
+
+}  // namespace
+
+TEST_CASE("N7: operands of products that are cast are what they are elsewhere, of every type")
+{
+    for (const uint32_t flags : {uint32_t(0), uint32_t(NG_CTX_DETERMINISTIC)}) {
+        Operands f(flags);
+        f.check("a @ f16(w)", f.product([&](int64_t k, int64_t n) { return f.b(1, k, n); }));
+        f.check("a @ permute(f16(u), [1, 0])", f.product([&](int64_t k, int64_t n) { return f.b(2, k, n); }));
+        f.check("a @ permute(f16(v), [1, 0])", f.product([&](int64_t k, int64_t n) { return f.b(3, k, n); }));
+        f.check("bf16(a) @ bf16(f)", f.product([&](int64_t k, int64_t n) { return f.b(4, k, n); }));
+    }
+}
+
+TEST_CASE("N7: what is made of an operand, and of the product behind it, is as if each were stored")
+{
+    Operands f;
+    const auto scaled = [&](int64_t k, int64_t n) { return (f.b(1, k, n) - 1) * f.values[5][size_t(n)]; };
+    Values plain = f.product([&](int64_t k, int64_t n) { return f.b(1, k, n); }), moved = plain, gated = plain, greatest;
+    const Values other = f.product([&](int64_t k, int64_t n) { return f.b(6, k, n); });
+    for (size_t i = 0; i < plain.size(); i++) moved[i] = std::max(plain[i] + f.values[5][i % size_t(N)], 0.0), gated[i] = std::max(plain[i], 0.0) - other[i];
+    for (int64_t m = 0; m < M; m++) greatest.push_back(*std::max_element(plain.begin() + m * N, plain.begin() + (m + 1) * N));
+    f.check("a @ f16((f32(w) - 1) * row)", f.product(scaled));
+    f.check("relu(a @ f16(w) + row)", moved);
+    f.check("relu(a @ f16(w)) - a @ f16(x)", gated);
+    f.check("max(a @ f16(w), 1)", greatest);
+    f.check("permute(permute(f16(w), [1, 0]) @ permute(a, [1, 0]), [1, 0])", plain);
+}
