@@ -41,14 +41,15 @@ void begin()
     if (std::getenv("NG_FAKE_DRIVER")) (void)emulated_device();
 }
 
-// A program of a text over x [m, k] and y [k, n], halves of ones, on a context of its own.
+// A program of a text over x [rows, K] and y [K, N], halves of ones, on a context of its own.
 struct Product {
     ng_ctx*     c = nullptr;
     ng_prog*    prog = nullptr;
     std::string said;
+    int64_t     rows;
 
     static void log(void* user, int32_t, const char* text) { static_cast<Product*>(user)->said += text; }
-    Product(const char* text, const char* cache_dir, uint32_t flags, uint32_t ctx_flags = 0, uint64_t limit = 0)
+    Product(const char* text, const char* cache_dir, uint32_t flags, uint32_t ctx_flags = 0, uint64_t limit = 0, int64_t rows_ = 48) : rows(rows_)
     {
         ng_ctx_desc d = description(ctx_flags);
         ng_hooks hooks{};
@@ -57,7 +58,7 @@ struct Product {
         ng_error error{};
         REQUIRE_MESSAGE(ng_ctx_create(&d, &c, &error) == NG_OK, error.text);
         ng_scope* s = ng_scope_create(c, 0);
-        const ng_shape left = shape(M, K), right = shape(K, N);
+        const ng_shape left = shape(rows, K), right = shape(K, N);
         ng_expr* x[] = {ng_param(s, 0, &left), ng_param(s, 1, &right)};
         ng_expr* e = ng_parse(s, text, "x,y", x, 2);
         ng_compile_desc compiled{};
@@ -71,11 +72,11 @@ struct Product {
         ng_prog_release(prog);
         shut(c);
     }
-    static constexpr int64_t M = 48, N = 40, K = 64;
-    static ng_shape shape(int64_t rows, int64_t columns)
+    static constexpr int64_t N = 40, K = 64;
+    static ng_shape shape(int64_t height, int64_t width)
     {
         ng_shape d{};
-        d.size = sizeof d, d.dtype = NG_F16, d.ndim = 2, d.dims[0] = rows, d.dims[1] = columns;
+        d.size = sizeof d, d.dtype = NG_F16, d.ndim = 2, d.dims[0] = height, d.dims[1] = width;
         return d;
     }
     std::string explained() const
@@ -92,7 +93,7 @@ struct Product {
     {
         constexpr uint16_t ONE = 0x3c00, DEPTH = 0x5400;         // 64
         ng_tensor* t[3] = {};
-        const ng_shape shapes[] = {shape(M, K), shape(K, N), shape(M, N)};
+        const ng_shape shapes[] = {shape(rows, K), shape(K, N), shape(rows, N)};
         for (int i = 0; i < 3; i++) {
             CHECK(ng_tensor_create(c, &shapes[i], &t[i], nullptr) == NG_OK);
             const std::vector<uint16_t> ones(size_t(shapes[i].dims[0] * shapes[i].dims[1]), ONE);
@@ -101,7 +102,7 @@ struct Product {
         ng_run run{};
         run.size = sizeof run, run.nargs = 2, run.nout = 1, run.args = t, run.out = t + 2;
         bool all = ng_prog_run(prog, nullptr, &run, nullptr) == NG_OK && ng_prog_run(prog, nullptr, &run, nullptr) == NG_OK;
-        std::vector<uint16_t> out(size_t(M * N));
+        std::vector<uint16_t> out(size_t(rows * N));
         CHECK(ng_tensor_get(t[2], out.data(), out.size() * 2, nullptr) == NG_OK);
         for (const uint16_t v : out) all &= v == DEPTH;
         for (ng_tensor* tensor : t) ng_tensor_release(tensor);
@@ -203,6 +204,27 @@ TEST_CASE("P1: a program that is to be measured is, before ng_prog_wait says so,
     CHECK(later.is_measured());
     CHECK(later.is_right());
     CHECK(!elsewhere.is_measured());
+}
+
+TEST_CASE("the fastest way is kept, and beside it the time of the one that would be taken, by a clock that counts blocks")
+{
+    if (!std::getenv("NG_FAKE_DRIVER")) return skip("time is the stand-in's");
+    const fake::Control& driver = emulated_device();
+    const Surroundings clean;
+    const Place place;
+    driver.count_time(true);
+    const auto blocks = [&](uint32_t flags) {
+        const Product product("f16(x @ y)", place.path.c_str(), flags, 0, 0, 200);
+        const uint64_t before = driver.counts().blocks;
+        (void)product.is_right();                                      // two runs, of which nothing comes here
+        return int64_t(driver.counts().blocks - before) / 2;
+    };
+    const int64_t usual = blocks(0), fastest = blocks(NG_PROG_TUNE);
+    CHECK(fastest < usual);
+    std::string table;
+    for (const auto& entry : files::recursive_directory_iterator(place.path))
+        if (std::ifstream file(entry.path(), std::ios::binary); entry.is_regular_file()) table.append(std::istreambuf_iterator<char>(file), {});
+    CHECK_MESSAGE(table.find(ng::text(" ", fastest * 1000, " ", usual * 1000, " ")) != std::string::npos, fastest, " ", usual, ": ", table);
 }
 
 TEST_CASE("P6, S6: deterministic contexts measure nothing, nor what dev_limit has no room for, which the log is told")

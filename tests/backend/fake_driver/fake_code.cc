@@ -55,8 +55,9 @@ CUresult launch(Function* f, const Shape& shape, CUstream stream, void** argumen
     if (extra) return CUDA_ERROR_NOT_SUPPORTED;     // arguments as one block of bytes: not understood here
     if (const CUresult bad = check(*f, shape)) return bad;
     state().launches++;
+    state().launched_blocks += uint64_t(shape.grid[0]) * shape.grid[1] * shape.grid[2];
     const auto known = state().kernels.find(f->name);
-    if (known == state().kernels.end()) return enqueue(*s, {});
+    if (known == state().kernels.end() || state().counts_time) return enqueue(*s, {});
     std::vector<std::vector<char>> copies;
     for (size_t i = 0; i < known->second.sizes.size(); i++) {
         const char* from = static_cast<const char*>(arguments[i]);

@@ -13,7 +13,7 @@ namespace ng::fake {
 
 // What is alive now, and how often things were done since the last reset().
 struct Counts {
-    uint64_t calls, launches, misuses;              // misuses: of handles and addresses that are not alive
+    uint64_t calls, launches, blocks, misuses;      // blocks: of all grids; misuses: of handles and addresses that are not alive
     uint64_t contexts, primary_holds, pushed;       // pushed: depth of every thread's stack
     uint64_t streams, events, modules, pools, graphs, objects;
     uint64_t device_blocks, device_bytes, host_blocks, registrations;
@@ -54,6 +54,7 @@ struct Control {
     void (*set_compute)(int compute);               // of the first: 90 after loading
     void (*set_memory)(uint64_t bytes);             // of each device
     void (*set_pools)(bool has_pools);
+    void (*count_time)(bool is_on);                 // no kernel runs, and each block of one takes a microsecond by events
     // Kernels of this name call it: sizes of its arguments in bytes. Kernels without one are counted, no more.
     void (*set_kernel)(const char* name, Kernel kernel, const size_t* sizes, size_t count);
     // Contexts of the host's own; destroying one leaves what lives in it dangling.

@@ -124,7 +124,7 @@ Counts counts()
     const std::lock_guard hold(lock());
     State& s = state();
     Counts c{};
-    c.calls = faults().calls, c.launches = s.launches, c.misuses = s.misuses;
+    c.calls = faults().calls, c.launches = s.launches, c.blocks = s.launched_blocks, c.misuses = s.misuses;
     c.contexts = s.primaries.size() + s.own_contexts.size();
     for (const auto& [device, holds] : s.primary_holds) c.primary_holds += uint64_t(holds);
     for (const auto& [thread, stack] : s.stacks) c.pushed += stack.size();
@@ -191,6 +191,7 @@ constexpr Control CONTROL = {
     .set_compute = [](int compute) { locked([&] { state().compute = compute; }); },
     .set_memory = [](uint64_t bytes) { locked([&] { state().memory_bytes = bytes; }); },
     .set_pools = [](bool has_pools) { locked([&] { state().has_pools = has_pools; }); },
+    .count_time = [](bool is_on) { locked([&] { state().counts_time = is_on; }); },
     .set_kernel = [](const char* name, Kernel kernel, const size_t* sizes, size_t count) {
         locked([&] { state().kernels[name] = {kernel, {sizes, sizes + count}}; });
     },

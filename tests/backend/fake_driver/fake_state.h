@@ -94,7 +94,7 @@ struct KernelCode { Kernel kernel = nullptr; std::vector<size_t> sizes; };
 
 // All of it, under one lock. Handles are addresses of these objects; what is not in its set is dead.
 struct State {
-    bool is_started = false, is_deferred = false, has_pools = true;
+    bool is_started = false, is_deferred = false, has_pools = true, counts_time = false;
     int  devices = 2, compute = 90;
     uint64_t memory_bytes = uint64_t(1) << 30;
     std::map<int, std::unique_ptr<Context>> primaries;
@@ -112,7 +112,7 @@ struct State {
     std::map<uint64_t, int> capture_modes;              // by thread
     std::map<std::string, KernelCode> kernels;
     std::set<Capture*> captures;
-    uint64_t next_capture = 1, launches = 0, misuses = 0;
+    uint64_t next_capture = 1, launches = 0, launched_blocks = 0, misuses = 0;
 };
 State& state();
 uint64_t this_thread();
