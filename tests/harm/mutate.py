@@ -110,6 +110,15 @@ MUTANTS = [
     Mutant("an error path: a workspace that could not grow stays claimed", "lib/workspace.cc",
            "        } catch (...) {\n            p.busy.store(false, std::memory_order_release);\n            throw;", "        } catch (...) {\n            throw;",
            "program_test", "workspaces: as many claims"),
+    Mutant("sums down rows: the end of a row begins its sums anew", "lib/backend/cpu/sum_rows.h",
+           "            __builtin_memcpy(all, sums + i, size_t(left) * 8);\n", "",
+           "folds_test", "folds: sums down rows", ("lib/backend/cpu/isa_table.cc",)),
+    Mutant("exp by sixteens: half of a block's rest", "lib/backend/cpu/exp_wide.h",
+           "__mmask16((1u << (count - i)) - 1)", "__mmask16((1u << (count - i)) / 2)",
+           "maps_test", "maps: one operand for the whole block", ("lib/backend/cpu/maps_f32.cc",)),
+    Mutant("folds in parts: points that wait for a fold are cut from it", "jit/fold_parts.cc",
+           "if (kernel_.values[v].kind == ValueKind::Fold) return false;", "",
+           "finish_emulation_test", "epilogues: texts of portable"),
 ]
 
 
