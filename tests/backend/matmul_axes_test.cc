@@ -123,9 +123,11 @@ TEST_CASE("matmul: batches that do not merge are a loop, with all tensors moved 
         CHECK(static_cast<const char*>(p.c) - static_cast<const char*>(first.c) == i * 4 * 64 * 48 * 2);
         CHECK(p.a_batch == 0);
     }
-    // What is compiled with an epilogue is for one problem.
-    CHECK(!Product("f16(x @ y + r)", {{"x", {3, 1, 64, 32}}, {"y", {1, 4, 32, 48}}, {"r", {3, 4, 64, 48}, Dtype::f32}}).run());
-    CHECK(seen.problems.empty());
+    Product with_epilogue("f16(x @ y + r)", {{"x", {3, 1, 64, 32}}, {"y", {1, 4, 32, 48}}, {"r", {3, 4, 64, 48}, Dtype::f32}});
+    REQUIRE(with_epilogue.run());
+    REQUIRE(seen.problems.size() == 3);
+    const auto tensor = [](const gemm::Problem& p) { return static_cast<const char*>(p.epilogue.tensor[0].data); };
+    for (int64_t i = 0; i < 3; i++) CHECK(tensor(seen.problems[size_t(i)]) - tensor(seen.problems[0]) == i * 4 * 64 * 48 * 4);
 }
 
 TEST_CASE("matmul: what an epilogue reads has the product's rows, columns and batches")

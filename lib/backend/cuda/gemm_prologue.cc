@@ -166,7 +166,7 @@ void run_as(const Form& f, const Tile& t, int64_t splits, const Device& device, 
 std::optional<Form> form_for(const Problem& problem, const Finisher& finisher)
 {
     std::optional<Form> f = form_of(problem);
-    if (!f || variant_of(*f) != finisher.variant) return std::nullopt;
+    if (!f || variant_of(*f) != finisher.variant || (problem.epilogue.inner > 0 && !finisher.has_outer)) return std::nullopt;
     for (int k = f->p.epilogue.loads; k < f->p.epilogue.count; k++)
         if (f->p.epilogue.tensor[k].kind != finisher.kinds[k]) return std::nullopt;
     const double tiles = double(divided_up(f->p.m, 16)) * double(divided_up(f->p.n, OPERAND_COLUMNS)) * double(std::max<int64_t>(f->p.batches, 1));
@@ -186,7 +186,7 @@ std::optional<Finisher> finisher_of(const Problem& problem, int32_t height)
 {
     const std::optional<Form> f = form_of(problem);
     if (!f) return std::nullopt;
-    Finisher finisher = {true, uint32_t(height), variant_of(*f), tile_of(height, f->p.b_type).shared_bytes(), {}, height, OPERAND_WARPS, true};
+    Finisher finisher = {true, uint32_t(height), variant_of(*f), tile_of(height, f->p.b_type).shared_bytes(), {}, height, OPERAND_WARPS, problem.epilogue.inner > 0, true};
     for (int k = f->p.epilogue.loads; k < f->p.epilogue.count; k++) finisher.kinds[k] = EpilogueKind(f->p.epilogue.tensor[k].kind);
     if (has_folds(f->p) && finisher.kinds[f->p.epilogue.count - 1] == OVER_COLUMNS) finisher.part_length = OPERAND_COLUMNS, finisher.parts_each = 1;
     return finisher;
