@@ -80,6 +80,7 @@ struct LaunchClass {
                                  // or, where they are held, one for clusters of blocks
     bool    is_full = false;     // held: every vector of every thread has its points
     bool    is_large = false;    // held: by a block that fills a processor, of lengths that are known
+    bool    is_staying = false;  // held in shared memory, one row or column after the other, with the next one's loads on their way
     int8_t  log_lanes = -1;      // held: of the threads that share a row, where all launches have as many; -1: said at launch
     bool operator==(const LaunchClass&) const = default;
 };
@@ -88,6 +89,7 @@ std::string text_of(const LaunchClass& c);       // "held 4x4": for explain and 
 struct DeviceTraits {
     int32_t compute = 80;        // 90: sm_90
     int32_t units = 1;           // multiprocessors
+    int32_t shared_bytes = 0;    // the most that a block may be launched with
 };
 
 inline constexpr int MAX_LAUNCHES = 9, MAX_CUTS = 10;
@@ -126,7 +128,8 @@ class KernelFamily {
     void list(std::span<const int64_t> most);
     int32_t find(const LaunchClass& c) const;
 
-    std::unique_ptr<const emitting::Arranged> kernel_, running_;     // running_: for rows that are not held by one block
+    // running_: for rows that are not held by one block; staying_: for blocks that stay, null where none can
+    std::unique_ptr<const emitting::Arranged> kernel_, running_, staying_;
     const Dialect* dialect_;
     DeviceTraits   device_;
     std::vector<LaunchClass> classes_;

@@ -17,6 +17,9 @@ constexpr int64_t PART_LEAST = 4096;                                     // poin
 // 55 us, kernels starting early; with 16, 33.
 constexpr int64_t WAVES = 16;
 constexpr int64_t LARGE_THREADS = 1024;
+constexpr int32_t STAYING_BYTES = 200 << 10;     // of shared memory, that blocks which stay and what they meet in fit
+// With 1024, norms of columns of 16384 f16 took 194 us on an H200, so 174; rows the same.
+constexpr int32_t STAYING_THREADS = 512;
 // By which rows' second walk follows the first. Tuned on an H200: 64 norms of 1 Mi f16 at 8 MB took 82 us, at 16 84, at 24 94, in two
 // launches 102.
 constexpr int64_t LAG_BYTES = 10 << 20;
@@ -24,7 +27,7 @@ constexpr int64_t LAG_BYTES = 10 << 20;
 int32_t threads_of(const LaunchClass& c)
 {
     const bool is_small = c.form == Form::Points || c.form == Form::Columns || c.form == Form::Walked || (c.form == Form::Held && c.width * c.held <= 8);
-    return c.is_large ? int32_t(LARGE_THREADS) : is_small ? 256 : 512;
+    return c.is_staying ? STAYING_THREADS : c.is_large ? int32_t(LARGE_THREADS) : is_small ? 256 : 512;
 }
 
 namespace {
@@ -100,14 +103,15 @@ int32_t log_columns(int64_t vectors) { return std::min(log_of(vectors), 5); }
 
 class Chooser {
   public:
-    Chooser(const Arranged& a, const Arranged& running, std::span<const int64_t> variables, const DeviceTraits& device)
-        : a_(a), running_(running), variables_(variables), device_(device), rows_(a.has_rows() ? a.rows.value(variables) : 1), points_(a.points.value(variables)), is_narrow_(emitting::is_narrow(a, variables, rows_, points_)) {}
+    Chooser(const Arranged& a, const Arranged& running, const Arranged* staying, std::span<const int64_t> variables, const DeviceTraits& device)
+        : a_(a), running_(running), staying_(staying), variables_(variables), device_(device), rows_(a.has_rows() ? a.rows.value(variables) : 1), points_(a.points.value(variables)), is_narrow_(emitting::is_narrow(a, variables, rows_, points_)) {}
 
     Geometry choose(bool is_vector, LaunchClass& c)
     {
         const int32_t width = is_vector && (is_narrow_ || !a_.has_rows()) ? a_.width : 1;
         if (a_.has_rows() ? rows_ == 0 : points_ == 0) return g_;
         if (!a_.has_rows()) choose_points(width, c);
+        else if (choose_staying(width, c)) return g_;
         else if (a_.is_across) choose_held_columns(held_columns_width(width), c) ? void() : choose_columns(std::min(width, running_.width), c);
         else if (!choose_held(width, c)) choose_walked(width, c);
         return g_;
@@ -210,6 +214,32 @@ class Chooser {
         return true;
     }
 
+    // Rows, or lines of columns, that blocks take one after the other: as few blocks of a cluster as have the shared memory for one.
+    bool choose_staying(int32_t width, LaunchClass& c)
+    {
+        if (!staying_ || width != staying_->width || !is_narrow_ || device_.shared_bytes < STAYING_BYTES) return false;
+        const bool is_across = staying_->is_across;
+        const int64_t bytes = stayed_bytes(*staying_), vector = width * bytes;
+        int32_t log = 0;
+        while (is_across && vector << log < 128 && width << log < STAYED_LINE) log++;
+        const int64_t items = is_across ? rows_ / (int64_t(width) << log) : rows_, all = is_across ? (points_ * vector) << log : points_ * bytes;
+        const int32_t log_parts = log_of(ceil_div(all, LARGE_BYTES));
+        const int64_t team = int64_t(STAYING_THREADS) << log_parts, turn = is_across ? team >> log : team * width, held = points_ / turn;
+        // Shorter ones are held by several blocks of a processor.
+        if (all <= LARGE_BYTES / 2 || 1 << log_parts > MOST_PARTS || held * turn != points_ || !std::has_single_bit(uint64_t(held)) || (is_across && rows_ % (int64_t(width) << log))) return false;
+        const int64_t teams = std::min<int64_t>(items, teams_of(log_parts));
+        // Nobody waits long for the last.
+        if (items * 5 < ceil_div(items, teams) * teams_of(log_parts) * 4) return false;
+        c = {Form::Held, uint8_t(width), uint8_t(held), false, log_parts > 0};
+        c.is_full = c.is_large = c.is_staying = true;
+        cut(Cut::Parts) = int64_t(1) << log_parts, cut(Cut::LogLanes) = log;
+        launch(teams << log_parts, STAYING_THREADS);
+        g_.launch[0].cluster = uint32_t(1) << log_parts, g_.launch[0].shared_bytes = uint32_t(held * STAYING_THREADS * vector);
+        return true;
+    }
+    // Clusters that are there at once: of 132 processors an H200 lets 7 of 16 blocks run and 15 of 8, for they come in groups.
+    int64_t teams_of(int32_t log_parts) const { return std::max<int64_t>(1, (log_parts <= 1 ? device_.units : device_.units - device_.units / 11) >> log_parts); }
+
     void choose_walked(int32_t width, LaunchClass& c)
     {
         c = {Form::Walked, uint8_t(width), uint8_t(held_walk(running_, width)), width == 1, false};
@@ -285,7 +315,7 @@ class Chooser {
         g_.scratch_bytes = uint64_t(folds * cut(Cut::Region));
     }
 
-    const Arranged      &a_, &running_;
+    const Arranged      &a_, &running_, *staying_;
     std::span<const int64_t> variables_;
     const DeviceTraits& device_;
     int64_t  rows_, points_;
@@ -313,12 +343,17 @@ using namespace emitting;
 std::string text_of(const LaunchClass& c)
 {
     constexpr const char* NAMES[] = {"points", "rows held", "rows walked", "columns"};
-    return text(NAMES[size_t(c.form)], " by ", c.held, " of ", c.width, c.is_wide ? ", 64-bit" : "", c.is_split ? ", in parts" : "", c.is_full ? ", full" : "", c.is_large ? ", large" : "", c.log_lanes >= 0 ? text(" by ", 1 << c.log_lanes, " threads") : "");
+    return text(NAMES[size_t(c.form)], " by ", c.held, " of ", c.width, c.is_wide ? ", 64-bit" : "", c.is_split ? ", in parts" : "", c.is_full ? ", full" : "", c.is_large ? ", large" : "", c.is_staying ? ", staying" : "", c.log_lanes >= 0 ? text(" by ", 1 << c.log_lanes, " threads") : "");
 }
 
 KernelFamily::KernelFamily(const Kernel& kernel, const Dialect& dialect, DeviceTraits device, std::span<const int64_t> most)
     : kernel_(std::make_unique<const Arranged>(arrange(kernel, false))), running_(std::make_unique<const Arranged>(arrange(kernel, true))), dialect_(&dialect), device_(device)
 {
+    if (is_constant(*kernel_)) {
+        auto staying = std::make_unique<Arranged>(*kernel_);
+        hold_loads(*staying);
+        if (stayed_bytes(*staying)) staying_ = std::move(staying);
+    }
     list(most);
 }
 KernelFamily::~KernelFamily() = default;
@@ -342,7 +377,7 @@ void KernelFamily::list(std::span<const int64_t> most)
     if (is_constant(a)) {
         for (const bool is_vector : {true, false}) {
             LaunchClass c;
-            if ((!is_vector || fits(a, {}, {})) && Chooser(a, *running_, {}, device_).choose(is_vector, c).launches && find(c) < 0) classes_.push_back(c);
+            if ((!is_vector || fits(a, {}, {})) && Chooser(a, *running_, staying_.get(), {}, device_).choose(is_vector, c).launches && find(c) < 0) classes_.push_back(c);
         }
         return;
     }
@@ -370,13 +405,13 @@ KernelSource KernelFamily::source(size_t which) const
 {
     const LaunchClass& c = classes_.at(which);
     const bool reads_once = c.form == Form::Points || c.form == Form::Held;
-    return print_form(reads_once ? *kernel_ : *running_, *dialect_, c);
+    return print_form(c.is_staying ? *staying_ : reads_once ? *kernel_ : *running_, *dialect_, c);
 }
 
 Geometry KernelFamily::choose(std::span<const int64_t> variables, std::span<const uint64_t> addresses) const
 {
     LaunchClass c;
-    Geometry g = Chooser(*kernel_, *running_, variables, device_).choose(fits(*kernel_, variables, addresses), c);
+    Geometry g = Chooser(*kernel_, *running_, staying_.get(), variables, device_).choose(fits(*kernel_, variables, addresses), c);
     if (g.launches) g.which = find(c);
     return g;
 }
@@ -386,7 +421,7 @@ uint64_t KernelFamily::scratch_bytes(std::span<const int64_t> variables) const
     uint64_t most = 0;
     for (const bool is_vector : {true, false}) {
         LaunchClass c;
-        if (!is_vector || fits(*kernel_, variables, {})) most = std::max(most, Chooser(*kernel_, *running_, variables, device_).choose(is_vector, c).scratch_bytes);
+        if (!is_vector || fits(*kernel_, variables, {})) most = std::max(most, Chooser(*kernel_, *running_, staying_.get(), variables, device_).choose(is_vector, c).scratch_bytes);
     }
     return most;
 }

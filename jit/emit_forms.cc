@@ -280,6 +280,7 @@ static bool has_running(const Arranged& a)
 // registers each. Left alone, compilers take up to 126, and memory waits.
 int32_t FormPrinter::least_blocks() const
 {
+    if (c_.is_staying) return 1;
     if (c_.form == Form::Columns) return a_.weight <= 64 ? column_blocks(a_, c_.width) : 1;
     return (has_running(a_) || c_.form == Form::Held) && a_.weight <= 64 ? 1024 / threads_of(c_) : 1;
 }
@@ -301,7 +302,9 @@ KernelSource FormPrinter::print()
     source.has_rows = a_.has_rows(), source.rows = a_.rows, source.points = a_.points;
     if (a_.has_rows()) words_.count("rows", a_.rows);
     words_.count("points", a_.points);
-    if (is_chase()) {
+    if (c_.is_staying) {
+        stay(), function(source, "fused");
+    } else if (is_chase()) {
         clear_counts(), function(source, "fused");
         chase(), function(source, "fused_1");
     } else if (c_.is_split && !is_cluster()) {

@@ -52,6 +52,7 @@ inline constexpr int32_t AHEAD_BYTES = 40 << 10;   // of what a block's threads 
 inline constexpr int32_t LAST_TURNS = 4;    // of the last walk of columns' parts, for as many of them at once as the others have
 bool is_tiled(const Arranged& a, const LaunchClass& c);
 void hold(Arranged& a);
+void hold_loads(Arranged& a);        // nothing dear is kept
 
 // From one element of a vector to the next.
 enum class Pace : uint8_t { Same, Unit, Strided };
@@ -79,6 +80,11 @@ int32_t threads_of(const LaunchClass& c);
 
 // Whether the parts of rows or columns take a launch after the last pass for what each has once.
 bool ends_with_rows(const Arranged& a);
+
+// Bytes of a point that blocks keep which stay and take one row or column after the other; 0: they cannot.
+int32_t stayed_bytes(const Arranged& a);
+inline constexpr int32_t MOST_PARTS = 16;      // blocks of a cluster that share what stays
+inline constexpr int32_t STAYED_LINE = 64;     // columns side by side that they have, at most
 
 // Whether two walks over rows in parts are one launch.
 bool chases(const Arranged& a);

@@ -42,6 +42,7 @@ class FormPrinter {
     void define_row(int32_t pass);
     void define_inverses(int32_t pass);
     bool may_repeat(int32_t pass) const;
+    void pointer_to(size_t load);
     void pointers();
     void open_item(const Batch& b);
     void fetch(const Batch& b, const std::vector<size_t>& loads);
@@ -84,8 +85,19 @@ class FormPrinter {
     void tiles();
     void open_tile_item();
     void meet_cluster(int32_t pass);
-    bool is_chase() const { return c_.is_split && !is_cluster() && chases(a_); }
-    bool is_cluster() const { return c_.form == Form::Held && c_.is_split; }
+    std::vector<size_t> stayed() const;
+    std::string vectors_of(size_t v) const;
+    void lanes_of_staying();
+    void place_item(const std::string& item);
+    void ask_for(const std::string& item, const std::vector<size_t>& loads);
+    void take_vectors(int32_t pass);
+    void add_vector(int32_t pass);
+    void add_staying(size_t fold);
+    void meet_staying(int32_t pass);
+    void declare_staying(const std::vector<size_t>& loads);
+    void stay();
+    bool is_chase() const { return c_.is_split && c_.form != Form::Held && chases(a_); }
+    bool is_cluster() const { return c_.form == Form::Held && c_.is_split && !c_.is_staying; }
     void lanes_of_columns(bool has_parts, bool is_last);
     void points();
     void rows();

@@ -18,7 +18,7 @@ std::string VectorWords::expression(int32_t v)
         return text("about_", name_of(compute_of(a.type)), "(m", v, a_.is_across ? "[j]" : "", ", ", name(a_.passes.running[size_t(v)].m), ")");
     if (takes_tame_forms_ && is_by_inverse(v)) return text(is_small_enough(v) ? "half_quotient_of(" : "quotient_of(", name(a.args[0]), ", d", v, is_by_lane(a.args[1]) ? "[j]" : "", ", is_tame)");
     if (a.kind != ValueKind::Load || !a_.is_full(v)) return Words::expression(v);
-    return decoded(text("m", v, "[k].e[", pace(a.access) == Pace::Same ? "0" : "j", "]"), a.type);
+    return decoded(text(vector(v, "k"), ".e[", pace(a.access) == Pace::Same ? "0" : "j", "]"), a.type);
 }
 
 bool VectorWords::is_by_inverse(int32_t v) const
@@ -85,7 +85,7 @@ std::string VectorWords::fetch(int32_t v, const std::string& k)
 {
     const Value& a = value(v);
     const Access& access = kernel_.accesses[size_t(a.access)];
-    const std::string of = "v" + number(v), at = distance(of, access), to = text("m", v, "[", k, "]");
+    const std::string of = "v" + number(v), at = distance(of, access), to = vector(v, k);
     if (is_tiled_ && a_.is_tiled(v)) return text("for (i32 j = 0; j < WIDTH; j++) ", to, ".e[j] = tile", v, "[(i", a_.tile_axis, " - from_across) * (TILE + 1) + i", a_.axis, " - from_along + j];");
     if (a_.axis < 0) return text(to, ".e[0] = p_", of, "[", at, "];");
     if (is_flat() && pace(a.access) == Pace::Strided) return text(to, ".e[j] = p_", of, "[", at, "];");

@@ -7,9 +7,11 @@ namespace ng::emitting {
 class VectorWords : public Words {
   public:
     VectorWords(const Arranged& a, const LaunchClass& c, const Dialect& dialect, Helpers& helpers, Numbers& numbers)
-        : Words(a.kernel, dialect, helpers, numbers), a_(a), is_vector_(c.width > 1), is_held_(c.form == Form::Held), is_full_(c.is_full && !c.is_split), is_tiled_(emitting::is_tiled(a, c)), at_(c.is_wide ? "i64" : "i32") {}
+        : Words(a.kernel, dialect, helpers, numbers), a_(a), is_vector_(c.width > 1), is_held_(c.form == Form::Held), is_full_(c.is_full && !c.is_split), is_tiled_(emitting::is_tiled(a, c)), is_staying_(c.is_staying), at_(c.is_wide ? "i64" : "i32") {}
 
     std::string name(int32_t v) override;
+    // The registers of a load's vector k: blocks that stay have one at a time.
+    std::string vector(int32_t v, const std::string& k) const { return is_staying_ ? text("m", v) : text("m", v, "[", k, "]"); }
     std::string expression(int32_t v) override;
     // Within a loop over lanes the vectors' axis has an index of its own.
     void enter_lanes() { in_lanes_ = true; }
@@ -52,7 +54,7 @@ class VectorWords : public Words {
     std::string gate(int32_t buffer) const { return (is_full_ ? "if (is_row) " : "") + guard(buffer); }
 
     const Arranged& a_;
-    bool        is_vector_, is_held_, is_full_, is_tiled_, in_lanes_ = false, is_last_ = false;
+    bool        is_vector_, is_held_, is_full_, is_tiled_, is_staying_, in_lanes_ = false, is_last_ = false;
     std::string at_;
 };
 

@@ -77,12 +77,16 @@ void FormPrinter::define_row(int32_t pass)
     define_inverses(pass);
 }
 
+void FormPrinter::pointer_to(size_t v)
+{
+    const Value& a = kernel_.values[v];
+    line(text("const ", memory_name(a.type), "* p_v", v, " = ", words_.base(text("v", v), a.buffer, a.type, kernel_.accesses[size_t(a.access)], false), ";"));
+}
+
 void FormPrinter::pointers()
 {
-    for (size_t v = 0; v < kernel_.values.size(); v++) {
-        const Value& a = kernel_.values[v];
-        if (is_full_load(v)) line(text("const ", memory_name(a.type), "* p_v", v, " = ", words_.base(text("v", v), a.buffer, a.type, kernel_.accesses[size_t(a.access)], false), ";"));
-    }
+    for (size_t v = 0; v < kernel_.values.size(); v++)
+        if (is_full_load(v)) pointer_to(v);
     for (size_t s = 0; s < kernel_.stores.size(); s++) {
         if (a_.passes.stores[s].row) continue;
         const StoreTo& t = kernel_.stores[s];
@@ -181,6 +185,7 @@ bool FormPrinter::is_vector_store(size_t s, int32_t pass) const
 void FormPrinter::compute(const Batch& b)
 {
     open_item(b);
+    if (c_.is_staying) take_vectors(b.pass);
     for (const size_t f : folds_of(b.pass))
         if (is_by_vector(b) && a_.passes.is_running(f)) line(text(name_of(fold_words_of(f).type), " x", f, "[WIDTH];"));
     for (size_t s = 0; s < kernel_.stores.size(); s++) {
@@ -202,6 +207,7 @@ void FormPrinter::compute(const Batch& b)
     for (const size_t f : folds_of(b.pass))
         if (is_by_vector(b) && a_.passes.is_running(f)) take_running(f);
     if (is_by_vector(b) && runs(b.pass)) line(text("taken", b.pass, " += WIDTH;"));
+    if (c_.is_staying) add_vector(b.pass);
     if (b.is_guarded) close();
     close();
 }
@@ -229,6 +235,10 @@ void FormPrinter::add_pairs(const Batch& b)
         const FoldWords w = fold_words_of(f);
         if (w.kind == FoldWords::Kind::Running && !is_by_vector(b)) take_running(f);
         if (!is_tree(w)) continue;
+        if (c_.is_staying) {
+            add_staying(f);
+            continue;
+        }
         const auto add = [&](const std::string& to, const std::string& sum) { line(text(to, " = ", w.combine, "(", to, ", ", w.lift(sum, ""), ");")); };
         if (a_.is_across) {
             unroll();
@@ -257,7 +267,7 @@ void FormPrinter::batch(const Batch& b)
     std::vector<size_t> loads;
     for (size_t v = 0; v < kernel_.values.size(); v++)
         if (is_full_load(v) && is_in(v, b.pass) && !is_held(v)) loads.push_back(v);
-    if (!b.is_there) fetch(b, loads);
+    if (!b.is_there && !c_.is_staying) fetch(b, loads);
     for (const size_t f : folds_of(b.pass)) {
         const FoldWords w = fold_words_of(f);
         if (w.kind == FoldWords::Kind::Running && !is_by_vector(b)) line(text(name_of(w.type), " x", f, a_.is_across ? text("[WIDTH][", b.count, "];") : text("[", b.count, " * WIDTH];")));

@@ -1,10 +1,10 @@
 // Element-wise, row and column kernels on an NVIDIA GPU: right against their plain texts, and how near they come to a copy.
 //
-//     ew_gpu [--only TEXT] [--megabytes N] [--registers] [--dry [--texts FOLDER]] [--sweep]
+//     ew_gpu [--only TEXT] [--megabytes N] [--registers] [--check] [--dry [--texts FOLDER]] [--sweep]
 //
 // Every case is scheduled, printed, compiled and run as programs do it. Random data; buffers rotate over more than the
 // last cache holds; the median of 9 rounds counts. GB/s are of each tensor once: what must move, not what did.
-// --dry says what would run, on any machine, and writes the texts into a folder; --sweep how far functions are off over all of f32.
+// --check measures no time: for compute-sanitizer. --dry says what would run, on any machine, and writes the texts into a folder; --sweep how far functions are off over all of f32.
 #include "jit/emit.h"
 #include "jit/parse.h"
 #include "jit/plan.h"
@@ -89,7 +89,7 @@ void tell(const Trial& t, const std::string& folder)
     const Scheduled made(t);
     std::string all;
     for (const Step& s : made.plan.steps) {
-        const KernelFamily family(*s.kernel, cuda_dialect(), {90, 132});
+        const KernelFamily family(*s.kernel, cuda_dialect(), {90, 132, 227 << 10});
         const Geometry g = family.choose({}, {});
         if (!folder.empty()) {
             std::string name = t.name;
@@ -113,11 +113,12 @@ class Bench {
     {
         compute_ = compute_of(driver, home_.device());
         driver.cuDeviceGetAttribute(&units_, 16, home_.device());      // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+        driver.cuDeviceGetAttribute(&shared_, 97, home_.device());     // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
     }
     void measure_copy();
     void sweep(const RowSweep& s);
     void run(const Trial& t);
-    bool shows_registers = false;
+    bool shows_registers = false, only_checks = false;
     int  failures = 0;
 
   private:
@@ -134,7 +135,7 @@ class Bench {
     const Compiler& compiler_;
     MemoryPool     pool_;
     Stream         stream_;
-    int            compute_ = 0, units_ = 0;
+    int            compute_ = 0, units_ = 0, shared_ = 0;
     double         copy_ = 1;                            // GB/s
 };
 
@@ -224,6 +225,8 @@ void Bench::start(const Compiled& c, const Geometry& g, std::vector<CUdeviceptr>
         const Geometry::Launch& l = g.launch[size_t(f)];
         Launch how;
         how.grid = {l.blocks, 1, 1}, how.block = {l.threads, 1, 1}, how.cluster = {l.cluster, 1, 1}, how.shared_bytes = l.shared_bytes, how.is_early = is_early;
+        if (l.shared_bytes) allow_shared(home_, c.functions[size_t(f)], l.shared_bytes);
+        if (l.cluster > 8) allow_large_clusters(home_, c.functions[size_t(f)]);
         launch(home_, c.functions[size_t(f)], how, stream_.get(), arguments.data());
     }
 }
@@ -245,7 +248,7 @@ double difference(const std::vector<std::vector<char>>& got, const std::vector<s
 
 ReadyStep Bench::fast_step(const Step& s, std::span<const uint64_t> addresses)
 {
-    const KernelFamily family(*s.kernel, cuda_dialect(), {compute_, units_});
+    const KernelFamily family(*s.kernel, cuda_dialect(), {compute_, units_, shared_});
     const Geometry g = family.choose({}, addresses);
     ReadyStep ready{compiled(family.source(size_t(g.which))), g, {}, s.buffers, DeviceMemory(pool_, g.scratch_bytes, stream_.get()), text_of(family.classes()[size_t(g.which)])};
     ready.numbers.resize(ready.code.source.number_bytes);
@@ -275,7 +278,7 @@ void Bench::run(const Trial& t)
     const Plan& plan = made.plan;
     const int64_t bytes = made.bytes;
     // A set of every buffer, twice or more often; the second half of `memory` is never read back.
-    const auto sets_wanted = size_t(std::clamp<int64_t>(ROTATED_BYTES / std::max<int64_t>(bytes, 1) + 1, 2, 24));
+    const auto sets_wanted = only_checks ? size_t(1) : size_t(std::clamp<int64_t>(ROTATED_BYTES / std::max<int64_t>(bytes, 1) + 1, 2, 24));
     std::vector<DeviceMemory> memory;
     std::vector<std::vector<CUdeviceptr>> sets(sets_wanted);
     for (auto& set : sets)
@@ -311,7 +314,7 @@ void Bench::run(const Trial& t)
     const bool is_right = error <= t.tolerance && is_stable;
     failures += !is_right;
     const int launches = int(std::clamp<int64_t>(int64_t(4e9) / std::max<int64_t>(bytes, 1), int64_t(sets.size()), 200));
-    const double us = timed_us(launches, [&](int i) { play(fast, size_t(i) % sets.size()); });
+    const double us = only_checks ? INFINITY : timed_us(launches, [&](int i) { play(fast, size_t(i) % sets.size()); });
     std::string texts;
     for (const ReadyStep& s : fast.steps) {
         texts += text(texts.empty() ? "" : " + ", s.which, " (", int(s.code.milliseconds), ")");
@@ -348,7 +351,7 @@ void add_points(std::vector<Trial>& all, int64_t bytes)
         add("every second: x[:, ::2] * 2", {{t, rows_of(bytes, t, 8192), {}}}, "x[:, ::2] * 2");
         add("transposed: x.T * 2", {{t, {4096, dense[0]}, {1, 4096}}}, "x * 2");
         add("x + y.T", {{t, {8192, dense[0].constant() * 4096 / 8192}, {}}, {t, {8192, dense[0].constant() * 4096 / 8192}, {1, 8192}}}, "x + y");
-        add("permute 4 axes", {{t, {64, 128, dense[0].constant() * 4096 / (64 * 128 * 64), 64}, {}}}, "permute(x, [0, 2, 1, 3]) * 2");
+        add("permute 4 axes", {{t, {64, 128, std::max<int64_t>(1, dense[0].constant() * 4096 / (64 * 128 * 64)), 64}, {}}}, "permute(x, [0, 2, 1, 3]) * 2");
     }
     all.push_back({"bf16 x * y + 1", {{Dtype::bf16, rows_of(bytes, Dtype::bf16, 4096), {}}, {Dtype::bf16, rows_of(bytes, Dtype::bf16, 4096), {}}}, {"f32(x * y + 1)"}, 1e-6});
     all.push_back({"f64 x + y", {{Dtype::f64, rows_of(bytes, Dtype::f64, 4096), {}}, {Dtype::f64, rows_of(bytes, Dtype::f64, 4096), {}}}, {"x + y"}, 0});
@@ -377,7 +380,7 @@ void add_rows(std::vector<Trial>& all, int64_t bytes)
 void add_columns(std::vector<Trial>& all, int64_t bytes)
 {
     for (const Dtype t : {Dtype::f32, Dtype::f16})
-        for (const int64_t width : {8, 100, 1024, 16384, 262144}) {
+        for (const int64_t width : {8, 100, 1024, 8192, 16384, 65536, 262144}) {
             const std::string n = name_of(t), open = t == Dtype::f16 ? "f16(" : "(", of = text(", ", width);
             const Extents dims = rows_of(bytes, t, width);
             all.push_back({n + " sum columns" + of, {{t, dims, {}}}, {"sum(x, 0)"}, 1e-3});
@@ -392,13 +395,14 @@ int main(int count, char** words)
     try {
         std::string only, folder;
         int64_t megabytes = 256;
-        bool is_dry = false, is_sweep = false, shows_registers = false;
+        bool is_dry = false, is_sweep = false, shows_registers = false, only_checks = false;
         for (int i = 1; i < count; i++) {
             const std::string word = words[i];
             if (word == "--only" && i + 1 < count) only = words[++i];
             if (word == "--megabytes" && i + 1 < count) megabytes = std::atoll(words[++i]);
             if (word == "--texts" && i + 1 < count) folder = words[++i];
             if (word == "--registers") shows_registers = true;
+            if (word == "--check") only_checks = true;
             is_dry |= word == "--dry", is_sweep |= word == "--sweep";
         }
         std::vector<Trial> all;
@@ -412,10 +416,10 @@ int main(int count, char** words)
         const Compiler* compiler = Compiler::find();
         if (!compiler) return std::puts("no NVRTC here"), 1;
         Bench bench(driver, *compiler);
-        bench.shows_registers = shows_registers;
+        bench.shows_registers = shows_registers, bench.only_checks = only_checks;
         for (const RowSweep& s : sweeps())
             if (is_sweep) bench.sweep(s);
-        bench.measure_copy();
+        if (!bench.only_checks) bench.measure_copy();
         for (const Trial& t : all) bench.run(t);
         std::printf("%d wrong\n", bench.failures);
         return bench.failures != 0;

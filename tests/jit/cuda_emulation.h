@@ -27,7 +27,7 @@ static Dim threadIdx, blockIdx, blockDim, gridDim;
 
 namespace emulated {
 
-constexpr size_t STACK_BYTES = 32 << 10;
+constexpr size_t STACK_BYTES = 32 << 10, ROOM_BYTES = 228 << 10;
 // A fiber a thread, as many as any block so far had. They stay between a launch's blocks; a switch is a jump, which asks
 // nothing of the operating system.
 struct Fiber {
@@ -42,6 +42,7 @@ static std::vector<Fiber> fibers;
 static jmp_buf block;
 static unsigned first;                   // fiber of the block's
 static bool is_plain;                    // threads run to their end without fibers
+static std::vector<std::vector<char>> rooms;     // dynamic shared memory, by block of a cluster
 static void (*body)(const void*);
 static const void* argument;
 
@@ -143,6 +144,7 @@ void launch(void (*kernel)(P...), unsigned blocks, unsigned threads, unsigned cl
     fibers.resize(std::max<size_t>(fibers.size(), size_t(threads) * cluster));
     for (Fiber& f : fibers) f.stack.resize(STACK_BYTES), f.has_begun = false;
     gridDim.x = blocks, blockDim.x = threads;
+    rooms.assign(cluster, std::vector<char>(ROOM_BYTES));
     for (unsigned b = 0; b < blocks; b += cluster) {
         blockIdx.x = b;
         if (cluster > 1) run_cluster(cluster);
@@ -164,6 +166,7 @@ static void __syncthreads()
     if (emulated::is_plain) std::abort();
     emulated::leave();
 }
+[[maybe_unused]] static char* dynamic_shared() { return emulated::rooms[blockIdx.x % emulated::rooms.size()].data(); }
 // All blocks of a cluster meet.
 [[maybe_unused]] static void meet_cluster()
 {

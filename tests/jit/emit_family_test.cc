@@ -201,6 +201,29 @@ TEST_CASE("rows: as many threads and vectors as lengths that are known ask for, 
     check_all(all, {90, 4});
 }
 
+TEST_CASE("rows and columns: held by blocks that stay, alone and in clusters")
+{
+    const char* const norm = "(x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5)";
+    std::vector<Family> all;
+    all.push_back({"softmax(x, 1)", {"argmax(x, 1)"}, Dtype::f32, {{7, 32768}}, 1e-5, false, 2, true});
+    all.push_back({"x / max(abs(x), 1)", {}, Dtype::f32, {{7, 32768}}, 1e-6, false, 2, true});                     // one meeting
+    all.push_back({"f16((x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5) * y)", {}, Dtype::f16, {{4, 65536}}, 0x1p-9, true, 2, true});
+    all.push_back({norm, {"min(x, 1)"}, Dtype::f32, {{4, 65536}}, 1e-4, false, 2, true});
+    all.push_back({"softmax(x, 1)", {"argmin(x, 1)"}, Dtype::f32, {{2, 131072}}, 1e-5, false, 2, true});
+    all.push_back({"f16(softmax(x, 0))", {"max(x, 0)"}, Dtype::f16, {{1024, 256}}, 0x1p-9, false, 2, true});
+    all.push_back({"(x - mean(x, 0)) * rsqrt(var(x, 0) + 1e-5)", {"max(x, 0)"}, Dtype::f32, {{2048, 64}}, 1e-4, false, 2, true});
+    all.push_back({"f16((x - mean(x, 0)) * rsqrt(var(x, 0) + 1e-5))", {}, Dtype::f16, {{4096, 64}}, 0x1p-9, false, 2, true});
+    all.push_back({"x / sum(abs(x), 1)", {}, Dtype::f64, {{4, 32768}}, 1e-11, false, 2, true});
+    int staying = 0;
+    for (const Family& f : all) {
+        const auto c = case_of(f, f.lengths[0]);
+        const KernelFamily family(*c->plan.steps[0].kernel, cuda_dialect(), {90, 4, 227 << 10});
+        staying += std::ranges::count(family.classes(), true, &LaunchClass::is_staying) > 0;
+    }
+    CHECK(staying == int(all.size()));
+    check_all(all, {90, 4, 227 << 10});
+}
+
 TEST_CASE("folds beside others: far from zero, without bounds, and of nothing but what is left out")
 {
     const std::vector<Lengths> lengths = {{2, 16384}, {3, 20000}, {1, 66000}, {3001, 5}, {5, 9000}};

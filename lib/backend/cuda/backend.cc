@@ -159,6 +159,7 @@ std::unique_ptr<Backend> open_backend(Context& context)
 
 CudaBackend::CudaBackend(Context& context, DeviceContext home, ng_device_info info)
     : context_(context), home_(std::move(home)), info_(info), arch_(info.arch), compute_(compute_of(home_.driver(), home_.device())),
+      most_shared_(attribute_of(home_.driver(), home_.device(), CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)),
       own_(new_stream(StreamKind::Ordered)), uploads_(new_stream(StreamKind::Independent)),
       order_(home_, own_.get(), !(context.flags() & NG_CTX_CALLER_ORDERS)), shipped_(home_, !(context.flags() & NG_CTX_NO_JIT)), code_(home_, code_options(), context.counters)
 {

@@ -118,7 +118,7 @@ class CudaBackend final : public Backend {
     StreamOrder& order() noexcept { return order_; }
     int32_t      compute() const noexcept { return compute_; }
     uint32_t     units() const noexcept { return info_.units; }
-    DeviceTraits traits() const noexcept { return {compute_, int32_t(info_.units)}; }
+    DeviceTraits traits() const noexcept { return {compute_, int32_t(info_.units), most_shared_}; }
     Context&     context() const noexcept { return context_; }
     bool         is_ordered() const noexcept;                // sums in one order: NG_CTX_DETERMINISTIC
     // Bytes to new memory of the device, there when this returns; null when there is none left.
@@ -155,6 +155,7 @@ class CudaBackend final : public Backend {
     const ng_device_info info_;
     const std::string    arch_;
     const int32_t        compute_;
+    const int32_t        most_shared_;   // bytes of a block
     std::optional<MemoryPool> pool_;
     Stream               own_, uploads_;
     StreamOrder          order_;

@@ -1,0 +1,200 @@
+// Prints rows and columns that blocks hold in shared memory, one after the other, while the next one's loads are on their way.
+#include "jit/emit_printer.h"
+
+namespace ng::emitting {
+
+namespace {
+
+constexpr int32_t MOST_TOLD = 28 << 10;      // bytes: with what blocks fold through, less than the 48 KiB that a text may declare
+
+// Bytes of what blocks of a cluster tell each other of a fold, word by word; 0: there are no words.
+int32_t told_bytes(const FoldWords& w)
+{
+    if (w.kind == FoldWords::Kind::Best) return 16;
+    return is_bool(w.type) || bytes_of(w.type) < 4 ? 0 : bytes_of(w.type);
+}
+
+}  // namespace
+
+// Bytes of a point that blocks keep; 0: they cannot stay.
+int32_t stayed_bytes(const Arranged& a)
+{
+    int32_t bytes = 0, told = 0;
+    if (!is_constant(a) || !a.has_rows() || a.axis < 0 || a.width == 1 || a.passes.count < 2) return 0;
+    for (size_t v = 0; v < a.kernel.values.size(); v++) {
+        const Value& value = a.kernel.values[v];
+        if (value.kind == ValueKind::Fold && a.passes.wanted[v]) {
+            const int32_t of_fold = a.passes.is_running(v) ? 0 : told_bytes(fold_words(value.op, a.kernel.values[size_t(value.args[0])].type));
+            if (of_fold == 0) return 0;
+            told += (2 * MOST_PARTS + 1) * (a.is_across ? STAYED_LINE : 1) * of_fold;
+        }
+        if (!a.is_held(int32_t(v))) continue;
+        const int32_t vector = bytes_of(value.type) * a.width;
+        if (pace_of(a, value.access, true) != Pace::Unit || vector < 4 || vector > 16) return 0;
+        bytes += bytes_of(value.type);
+    }
+    const bool is_late = std::ranges::any_of(a.kernel.stores, [](const StoreTo& s) { return s.late; });
+    return is_late || told > MOST_TOLD ? 0 : bytes;
+}
+
+std::vector<size_t> FormPrinter::stayed() const
+{
+    std::vector<size_t> loads;
+    for (size_t v = 0; v < kernel_.values.size(); v++)
+        if (is_full_load(v) && is_held(v)) loads.push_back(v);
+    return loads;
+}
+
+std::string FormPrinter::vectors_of(size_t v) const { return text("Vector<", memory_name(kernel_.values[v].type), ", WIDTH>"); }
+
+// What does not change from one row to the next.
+void FormPrinter::lanes_of_staying()
+{
+    const std::string parts = cut("parts", Cut::Parts);
+    line(text("const i32 part = ", dialect_.block, " % ", parts, ", team = ", dialect_.block, " / ", parts, ", teams = ", dialect_.blocks, " / ", parts, ";"));
+    if (a_.is_across) {
+        const std::string log = cut("log_lanes", Cut::LogLanes);
+        line(text("const i32 rows = 1 << ", log, ", lane = ", dialect_.thread, " >> ", log, ", lanes = THREADS >> ", log, ", items = n.rows / WIDTH >> ", log, ";"));
+        line(text("const ", at_, " start = part * lanes * HELD + lane, step = lanes, end = n.points;"));
+    } else {
+        line(text("const i32 lanes = THREADS, lane = ", dialect_.thread, ", items = n.rows;"));
+        line(text("const ", at_, " start = (part * lanes + lane) * WIDTH, step = ", parts, " * lanes * WIDTH, end = n.points;"));
+    }
+    line("const bool is_row = part == 0;");
+}
+
+void FormPrinter::place_item(const std::string& item)
+{
+    line(text("const ", at_, " row = ", a_.is_across ? text("((", item, ") * rows + (", dialect_.thread, " & (rows - 1))) * WIDTH") : item, ", here = row;"));
+    indices(a_.kept, "here");
+}
+
+void FormPrinter::ask_for(const std::string& item, const std::vector<size_t>& loads)
+{
+    open(text("if (", item, " < items)"));
+    place_item(item);
+    for (const size_t v : loads) pointer_to(v);
+    open_item(held_batch(0));
+    for (const size_t v : loads) line(text("next", v, "[k] = early_of<", vectors_of(v), ">(", words_.address(int32_t(v)), ");"));
+    close();
+    close();
+}
+
+// One vector of each load at a time, since what is on its way takes most registers.
+void FormPrinter::take_vectors(int32_t pass)
+{
+    for (size_t v = 0; v < kernel_.values.size(); v++) {
+        if (!is_full_load(v) || !is_in(v, pass)) continue;
+        const Value& a = kernel_.values[v];
+        const std::string type = words_.pace(a.access) == Pace::Same ? text("Vector<", memory_name(a.type), ", 1>") : vectors_of(v);
+        if (is_held(v)) line(text("const ", type, " m", v, " = kept", v, "[k * THREADS];"));
+        else line(text(type, " m", v, ";")), line(words_.fetch(int32_t(v), "k"));
+    }
+}
+
+// Sums of vectors meet as a tree as soon as both are there.
+void FormPrinter::add_vector(int32_t pass)
+{
+    for (const size_t f : folds_of(pass)) {
+        const FoldWords w = fold_words_of(f);
+        if (!is_tree(w)) continue;
+        const char* const sign = w.is_sum ? " += " : " *= ";
+        if (!a_.is_across) line(text("x", f, "[k][0] = ", tree(text("x", f, "[k]"), 0, c_.width, w), ";"));
+        for (int32_t step = 1; step < c_.held; step *= 2) {
+            const std::string met = text("if ((k + 1) % ", 2 * step, " == 0) ");
+            if (!a_.is_across) line(text(met, "x", f, "[k - ", 2 * step - 1, "][0]", sign, "x", f, "[k - ", step - 1, "][0];"));
+            else unroll(), line(text("for (i32 j = 0; j < WIDTH; j++) ", met, "x", f, "[j][k - ", 2 * step - 1, "]", sign, "x", f, "[j][k - ", step - 1, "];"));
+        }
+    }
+}
+void FormPrinter::add_staying(size_t f)
+{
+    const std::string w = fold_words_of(f).combine;
+    if (!a_.is_across) return line(text("a", f, " = ", w, "(a", f, ", x", f, "[0][0]);"));
+    unroll();
+    line(text("for (i32 j = 0; j < WIDTH; j++) a", f, "[j] = ", w, "(a", f, "[j], x", f, "[j][0]);"));
+}
+
+// All blocks of a cluster tell all others what their parts are, and go through them in one order.
+void FormPrinter::meet_staying(int32_t pass)
+{
+    const std::vector<size_t> folds = folds_of(pass);
+    if (folds.empty() || !c_.is_split) return meet(pass, true);
+    const std::string parts = cut("parts", Cut::Parts), columns = a_.is_across ? "rows * WIDTH" : "1";
+    std::string bytes;
+    for (const size_t f : folds) {
+        const FoldWords w = fold_words_of(f);
+        bytes += text(bytes.empty() ? "" : " + ", "sizeof(", w.accumulator, ")");
+        if (a_.is_across) line(text(w.block, "<WIDTH>((", w.accumulator, "*)shared, a", f, ", rows);"));
+        else line(text("const ", w.accumulator, " g", f, " = ", w.block, "((", w.accumulator, "*)shared[", slot(f), "], a", f, ", lanes);"));
+        open(text("if (lane < ", parts, ")"));
+        if (a_.is_across) open_lanes();
+        line(a_.is_across ? text("tell(&given", f, "[turn & 1][part][", dialect_.thread, " % rows * WIDTH + j], a", f, "[j], gates + (turn & 1), lane);")
+                          : text("tell(&given", f, "[turn & 1][part], g", f, ", gates + (turn & 1), lane);"));
+        if (a_.is_across) close_lanes();
+        close();
+    }
+    line(text("if (", dialect_.thread, " == 0) expect(gates + (turn & 1), ", parts, " * ", columns, " * (", bytes, "));"));
+    line("await_told(gates + (turn & 1), turn);");
+    for (const size_t f : folds) {
+        const FoldWords w = fold_words_of(f);
+        if (a_.is_across) open(text("for (i32 c = ", dialect_.thread, "; c < rows * WIDTH; c += THREADS)"));
+        line(text(w.accumulator, " r", f, " = ", w.start, ";"));
+        line(text("for (i32 p = 0; p < ", parts, "; p++) r", f, " = ", w.combine, "(r", f, ", given", f, "[turn & 1][p]", a_.is_across ? "[c]" : "", ");"));
+        if (a_.is_across) line(text("all", f, "[c] = r", f, ";")), close();
+        else finish(f, text("r", f));
+    }
+    line("turn++;");
+    if (!a_.is_across) return;
+    line(std::string(dialect_.barrier) + ";");
+    for (const size_t f : folds) finish(f, text("(all", f, " + ", dialect_.thread, " % rows * WIDTH)"));
+}
+
+void FormPrinter::declare_staying(const std::vector<size_t>& loads)
+{
+    shared();
+    std::string room = "dynamic_shared()";
+    for (const size_t v : loads) {
+        line(text(vectors_of(v), "* const kept", v, " = (", vectors_of(v), "*)(", room, ") + ", dialect_.thread, ";"));
+        room = text("(char*)(kept", v, " + HELD * THREADS) - ", dialect_.thread, " * sizeof(", vectors_of(v), ")");
+    }
+    if (!c_.is_split) return;
+    for (int32_t pass = 0; pass < a_.passes.count; pass++)
+        for (const size_t f : folds_of(pass)) {
+            const std::string type = fold_words_of(f).accumulator;
+            line(text(dialect_.shared, type, " given", f, "[2][", MOST_PARTS, "]", a_.is_across ? text("[", STAYED_LINE, "], all", f, "[", STAYED_LINE, "];") : ";"));
+        }
+    line(text(dialect_.shared, "u64 gates[2];"));
+    line("u32 turn = 0;");
+    line("set_gates(gates);");
+}
+
+void FormPrinter::stay()
+{
+    const std::vector<size_t> loads = stayed();
+    declare_staying(loads);
+    define_uniform();
+    lanes_of_staying();
+    for (const size_t v : loads) line(text(vectors_of(v), " next", v, "[HELD];"));
+    ask_for("team", loads);
+    open(text("for (", at_, " item = team; item < items; item += teams)"));
+    // Each thread has places of its own, so nobody waits for them.
+    for (const size_t v : loads) unroll(), line(text("for (i32 k = 0; k < HELD; k++) kept", v, "[k * THREADS] = next", v, "[k];"));
+    ask_for("item + teams", loads);
+    place_item("item");
+    pointers();
+    int32_t meetings = 0;
+    for (int32_t pass = 0; pass < a_.passes.count; pass++) {
+        define_row(pass);
+        words_.read_last(pass + 1 == a_.passes.count);
+        walk(pass), meet_staying(pass);
+        meetings += int32_t(folds_of(pass).size());
+    }
+    define_row(a_.passes.count);
+    row_stores();
+    // Where folds meet is written again by the next row: two meetings keep all threads near enough.
+    if (meetings < 2) line(std::string(dialect_.barrier) + ";");
+    close();
+}
+
+}  // namespace ng::emitting

@@ -1,0 +1,66 @@
+// What blocks stand on that stay and have the next row on its way: shared memory as it is launched with, and gates.
+#ifdef __CUDA_ARCH__
+DEVICE char* dynamic_shared()
+{
+    extern __shared__ __align__(16) char room[];
+    return room;
+}
+// A vector asked for here, wherever it is wanted: compilers would ask for it there.
+template <class V>
+DEVICE V early_of(const void* from)
+{
+    union {
+        V   all;
+        u32 words[sizeof(V) / 4];
+    } r;
+    u32* w = r.words;
+    if constexpr (sizeof(V) == 16) asm volatile("ld.global.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3]) : "l"(from));
+    else if constexpr (sizeof(V) == 8) asm volatile("ld.global.v2.b32 {%0, %1}, [%2];" : "=r"(w[0]), "=r"(w[1]) : "l"(from));
+    else asm volatile("ld.global.b32 %0, [%1];" : "=r"(w[0]) : "l"(from));
+    return r.all;
+}
+#else
+template <class V>
+DEVICE V early_of(const void* from) { return *(const V*)from; }
+#endif
+
+// Blocks of a cluster tell each other numbers: a gate is open when as many bytes have come as its block expects. Of two gates and
+// places for numbers each is used every second time, so that nobody writes where somebody still reads. What a block has stored to
+// memory before is not waited for, as a barrier of the cluster would.
+#if __CUDA_ARCH__ >= 900
+DEVICE void set_gates(u64* gates)
+{
+    if (threadIdx.x < 2) asm volatile("mbarrier.init.shared.b64 [%0], 1;\n\tfence.mbarrier_init.release.cluster;" ::"r"((u32)__cvta_generic_to_shared(gates + threadIdx.x)) : "memory");
+    meet_cluster();
+}
+// x to where `to` is in the shared memory of the cluster's block of this rank, and to its gate that it came.
+template <class T>
+DEVICE void tell(T* to, T x, u64* gate, i32 rank)
+{
+    union {
+        T   all;
+        u32 words[sizeof(T) / 4];
+    } r = {x};
+    u32 at, its_gate;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"((u32)__cvta_generic_to_shared(to)), "r"(rank));
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(its_gate) : "r"((u32)__cvta_generic_to_shared(gate)), "r"(rank));
+#pragma unroll
+    for (i32 k = 0; k < (i32)(sizeof(T) / 4); k++)
+        asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(at + 4 * k), "r"(r.words[k]), "r"(its_gate) : "memory");
+}
+// One thread expects; all wait. `turn`: how often the gates were used before.
+DEVICE void expect(u64* gate, u32 bytes) { asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"((u32)__cvta_generic_to_shared(gate)), "r"(bytes) : "memory"); }
+DEVICE void await_told(u64* gate, u32 turn)
+{
+    u32 is_open = 0;
+    while (!is_open)
+        asm volatile("{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n\tselp.u32 %0, 1, 0, p;\n\t}"
+                     : "=r"(is_open) : "r"((u32)__cvta_generic_to_shared(gate)), "r"(turn >> 1 & 1) : "memory");
+}
+#elif !defined(__CUDA_ARCH__)
+DEVICE void set_gates(u64*) {}
+template <class T>
+DEVICE void tell(T* to, T x, u64*, i32) { *to = x; }
+DEVICE void expect(u64*, u32) {}
+DEVICE void await_told(u64*, u32) { meet_cluster(); }
+#endif
