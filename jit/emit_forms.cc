@@ -127,7 +127,7 @@ void FormPrinter::gather(int32_t pass)
     for (const size_t f : folds_of(pass)) {
         const FoldWords w = fold_words_of(f);
         const std::string a = text("a", f, a_.is_across ? "[j]" : "");
-        if (a_.is_across) body_ += "#pragma unroll 8\n";
+        body_ += "#pragma unroll 8\n";
         open(text("for (i32 p = lane; p < ", a_.is_across ? "(is_row ? " : "", cut("parts", Cut::Parts), a_.is_across ? " : 0)" : "", "; p += lanes)"));
         if (a_.is_across) open_lanes();
         line(text(a, " = ", w.combine, "(", a, ", ", partial(f, "p"), ");"));
@@ -282,7 +282,10 @@ int32_t FormPrinter::least_blocks() const
 {
     if (c_.is_staying) return 1;
     if (c_.form == Form::Columns) return a_.weight <= 64 ? column_blocks(a_, c_.width) : 1;
-    return (has_running(a_) || c_.form == Form::Held) && a_.weight <= 64 ? 1024 / threads_of(c_) : 1;
+    if (a_.weight > 64 || !(has_running(a_) || c_.form == Form::Held)) return 1;
+    // Of short rows a thread has 32 bytes on their way, so there are more of them.
+    const bool is_short = c_.log_lanes >= 0 && !a_.is_across && c_.width * c_.held * loaded_bytes(a_) <= 32 && c_.width * c_.held <= 16;
+    return (is_short ? 1536 : 1024) / threads_of(c_);
 }
 // What threads keep for four columns without running folds leaves room for one more.
 int32_t column_blocks(const Arranged& a, int32_t width) { return width <= 4 && !has_running(a) ? 5 : 4; }

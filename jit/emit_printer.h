@@ -86,14 +86,18 @@ class FormPrinter {
     void open_tile_item();
     void meet_cluster(int32_t pass);
     std::vector<size_t> stayed() const;
-    std::string vectors_of(size_t v) const;
+    int32_t words_of(size_t v) const;
     void lanes_of_staying();
     void place_item(const std::string& item);
     void ask_for(const std::string& item, const std::vector<size_t>& loads);
+    int32_t at_once() const { return std::min<int32_t>(c_.held, 4); }
+    void walk_staying(int32_t pass);
     void take_vectors(int32_t pass);
     void add_vector(int32_t pass);
     void add_staying(size_t fold);
     void meet_staying(int32_t pass);
+    void meet_block(int32_t pass);
+    void define_columns(int32_t pass);
     void declare_staying(const std::vector<size_t>& loads);
     void stay();
     bool is_chase() const { return c_.is_split && c_.form != Form::Held && chases(a_); }

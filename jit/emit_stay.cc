@@ -28,6 +28,7 @@ int32_t stayed_bytes(const Arranged& a)
             if (of_fold == 0) return 0;
             told += (2 * MOST_PARTS + 1) * (a.is_across ? STAYED_LINE : 1) * of_fold;
         }
+        if (a.is_across && a.passes.wanted[v] && a.passes.level[v] == Level::Row) told += STAYED_LINE * bytes_of(compute_of(value.type));
         if (!a.is_held(int32_t(v))) continue;
         const int32_t vector = bytes_of(value.type) * a.width;
         if (pace_of(a, value.access, true) != Pace::Unit || vector < 4 || vector > 16) return 0;
@@ -45,7 +46,7 @@ std::vector<size_t> FormPrinter::stayed() const
     return loads;
 }
 
-std::string FormPrinter::vectors_of(size_t v) const { return text("Vector<", memory_name(kernel_.values[v].type), ", WIDTH>"); }
+int32_t FormPrinter::words_of(size_t v) const { return bytes_of(kernel_.values[v].type) * c_.width / 4; }
 
 // What does not change from one row to the next.
 void FormPrinter::lanes_of_staying()
@@ -55,10 +56,12 @@ void FormPrinter::lanes_of_staying()
     if (a_.is_across) {
         const std::string log = cut("log_lanes", Cut::LogLanes);
         line(text("const i32 rows = 1 << ", log, ", lane = ", dialect_.thread, " >> ", log, ", lanes = THREADS >> ", log, ", items = n.rows / WIDTH >> ", log, ";"));
-        line(text("const ", at_, " start = part * lanes * HELD + lane, step = lanes, end = n.points;"));
+        line(text(at_, " start = part * lanes * HELD + lane;"));
+        line(text("const ", at_, " step = lanes, end = n.points;"));
     } else {
         line(text("const i32 lanes = THREADS, lane = ", dialect_.thread, ", items = n.rows;"));
-        line(text("const ", at_, " start = (part * lanes + lane) * WIDTH, step = ", parts, " * lanes * WIDTH, end = n.points;"));
+        line(text(at_, " start = (part * lanes + lane) * WIDTH;"));
+        line(text("const ", at_, " step = ", parts, " * lanes * WIDTH, end = n.points;"));
     }
     line("const bool is_row = part == 0;");
 }
@@ -75,19 +78,27 @@ void FormPrinter::ask_for(const std::string& item, const std::vector<size_t>& lo
     place_item(item);
     for (const size_t v : loads) pointer_to(v);
     open_item(held_batch(0));
-    for (const size_t v : loads) line(text("next", v, "[k] = early_of<", vectors_of(v), ">(", words_.address(int32_t(v)), ");"));
+    for (const size_t v : loads) line(text("next", v, "[k] = early_words<", words_of(v), ">(", words_.address(int32_t(v)), ");"));
     close();
     close();
 }
 
-// One vector of each load at a time, since what is on its way takes most registers.
+// A few vectors at a time: compilers would have all of them in the registers that are there for what is on its way.
+void FormPrinter::walk_staying(int32_t pass)
+{
+    body_ += "#pragma unroll 1\n";
+    open(text("for (i32 g = 0; g < HELD; g += ", at_once(), ")"));
+    batch({pass, number(at_once()), false, true});
+    close();
+}
+
 void FormPrinter::take_vectors(int32_t pass)
 {
     for (size_t v = 0; v < kernel_.values.size(); v++) {
         if (!is_full_load(v) || !is_in(v, pass)) continue;
         const Value& a = kernel_.values[v];
-        const std::string type = words_.pace(a.access) == Pace::Same ? text("Vector<", memory_name(a.type), ", 1>") : vectors_of(v);
-        if (is_held(v)) line(text("const ", type, " m", v, " = kept", v, "[k * THREADS];"));
+        const std::string type = words_.pace(a.access) == Pace::Same ? text("Vector<", memory_name(a.type), ", 1>") : text("Vector<", memory_name(a.type), ", WIDTH>");
+        if (is_held(v)) line(text("const ", type, " m", v, " = vector_of<", type, ">(kept", v, "[(g + k) * THREADS]);"));
         else line(text(type, " m", v, ";")), line(words_.fetch(int32_t(v), "k"));
     }
 }
@@ -100,7 +111,7 @@ void FormPrinter::add_vector(int32_t pass)
         if (!is_tree(w)) continue;
         const char* const sign = w.is_sum ? " += " : " *= ";
         if (!a_.is_across) line(text("x", f, "[k][0] = ", tree(text("x", f, "[k]"), 0, c_.width, w), ";"));
-        for (int32_t step = 1; step < c_.held; step *= 2) {
+        for (int32_t step = 1; step < at_once(); step *= 2) {
             const std::string met = text("if ((k + 1) % ", 2 * step, " == 0) ");
             if (!a_.is_across) line(text(met, "x", f, "[k - ", 2 * step - 1, "][0]", sign, "x", f, "[k - ", step - 1, "][0];"));
             else unroll(), line(text("for (i32 j = 0; j < WIDTH; j++) ", met, "x", f, "[j][k - ", 2 * step - 1, "]", sign, "x", f, "[j][k - ", step - 1, "];"));
@@ -119,7 +130,8 @@ void FormPrinter::add_staying(size_t f)
 void FormPrinter::meet_staying(int32_t pass)
 {
     const std::vector<size_t> folds = folds_of(pass);
-    if (folds.empty() || !c_.is_split) return meet(pass, true);
+    if (folds.empty() || (!c_.is_split && !a_.is_across)) return meet(pass, true);
+    if (!c_.is_split) return meet_block(pass);
     const std::string parts = cut("parts", Cut::Parts), columns = a_.is_across ? "rows * WIDTH" : "1";
     std::string bytes;
     for (const size_t f : folds) {
@@ -145,9 +157,50 @@ void FormPrinter::meet_staying(int32_t pass)
         else finish(f, text("r", f));
     }
     line("turn++;");
-    if (!a_.is_across) return;
+}
+
+// Columns of one block.
+void FormPrinter::meet_block(int32_t pass)
+{
+    for (const size_t f : folds_of(pass)) {
+        const FoldWords w = fold_words_of(f);
+        line(text(w.block, "<WIDTH>((", w.accumulator, "*)shared, a", f, ", rows);"));
+        unroll();
+        line(text("for (i32 j = 0; j < WIDTH; j++) if (lane == 0) all", f, "[", dialect_.thread, " * WIDTH + j] = a", f, "[j];"));
+    }
     line(std::string(dialect_.barrier) + ";");
-    for (const size_t f : folds) finish(f, text("(all", f, " + ", dialect_.thread, " % rows * WIDTH)"));
+}
+
+// What columns have once, before this pass: by one thread each, since all that share one would compute it as often.
+void FormPrinter::define_columns(int32_t pass)
+{
+    const auto is_of_column = [&](size_t v, int32_t before) {
+        const bool is_fold = kernel_.values[v].kind == ValueKind::Fold, is_there = a_.passes.wanted[v] && a_.passes.level[v] == Level::Row && !words_.is_inline(int32_t(v));
+        return is_there && (is_fold ? a_.passes.folded[v] + 1 : a_.passes.need[v]) == before;
+    };
+    std::vector<size_t> fresh, known;
+    for (size_t v = 0; v < kernel_.values.size(); v++)
+        for (int32_t p = 0; p <= pass; p++)
+            if (is_of_column(v, p)) (p == pass ? fresh : known).push_back(v);
+    if (fresh.empty()) return;
+    const auto type = [&](size_t v) { return held_name(kernel_.values[v].type); };
+    const std::string thread = dialect_.thread;
+    for (const size_t v : fresh) line(text(dialect_.shared, type(v), " once", v, "[", STAYED_LINE, "];"));
+    open(text("if (", thread, " < rows * WIDTH)"));
+    line(text("const ", at_, " row = item * rows * WIDTH + ", thread, ", here = row;"));
+    line("enum { WIDTH = 1 };");
+    indices(a_.kept, "here");
+    for (const size_t v : known) line(text(type(v), " v", v, "[WIDTH] = {once", v, "[", thread, "]};"));
+    for (const size_t v : fresh) kernel_.values[v].kind == ValueKind::Fold ? finish(v, text("(all", v, " + ", thread, ")")) : define(v);
+    for (const size_t v : fresh) line(text("once", v, "[", thread, "] = v", v, "[0];"));
+    close();
+    line(std::string(dialect_.barrier) + ";");
+    for (const size_t v : fresh) {
+        line(text(type(v), " v", v, "[WIDTH];"));
+        unroll();
+        line(text("for (i32 j = 0; j < WIDTH; j++) v", v, "[j] = once", v, "[", thread, " % rows * WIDTH + j];"));
+    }
+    define_inverses(pass);
 }
 
 void FormPrinter::declare_staying(const std::vector<size_t>& loads)
@@ -155,15 +208,17 @@ void FormPrinter::declare_staying(const std::vector<size_t>& loads)
     shared();
     std::string room = "dynamic_shared()";
     for (const size_t v : loads) {
-        line(text(vectors_of(v), "* const kept", v, " = (", vectors_of(v), "*)(", room, ") + ", dialect_.thread, ";"));
-        room = text("(char*)(kept", v, " + HELD * THREADS) - ", dialect_.thread, " * sizeof(", vectors_of(v), ")");
+        const std::string type = text("Vector<u32, ", words_of(v), ">");
+        line(text(type, "* const kept", v, " = (", type, "*)(", room, ") + ", dialect_.thread, ";"));
+        room = text("kept", v, " - ", dialect_.thread, " + HELD * THREADS");
     }
-    if (!c_.is_split) return;
     for (int32_t pass = 0; pass < a_.passes.count; pass++)
         for (const size_t f : folds_of(pass)) {
             const std::string type = fold_words_of(f).accumulator;
-            line(text(dialect_.shared, type, " given", f, "[2][", MOST_PARTS, "]", a_.is_across ? text("[", STAYED_LINE, "], all", f, "[", STAYED_LINE, "];") : ";"));
+            if (c_.is_split) line(text(dialect_.shared, type, " given", f, "[2][", MOST_PARTS, "]", a_.is_across ? text("[", STAYED_LINE, "];") : ";"));
+            if (a_.is_across) line(text(dialect_.shared, type, " all", f, "[", STAYED_LINE, "];"));
         }
+    if (!c_.is_split) return;
     line(text(dialect_.shared, "u64 gates[2];"));
     line("u32 turn = 0;");
     line("set_gates(gates);");
@@ -175,9 +230,10 @@ void FormPrinter::stay()
     declare_staying(loads);
     define_uniform();
     lanes_of_staying();
-    for (const size_t v : loads) line(text(vectors_of(v), " next", v, "[HELD];"));
+    for (const size_t v : loads) line(text("Vector<u32, ", words_of(v), "> next", v, "[HELD];"));
     ask_for("team", loads);
     open(text("for (", at_, " item = team; item < items; item += teams)"));
+    line("forget(start);");
     // Each thread has places of its own, so nobody waits for them.
     for (const size_t v : loads) unroll(), line(text("for (i32 k = 0; k < HELD; k++) kept", v, "[k * THREADS] = next", v, "[k];"));
     ask_for("item + teams", loads);
@@ -185,12 +241,12 @@ void FormPrinter::stay()
     pointers();
     int32_t meetings = 0;
     for (int32_t pass = 0; pass < a_.passes.count; pass++) {
-        define_row(pass);
+        a_.is_across ? define_columns(pass) : define_row(pass);
         words_.read_last(pass + 1 == a_.passes.count);
         walk(pass), meet_staying(pass);
         meetings += int32_t(folds_of(pass).size());
     }
-    define_row(a_.passes.count);
+    a_.is_across ? define_columns(a_.passes.count) : define_row(a_.passes.count);
     row_stores();
     // Where folds meet is written again by the next row: two meetings keep all threads near enough.
     if (meetings < 2) line(std::string(dialect_.barrier) + ";");

@@ -100,7 +100,7 @@ void FormPrinter::open_item(const Batch& b)
     unroll();
     open(text("for (i32 k = 0; k < ", b.count, "; k++)"));
     if (is_tiled(a_, c_)) return open_tile_item();
-    line(text("const ", at_, " point = start + k * step;"));
+    line(text("const ", at_, " point = start + ", b.is_there && c_.is_staying ? "(g + k)" : "k", " * step;"));
     if (b.is_guarded) open("if (point < end)");
     if (!words_.is_flat()) indices(a_.walked(), "point");
 }
@@ -359,6 +359,7 @@ void FormPrinter::walk(int32_t pass)
 {
     start_folds(pass, true);
     if (runs(pass)) line(text("i32 taken", pass, " = 0;"));
+    if (c_.is_staying) return walk_staying(pass);
     if (c_.form == Form::Held) return batch(held_batch(pass));
     line(text(at_, " start", pass, " = first;"));
     const std::vector<size_t> ahead = loads_ahead(pass);

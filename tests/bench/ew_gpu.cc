@@ -380,7 +380,7 @@ void add_rows(std::vector<Trial>& all, int64_t bytes)
 void add_columns(std::vector<Trial>& all, int64_t bytes)
 {
     for (const Dtype t : {Dtype::f32, Dtype::f16})
-        for (const int64_t width : {8, 100, 1024, 8192, 16384, 65536, 262144}) {
+        for (const int64_t width : {8, 32, 100, 1024, 8192, 16384, 65536, 262144}) {
             const std::string n = name_of(t), open = t == Dtype::f16 ? "f16(" : "(", of = text(", ", width);
             const Extents dims = rows_of(bytes, t, width);
             all.push_back({n + " sum columns" + of, {{t, dims, {}}}, {"sum(x, 0)"}, 1e-3});

@@ -5,24 +5,39 @@ DEVICE char* dynamic_shared()
     extern __shared__ __align__(16) char room[];
     return room;
 }
-// A vector asked for here, wherever it is wanted: compilers would ask for it there.
-template <class V>
-DEVICE V early_of(const void* from)
+// A vector's words asked for here, wherever they are wanted: compilers would ask for them there. Of elements that are less than a
+// word each would take a register.
+template <i32 N>
+DEVICE Vector<u32, N> early_words(const void* from)
 {
-    union {
-        V   all;
-        u32 words[sizeof(V) / 4];
-    } r;
-    u32* w = r.words;
-    if constexpr (sizeof(V) == 16) asm volatile("ld.global.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3]) : "l"(from));
-    else if constexpr (sizeof(V) == 8) asm volatile("ld.global.v2.b32 {%0, %1}, [%2];" : "=r"(w[0]), "=r"(w[1]) : "l"(from));
-    else asm volatile("ld.global.b32 %0, [%1];" : "=r"(w[0]) : "l"(from));
-    return r.all;
+    Vector<u32, N> w;
+    if constexpr (N == 4) asm volatile("ld.global.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(w.e[0]), "=r"(w.e[1]), "=r"(w.e[2]), "=r"(w.e[3]) : "l"(from));
+    else if constexpr (N == 2) asm volatile("ld.global.v2.b32 {%0, %1}, [%2];" : "=r"(w.e[0]), "=r"(w.e[1]) : "l"(from));
+    else asm volatile("ld.global.b32 %0, [%1];" : "=r"(w.e[0]) : "l"(from));
+    return w;
 }
 #else
-template <class V>
-DEVICE V early_of(const void* from) { return *(const V*)from; }
+template <i32 N>
+DEVICE Vector<u32, N> early_words(const void* from) { return *(const Vector<u32, N>*)from; }
 #endif
+// What comes of x is computed once more: kept from one row to the next it would take the registers that loads are on their way
+// to, and these, spilled, be waited for.
+DEVICE void forget(i32& x)
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("" : "+r"(x));
+#endif
+}
+template <class V, i32 N>
+DEVICE V vector_of(Vector<u32, N> words)
+{
+    union {
+        Vector<u32, N> words;
+        V              all;
+    } r;
+    r.words = words;
+    return r.all;
+}
 
 // Blocks of a cluster tell each other numbers: a gate is open when as many bytes have come as its block expects. Of two gates and
 // places for numbers each is used every second time, so that nobody writes where somebody still reads. What a block has stored to
