@@ -240,11 +240,11 @@ NG_API ng_status ng_tensor_to_dlpack(ng_tensor *t, ng_stream s NG_OPT, struct DL
 
 /* ---- expressions ------------------------------------------------------------------------------------- *
  * Building never runs, compiles or allocates on the device. An expression belongs to the youngest scope among
- * its operands, or to you if none has one. A wrong call returns an invalid expression, never NULL; it spreads to
- * what uses it, and ng_eval or ng_compile reports the first fault. A leaf is read when it is evaluated.
- * x comes first, descriptions last. Arithmetic on f16, bf16, f8 is f32 and its result is f32; integers wrap in
- * their own type; true division, comparisons, sums, argmax and products have result types of their own; only ng_cast
- * narrows, and always rounds (the contract: section NUMBERS of the manual). */
+ * its operands, or to you if none has one. A wrong call, or one that finds no memory, returns an invalid expression,
+ * never NULL; it spreads to what uses it, and ng_eval or ng_compile reports the first fault. A leaf is read when it is
+ * evaluated. x comes first, descriptions last. Arithmetic on f16, bf16, f8 is f32 and its result is f32; integers wrap
+ * in their own type; true division, comparisons, sums, argmax and products have result types of their own; only
+ * ng_cast narrows, and always rounds (the contract: section NUMBERS of the manual). */
 
 NG_API ng_scope *ng_scope_create(ng_ctx *c NG_OPT, size_t max_nodes);   /* c: whose allocator; 0: 1 << 20 nodes */
 NG_API void      ng_scope_release(ng_scope *s NG_OPT);                  /* what you retained becomes yours      */

@@ -1,6 +1,8 @@
 // Looks up operands, finds the scope that a result belongs to, and turns faults into poisoned expressions.
 #include "lib/builder.h"
 
+#include <new>
+
 namespace ng {
 
 void Building::scope(const ng_scope* s)
@@ -12,6 +14,7 @@ void Building::scope(const ng_scope* s)
 
 NodeRef Building::operand(const ng_expr* e, const char* name, int32_t at)
 {
+    if (handle_of(e) == UNBUILT) throw std::bad_alloc();       // it spreads as it is: it belongs to no scope
     const Pin<const Node> pin = need<const Node>(e, who_, name, at);
     if (const uint64_t owner = pin.owner(); owner && !(scope_ && scope_.handle() == owner)) {
         Pin<Scope> s(owner);
@@ -50,7 +53,7 @@ ng_expr* Building::finish(const Call<NodeRef>& body) noexcept
         const std::lock_guard hold(scope_->lock());
         return to_handle<ng_expr>(scope_->hand_out(built(body)));
     } catch (...) {
-        return nullptr;
+        return to_handle<ng_expr>(UNBUILT);
     }
 }
 

@@ -11,6 +11,10 @@ namespace ng {
 // handle  kind 3 bits | generation 18 | slot 26. Addresses of programs, heaps and stacks have 0, 5 or 7 where kind is.
 enum class HandleKind : uint8_t { None = 0, Context = 1, Tensor = 2, Scope = 3, Expression = 4, Program = 6 };
 
+// What a builder gives that finds no memory even for a fault: a null would pass for an operand that is left out. No handle
+// has generation 0.
+inline constexpr uint64_t UNBUILT = uint64_t(HandleKind::Expression) << 44;
+
 // Every type that handles stand for says which: template <> inline constexpr HandleKind KIND_OF<Tensor> = ...
 template <class T> inline constexpr HandleKind KIND_OF = HandleKind::None;
 
