@@ -13,7 +13,7 @@ enum class HandleKind : uint8_t { None = 0, Context = 1, Tensor = 2, Scope = 3, 
 
 // What a builder gives that finds no memory even for a fault: a null would pass for an operand that is left out. No handle
 // has generation 0.
-inline constexpr uint64_t UNBUILT = uint64_t(HandleKind::Expression) << 44;
+inline constexpr uint64_t UNBUILT = uint64_t(HandleKind::Expression) << 44 | ((uint64_t(1) << 26) - 1);
 
 // Every type that handles stand for says which: template <> inline constexpr HandleKind KIND_OF<Tensor> = ...
 template <class T> inline constexpr HandleKind KIND_OF = HandleKind::None;
