@@ -183,12 +183,12 @@ std::string FinishPrinter::fold_functions() const
         terms += text(f > 0 ? ", " : "", int32_t(fold.term));
         if (fold.term == FoldTerm::Pivot) pivot = int32_t(f);
         const Dtype type = compute_of(value(kernel_.stores[size_t(fold.store)].value).type);
-        const bool is_real = is_float(type), is_pair = is_real && (fold.op == Op::sum || fold.op == Op::prod);
+        const bool is_real = is_float(type), is_pair = is_real && (fold.op == Op::sum || fold.op == Op::prod) && fold.term == FoldTerm::Itself;
         const std::string bits = is_real ? "bits_f32(" : "(u32)(", taken = is_real ? "f32_bits(" : "(i32)(", when = text("    if constexpr (FOLD == ", f, ") ");
-        const std::string name = fold.op == Op::max ? "greatest_f32(a, b)" : "least_f32(a, b)";
+        const std::string sign = fold.op == Op::sum ? "+" : "*", name = fold.op == Op::max ? "greatest_f32(a, b)" : "least_f32(a, b)";
         start += text(when, "return ", bits, resolved(info(fold.op).start, type), ");\n");
         two += text(when, "{\n        const ", name_of(type), " a = ", taken, "x), b = ", taken, "y);\n        return ", bits,
-                    is_pair ? (fold.op == Op::sum ? "a + b" : "a * b") : is_real ? name : fold.op == Op::max ? "a > b ? a : b" : "a < b ? a : b", ");\n    }\n");
+                    is_real && (fold.op == Op::sum || fold.op == Op::prod) ? "a " + sign + " b" : is_real ? name : fold.op == Op::max ? "a > b ? a : b" : "a < b ? a : b", ");\n    }\n");
         if (!is_pair) continue;
         const std::string pair = text("        pair_f32 a;\n        a.hi = f32_bits(total.bits), a.lo = f32_bits(total.rest);\n");
         more += text(when, "{\n", pair, "        a = ", name_of(fold.op), "_f32(a, pair_of_f32(f32_bits(x)));\n        return {bits_f32(a.hi), bits_f32(a.lo)};\n    }\n");

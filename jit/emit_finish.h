@@ -13,9 +13,9 @@ struct FinishTensor {
     int32_t access;              // of the kernel
 };
 
-// A store that takes what is folded, instead of elements. term: of the stored value itself, of a number near those of a part, or of
-// how far they are off that, squared or not; at most one fold is of a pivot, and comes before those that are off it.
-enum class FoldTerm : int32_t { Itself, Pivot, Off, OffSquared };
+// A store that takes what is folded, instead of elements. term: of the stored value itself, of a number near those of a part, how many
+// there are, or how far they are off the pivot, squared or not; at most one fold is of a pivot, and comes before those that are off it.
+enum class FoldTerm : int32_t { Itself, Pivot, Count, Off, OffSquared };
 struct FinishFold {
     int32_t  store;
     Op       op;

@@ -145,16 +145,22 @@ bool Cutter::find_axis()
     return !folds_.empty();
 }
 
-// Of (x - from)^2 with an x that waits for no fold, and a number of the row.
+// Of (x - from)^2 with an x that waits for no fold, and a row's number that does.
 bool Cutter::find_squares(int32_t fold)
 {
     const auto of = [&](int32_t v) -> const Value& { return kernel_.values[size_t(v)]; };
     const auto is_map = [&](int32_t v, Op op) { return of(v).kind == ValueKind::Map && of(v).op == op; };
+    // Parts of columns are many: four numbers of each would be more than what is not read again.
+    if (out_.axis + 1 != kernel_.axes.size()) return false;
     const int32_t square = of(fold).args[0];
     const bool is_square = is_map(square, Op::square) || (is_map(square, Op::mul) && of(square).args[0] == of(square).args[1]);
     if (squares_.fold >= 0 || of(fold).op != Op::sum || of(fold).type != Dtype::f32 || !is_square) return false;
     const int32_t off = of(square).args[0];
     if (!is_map(off, Op::sub) || !of(of(off).args[1]).row || of(of(off).args[0]).row) return false;
+    std::vector<bool> seeds(kernel_.values.size());
+    seeds[size_t(of(off).args[1])] = true;
+    const std::vector<bool> is_from = needed(std::move(seeds), [](size_t) { return false; });
+    if (std::ranges::none_of(folds_, [&](int32_t f) { return is_from[size_t(f)]; })) return false;
     squares_ = {fold, of(off).args[0], of(off).args[1]};
     return true;
 }
@@ -184,7 +190,7 @@ void Cutter::add_folds()
     k.values.push_back(one);
     const int32_t x = place_[size_t(squares_.x)];
     add_part(x, Op::sum, FoldTerm::Pivot), add_part(x, Op::sum, FoldTerm::Off), add_part(x, Op::sum, FoldTerm::OffSquared);
-    add_part(int32_t(k.values.size()) - 1, Op::sum, FoldTerm::Itself);
+    add_part(int32_t(k.values.size()) - 1, Op::sum, FoldTerm::Count);
 }
 void Cutter::add_part(int32_t value, Op op, FoldTerm term)
 {

@@ -41,33 +41,23 @@ bool reads_what_it_writes(Step& s, int32_t out, const std::set<int32_t>& sources
 }
 
 // The axes of a kernel in the order of those of a product that it reads; none where they are others. Of kernels that fold nothing
-// some may have changed places, but for the last.
-std::vector<size_t> axes_as(const View& product, const Step& s)
+// they may have changed places.
+std::vector<int32_t> axes_as(const View& product, const Step& s)
 {
     const Kernel& k = *s.kernel;
-    std::vector<size_t> axes;
+    std::vector<int32_t> axes;
     const auto load = std::ranges::find_if(k.values, [&](const Value& v) { return v.kind == ValueKind::Load && s.buffers[size_t(v.buffer)] == product.buffer; });
     if (load == k.values.end()) return axes;
     const Extents& strides = k.accesses[size_t(load->access)].strides;
     for (size_t a = 0; a < product.dims.size(); a++) {
         if (product.dims[a].is(1)) continue;
         size_t at = 0;
-        while (at < k.axes.size() && !(k.axes[at].extent == product.dims[a] && strides[at] == product.strides[a] && std::ranges::find(axes, at) == axes.end())) at++;
+        while (at < k.axes.size() && !(k.axes[at].extent == product.dims[a] && strides[at] == product.strides[a] && std::ranges::find(axes, int32_t(at)) == axes.end())) at++;
         if (at == k.axes.size()) return {};
-        axes.push_back(at);
+        axes.push_back(int32_t(at));
     }
-    const bool is_moved = !std::ranges::is_sorted(axes);
-    if (is_moved && (axes.back() + 1 != k.axes.size() || std::ranges::any_of(k.axes, &KernelAxis::reduced))) return {};
+    if (!std::ranges::is_sorted(axes) && std::ranges::any_of(k.axes, &KernelAxis::reduced)) return {};
     return axes;
-}
-
-void reorder(Kernel& k, const std::vector<size_t>& axes)
-{
-    const Kernel from = k;
-    for (size_t i = 0; i < axes.size(); i++) {
-        k.axes[i] = from.axes[axes[i]];
-        for (size_t a = 0; a < k.accesses.size(); a++) k.accesses[a].strides[i] = from.accesses[a].strides[axes[i]];
-    }
 }
 
 }  // namespace
@@ -179,11 +169,11 @@ bool Scheduler::is_epilogue(const Plan& plan, size_t i) const
     const int32_t b = product.out.buffer;
     if (plan.buffers[size_t(b)].place != Place::Work || plan.buffers[size_t(b)].last != int32_t(i)) return false;
     const Kernel& k = *s.kernel;
-    const std::vector<size_t> axes = axes_as(product.out, s);
+    const std::vector<int32_t> axes = axes_as(product.out, s);
     if (axes.size() != k.axes.size()) return false;
     Access whole{product.out.offset, Extents(axes.size(), Extent(0))};
     for (size_t a = 0, at = 0; a < product.out.dims.size(); a++)
-        if (!product.out.dims[a].is(1)) whole.strides[axes[at++]] = product.out.strides[a];
+        if (!product.out.dims[a].is(1)) whole.strides[size_t(axes[at++])] = product.out.strides[a];
     for (const Value& v : k.values) {
         if (v.buffer < 0 || s.buffers[size_t(v.buffer)] != b) continue;
         if (v.kind != ValueKind::Load || !(k.accesses[size_t(v.access)] == whole)) return false;
@@ -218,7 +208,7 @@ void Scheduler::arrange(Plan& plan)
             const auto use = [&](int32_t b) {
                 Buffer& buffer = plan.buffers[size_t(b)];
                 // An epilogue runs with its product: what one reads and the other writes must not share memory.
-                const auto at = int32_t(plan.steps[i].epilogue || plan.steps[i].folds ? i - 1 : i);
+                const auto at = int32_t(plan.steps[i].epilogue || plan.steps[i].folds || !plan.steps[i].turned.empty() ? i - 1 : i);
                 if (buffer.first < 0) buffer.first = at;
                 buffer.last = std::max(buffer.last, int32_t(i));
             };
@@ -233,8 +223,9 @@ void Scheduler::arrange(Plan& plan)
     for (size_t i = 0; i < plan.steps.size(); i++) {
         Step& s = plan.steps[i];
         if (!is_epilogue(plan, i)) continue;
-        reorder(*s.kernel, axes_as(plan.steps[i - 1].out, s));
-        (std::ranges::any_of(s.kernel->axes, &KernelAxis::reduced) ? s.folds : s.epilogue) = true;
+        const std::vector<int32_t> axes = axes_as(plan.steps[i - 1].out, s);
+        if (!std::ranges::is_sorted(axes)) s.turned = axes;
+        else (std::ranges::any_of(s.kernel->axes, &KernelAxis::reduced) ? s.folds : s.epilogue) = true;
     }
     for (size_t i = 0; i < plan.steps.size(); i++) plan.steps[i].feeds = product_fed(plan, i);
     count_lives();

@@ -36,6 +36,7 @@ struct Step {
     bool    in_place = false;    // put: x is where the result goes
     bool    epilogue = false;    // fused: works on the elements of the product before it as they come
     bool    folds = false;       // fused: the same, but that it folds what it makes of them
+    std::vector<int32_t> turned; // fused: an epilogue but that its axes stand in another order; these are the product's in turn
     bool    finishes = false;    // copies a temporary over an argument that is read until then
     int32_t feeds = -1;          // fused: the product that alone reads what it stores, and could do its work then: a step behind it
     std::vector<int32_t> after;  // steps that come before

@@ -100,9 +100,9 @@ struct FromMemory {
     }
 };
 
-// What a fold is of: what the text gives as terms; a number near them for each part (PIVOT), or how far they are off that, or the
-// squares of this: sums of squares from anywhere else lose what is left of a variance.
-constexpr int TERM_ITSELF = 0, TERM_PIVOT = 1, TERM_OFF = 2, TERM_OFF_SQUARED = 3;
+// What a fold is of: what the text gives as terms; a number near them for each part (PIVOT); a one for each (COUNT); how far they are
+// off the pivot, or the squares of this: sums of squares from anywhere else lose what is left of a variance.
+constexpr int TERM_ITSELF = 0, TERM_PIVOT = 1, TERM_COUNT = 2, TERM_OFF = 3, TERM_OFF_SQUARED = 4;
 
 // A fold of many values on its way: a number, and of sums what its roundings lost.
 struct FoldTotal {

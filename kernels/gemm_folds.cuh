@@ -21,10 +21,15 @@ DEVICE FoldTotal fold_begin()
 }
 constexpr u32 ABSENT = 0x7fa51d00;       // in place of what is no term: bits of a NaN that no instruction gives
 template <int FOLD>
+DEVICE u32 present(u32 x, u32 pivot)
+{
+    return FOLD_TERMS[FOLD] >= TERM_OFF && x == ABSENT ? pivot : x;
+}
+template <int FOLD>
 DEVICE u32 term_of(u32 x, u32 pivot)
 {
     if constexpr (FOLD_TERMS[FOLD] < TERM_OFF) return x;
-    const float off = x == ABSENT ? 0.0f : __uint_as_float(x) - __uint_as_float(pivot);
+    const float off = __uint_as_float(x) - __uint_as_float(pivot);
     return __float_as_uint(FOLD_TERMS[FOLD] == TERM_OFF ? off : off * off);
 }
 
@@ -102,10 +107,10 @@ struct OfFours {
     DEVICE static i32 column_of(i32 lane, i32 slot) { return (lane & 7) * 4 + slot; }
 };
 
-// A chunk's first row and column, how many c has, and whether its rows begin with it.
+// A chunk's first row and column, how many c has, whether a part's rows begin with it, and whether some of it is absent.
 struct FoldSpot {
     i64  batch, row, column, rows, columns;
-    bool begins;
+    bool begins, is_edge;
 };
 
 // What a warp folds of its chunks from the left to the right.
@@ -154,7 +159,11 @@ struct ChunkFolds {
         if (FOLD == PIVOT && !first.begins) return;
         UNROLLED for (int r = 0; r < Of::ROWS; r++) {
             u32 x[Of::COLUMNS];
-            UNROLLED for (int c = 0; c < Of::COLUMNS; c++) x[c] = term_of<FOLD>(terms[Of::term(r, c)].of[FOLD][c % Of::COUNT], pivot[r]);
+            UNROLLED for (int c = 0; c < Of::COLUMNS; c++) x[c] = terms[Of::term(r, c)].of[FOLD][c % Of::COUNT];
+            if constexpr (FOLD_TERMS[FOLD] >= TERM_OFF) {
+                if (first.is_edge) UNROLLED for (int c = 0; c < Of::COLUMNS; c++) x[c] = present<FOLD>(x[c], pivot[r]);
+                UNROLLED for (int c = 0; c < Of::COLUMNS; c++) x[c] = term_of<FOLD>(x[c], pivot[r]);
+            }
             if constexpr (FOLD == PIVOT) pivot[r] = mean_of(fold_lanes<FOLD, 1, Of::SHARING>(fold_tree<FOLD>(x)), first.columns - first.column, 32);
             else total[FOLD][r] = fold_more<FOLD>(total[FOLD][r], fold_tree<FOLD>(x));
         }
@@ -166,7 +175,7 @@ struct ChunkFolds {
         u32 x[Of::COLUMNS];
         UNROLLED for (int c = 0; c < Of::COLUMNS; c++) {
             u32 down[Of::ROWS];
-            UNROLLED for (int r = 0; r < Of::ROWS; r++) down[r] = term_of<FOLD>(terms[Of::term(r, c)].of[FOLD][c % Of::COUNT], pivot[c]);
+            UNROLLED for (int r = 0; r < Of::ROWS; r++) down[r] = term_of<FOLD>(present<FOLD>(terms[Of::term(r, c)].of[FOLD][c % Of::COUNT], pivot[c]), pivot[c]);
             // A pivot is the first row's, to which others add nothing.
             if constexpr (FOLD == PIVOT) pivot[c] = __shfl_sync(~0u, down[0], lane % Of::SHARING, 32), x[c] = lane < Of::SHARING ? pivot[c] : 0;
             else x[c] = fold_tree<FOLD>(down);

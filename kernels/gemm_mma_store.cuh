@@ -153,7 +153,7 @@ struct MmaFolds {
     {
         if constexpr (FOLD < FOLDS) {
             u32 x[COUNT];
-            UNROLLED for (int c = 0; c < COUNT; c++) x[c] = term_of<FOLD>(terms[c / MMA_FOUR].of[FOLD][c % MMA_FOUR], pivot[OVER_A_ROW ? 0 : c]);
+            UNROLLED for (int c = 0; c < COUNT; c++) x[c] = term_of<FOLD>(present<FOLD>(terms[c / MMA_FOUR].of[FOLD][c % MMA_FOUR], pivot[OVER_A_ROW ? 0 : c]), pivot[OVER_A_ROW ? 0 : c]);
             if constexpr (OVER_A_ROW) {
                 u32 all = fold_lanes<FOLD, 1, IN_ROW>(fold_tree<FOLD>(x));
                 if constexpr (FOLD == PIVOT) all = pivot[0] = mean_of(all, n.n - w.column, TILE_N);

@@ -157,7 +157,7 @@ DEVICE void finish_tile(const TensorMap& map, const GemmOutput& o, const TileSpo
         EpilogueTerms<2> terms[PAIRS];
         finish_pairs(o, first, at, s, box, sums, terms);
         if constexpr (FOLDS > 0) {
-            const FoldSpot spot = {first.batch, first.row + at.row + i32(threadIdx.x >> 5 & 3) * 16, first.column + at.column, o.m, o.n, chunk % ACROSS == 0};
+            const FoldSpot spot = {first.batch, first.row + at.row + i32(threadIdx.x >> 5 & 3) * 16, first.column + at.column, o.m, o.n, chunk % ACROSS == 0, first.row + at.row + 64 > o.m || first.column + at.column + 32 > o.n};
             folds.add(o.epilogue, spot, terms);
             if (OVER_A_ROW && chunk % ACROSS == ACROSS - 1) folds.end(o.epilogue, spot, first.column / (32 * ACROSS));
         }

@@ -149,7 +149,7 @@ DEVICE void store_staged(const GemmOutput& o, const TileSpot& first, u32 staged,
             write_words(from, v[0], v[1], v[2], v[3]);
         }
     }
-    if constexpr (FOLDS > 0) folds.add(o.epilogue, {first.batch, first.row, first.column, o.m, o.n, begins}, terms);
+    if constexpr (FOLDS > 0) folds.add(o.epilogue, {first.batch, first.row, first.column, o.m, o.n, begins, true}, terms);
     if (!by_singles || !HAS_RESULT) return;
     __syncwarp();
     if (o.c_type == F16 || o.c_type == BF16) return store_pairs(o, first, staged);
@@ -310,7 +310,7 @@ DEVICE void store_tile(const TensorMap& map, const GemmOutput& o, const TileSpot
             if (i == chunk) stage_words(s.buffers, d[i / CHUNKS] + i % CHUNKS * 16);
         __syncwarp();
         store_staged<Word>(o, at, s.buffers + u32(warp) * 2048, operands, is_loose, fix, folds, chunk % CHUNKS == 0);
-        if (OVER_A_ROW && chunk % CHUNKS == CHUNKS - 1) folds.end(o.epilogue, {at.batch, at.row, at.column, o.m, o.n, false}, first.column / (2 * WORDS));
+        if (OVER_A_ROW && chunk % CHUNKS == CHUNKS - 1) folds.end(o.epilogue, {at.batch, at.row, at.column, o.m, o.n, false, true}, first.column / (2 * WORDS));
     }
 }
 

@@ -11,7 +11,7 @@ namespace ng::gemm_check {
 using cuda::EpilogueForm;
 
 // What an epilogue also does with its values: sums and greatest ones of rows, or of columns, and how far they are off their means.
-enum class Folds { None, OverColumns, OverRows, SquaresOverColumns, SquaresOverRows };
+enum class Folds { None, OverColumns, OverRows, SquaresOverColumns };
 
 // max(c / 2 + bias, 0) + residual, bias f32 [n] and residual f16 [batches, m, n], as a text for products of these types.
 inline EpilogueForm epilogue_of(const Types& t, Dtype c, int64_t batches, Folds folds)

@@ -353,7 +353,7 @@ TEST_CASE("products with folds compiled into them: an instance of each kind and 
         if (!seen.insert({instance.group, instance.is_split ? 2 : instance.schedule < 0}).second) continue;
         const bool  is_round = instance.group == sm90::Group::Round;
         const Types t = TYPES[instance.group == sm90::Group::Half ? 0 : instance.group == sm90::Group::Byte ? 2 : instance.group == sm90::Group::Whole ? 6 : 10];
-        for (const Folds folds : {instance.is_split ? Folds::OverColumns : Folds::SquaresOverColumns, instance.is_split ? Folds::OverRows : Folds::SquaresOverRows})
+        for (const Folds folds : {instance.is_split ? Folds::OverColumns : Folds::SquaresOverColumns, Folds::OverRows})
             for (const bool is_turned : {false, true}) {
                 if (is_turned && instance.group != sm90::Group::Half) continue;
                 std::map<int64_t, test::FinisherCode> texts;

@@ -16,6 +16,24 @@ bool is_plain_cast(const Kernel& k)
     return from->kind == ValueKind::Load && (from->type == Dtype::f32 || v->type == Dtype::f32);
 }
 
+// With its axes in this order.
+Kernel turned(const Kernel& from, std::span<const int32_t> axes)
+{
+    Kernel k = from;
+    for (size_t i = 0; i < axes.size(); i++) {
+        k.axes[i] = from.axes[size_t(axes[i])];
+        for (size_t a = 0; a < k.accesses.size(); a++) k.accesses[a].strides[i] = from.accesses[a].strides[size_t(axes[i])];
+    }
+    return k;
+}
+
+// Kernels for products write along rows or columns.
+bool lies_along(const EpilogueTensor& result)
+{
+    const Extents& strides = result.access.strides;
+    return strides.back().is(1) || (strides.size() > 1 && strides[strides.size() - 2].is(1));
+}
+
 }  // namespace
 
 std::optional<EpilogueForm> EpilogueForm::of(const Step& product, const Step& fused, int32_t parts)
@@ -28,7 +46,7 @@ std::optional<EpilogueForm> EpilogueForm::of(const Step& product, const Step& fu
         folds = fold_parts(*fused.kernel, buffers, place, Extent::variable(parts));
         if (!folds) return std::nullopt;
     }
-    const Kernel& k = folds ? folds->points : *fused.kernel;
+    const Kernel k = folds ? folds->points : turned(*fused.kernel, fused.turned);
     std::optional<FinishSource> finish = emit_finish(k, place, cuda_dialect(), folds ? std::span<const FinishFold>(folds->folds) : std::span<const FinishFold>());
     if (!finish || finish->tensors.size() > kernels::EPILOGUE_TENSORS || finish->source.number_bytes > sizeof kernels::Epilogue::numbers) return std::nullopt;
     const auto of_plan = [&](int32_t buffer) { return buffer < buffers ? fused.buffers[size_t(buffer)] : buffers - 1 - buffer; };
@@ -40,6 +58,7 @@ std::optional<EpilogueForm> EpilogueForm::of(const Step& product, const Step& fu
     } else {
         form.result_.type = product.out.dtype;
     }
+    if (!fused.turned.empty() && (finish->result < 0 || !lies_along(form.result_))) return std::nullopt;
     for (const FinishTensor& t : finish->tensors) form.tensors_.push_back(tensor(t.buffer, t.type, t.access));
     form.is_cast_ = !folds && is_plain_cast(k);
     if (folds) {
