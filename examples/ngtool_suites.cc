@@ -191,6 +191,33 @@ const Rowwise ROWWISE[] = {     // passes: how often the array crosses the memor
     { "sum_axis0",       "sum(a, 0)", 1 },
 };
 
+// What follows products with batches [b, h]: q and k lie as such, or with heads beside each other (p, t); m is a mask for each of b, w a
+// matrix for each of h.
+void bench_batches(Bench& bench)
+{
+    static const struct { const char *name, *text; } texts[] = {
+        { "none", "f16(q @ k)" },
+        { "scale", "f16((q @ k) * 0.125)" },
+        { "scale and mask", "f16((q @ k) * 0.125 + m)" },
+        { "scale and bias of heads", "f16((q @ k) * 0.125 + w)" },
+        { "scale and mask, heads beside", "f16((permute(p, [0, 2, 1, 3]) @ permute(t, [0, 2, 3, 1])) * 0.125 + m)" },
+    };
+    static const struct { int64_t b, h, n; } shapes[] = { { 32, 12, 128 }, { 32, 12, 512 }, { 8, 16, 1024 }, { 4, 16, 2048 } };
+    for (const auto& s : shapes)
+        for (const auto& t : texts) {
+            constexpr int64_t DEPTH = 64;
+            Case what;
+            what.name = text("fp16 b%lld h%lld n%lld %s", (long long)s.b, (long long)s.h, (long long)s.n, t.name);
+            what.work = what.flops = 2.0 * double(s.b * s.h * s.n * s.n * DEPTH);
+            what.unit = "TFLOP/s";
+            what.normal = true;
+            const ng_shape beside = make_shape(NG_F16, { s.b, s.n, s.h, DEPTH });
+            what.args = { make_shape(NG_F16, { s.b, s.h, s.n, DEPTH }), make_shape(NG_F16, { s.b, s.h, DEPTH, s.n }), make_shape(NG_F16, { s.b, 1, s.n, s.n }), make_shape(NG_F16, { s.h, s.n, s.n }), beside, beside };
+            what.build = [&t](ng_scope* scope, const Exprs& args) { return Exprs{ ng_parse(scope, t.text, "q,k,m,w,p,t", args.data(), uint32_t(args.size())) }; };
+            bench.run("epilogue", what);
+        }
+}
+
 }
 
 void bench_gemm(Bench& bench)
@@ -241,6 +268,7 @@ void bench_epilogue(Bench& bench)
             };
             bench.run("epilogue", what);
         }
+    bench_batches(bench);
 }
 
 // Products of a few rows of halves and weights of another type: made while they are loaded; by a kernel of its own, since the result
