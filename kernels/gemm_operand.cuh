@@ -344,7 +344,7 @@ DEVICE void made_tile(const MmaOperandNumbers& numbers)
     await_kernels_ahead();
     const u32 base = shared_begin(), end = base + STAGES * SHAPE::STAGE_BYTES;
     i64       left = w.end - w.first, ahead = left;
-    UNROLLED for (int s = 0; s < STAGES - 1; s++, ahead -= DEPTH) {
+    ROLLED for (int s = 0; s < STAGES - 1; s++, ahead -= DEPTH) {
         const u32 at = base + u32(s) * SHAPE::STAGE_BYTES;
         if (ahead > 0) copy(at, ahead);
         close_group();

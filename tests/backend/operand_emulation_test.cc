@@ -189,7 +189,7 @@ TEST_CASE("operands: what is made of codes, small integers and floats of any kin
     for (const Product& c : CASES) {
         INFO(std::string(c.words));
         Run run(c);
-        const std::optional<gemm::Finisher> chosen = matmul_finisher(run.step(), {}, OLDER, gemm::Tuned()), finisher = chosen ? chosen : gemm::made::finisher_of(run.problem(), 16);
+        const std::optional<gemm::Finisher> chosen = matmul_finisher(run.step(), {}, OLDER, gemm::Tuned()), finisher = chosen ? chosen : gemm::made::finisher_of(run.problem(), 16, 4);
         REQUIRE(finisher);
         CHECK(finisher->makes_operand);
         emitted::Emulation code;
@@ -208,7 +208,7 @@ TEST_CASE("operands: every height of tiles, and the depth in parts")
     for (const int32_t height : {16, 32, 64}) {
         INFO(height);
         Run run(CASES[19]);
-        const std::optional<gemm::Finisher> finisher = gemm::made::finisher_of(run.problem(), height);
+        const std::optional<gemm::Finisher> finisher = gemm::made::finisher_of(run.problem(), height, 64 / height);
         REQUIRE(finisher);
         emitted::Emulation code;
         code.add_code(run.source(*finisher));

@@ -66,24 +66,27 @@ MmaOperand operand_of(const Line& x, Near near, Dtype t)
 
 // ---- tiles -----------------------------------------------------------------------------------------------------------------
 
+// Few blocks with deep rings or several with short ones have as much on its way; which, depends on how many blocks there are.
 struct Tile {
-    int32_t  height, stages, depth;
+    int32_t  height, blocks, stages, depth;      // blocks: on a multiprocessor
     uint32_t stage_bytes;
     uint32_t shared_bytes() const { return std::max(uint32_t(stages) * stage_bytes, uint32_t(height * OPERAND_COLUMNS * 4)); }
-    int32_t  blocks() const { return std::clamp(int32_t(220000 / (shared_bytes() + 1024)), 1, height == 64 ? (depth == 32 ? 2 : 3) : 4); }   // on a multiprocessor
 };
-Tile tile_of(int32_t height, Dtype raw)
+constexpr int32_t BLOCKS[] = {1, 2, 4};
+Tile tile_of(int32_t height, int32_t blocks, Dtype raw)
 {
-    constexpr uint32_t ROOM = 54000;     // for four blocks
-    Tile t = {height, 0, operand_depth(bytes_of(raw)), 0};
+    constexpr uint32_t ROOM = 216000;    // of a multiprocessor's shared memory
+    Tile t = {height, blocks, 0, operand_depth(bytes_of(raw)), 0};
     t.stage_bytes = uint32_t(t.depth) * uint32_t(2 * height + bytes_of(raw) * OPERAND_COLUMNS);
-    t.stages = int32_t(std::max(ROOM / t.stage_bytes, 3u));
+    t.stages = int32_t(std::clamp(ROOM / uint32_t(blocks) / t.stage_bytes, 3u, 16u));
     return t;
 }
+// Sums of high tiles take the registers of more blocks.
+bool is_tile(int32_t height, int32_t blocks) { return height * blocks <= 128; }
 
 // What a finisher says of itself, in its variant.
 uint32_t variant_of(const Form& f) { return uint32_t(f.a) | uint32_t(f.b) << 1 | uint32_t(f.p.prologue.type == Dtype::bf16) << 2 | uint32_t(f.p.b_type) << 3; }
-Dtype raw_of(const Finisher& f) { return Dtype(f.variant >> 3); }
+Tile tile_of(const Finisher& f) { return tile_of(int32_t(f.instance & 0xff), int32_t(f.instance >> 8), Dtype(f.variant >> 3)); }
 
 // ---- time ------------------------------------------------------------------------------------------------------------------
 
@@ -98,13 +101,16 @@ double cost(const Form& f, const Tile& t, int64_t splits, const Device& device)
 {
     const Problem& p = f.p;
     const double tiles = double(divided_up(p.m, t.height)) * double(divided_up(p.n, OPERAND_COLUMNS)) * double(p.batches), blocks = tiles * double(splits);
-    const double each = std::ceil(blocks / device.units), together = std::min(each, double(t.blocks()));
+    const double each = std::ceil(blocks / device.units), together = std::min(each, double(t.blocks)), rounds = std::ceil(each / t.blocks);
     const double stages = double(divided_up(divided_up(p.k, splits), t.depth)), elements = double(OPERAND_COLUMNS) * t.depth;
-    // Bytes that come to a multiprocessor, and elements that it makes, in a nanosecond; what is under way comes in about one microsecond.
-    const double rate = std::min(32.0, together * (t.stages - 1) * t.stage_bytes / 1000);
-    const double makes = elements * (4 + p.prologue.weight) / 200, adds = elements * t.height / 1000;
+    // Nanoseconds, of an H200's 132 multiprocessors (2026-11-22, operand_gpu_test -tc="speed*"): a block alone takes 240 for a stage or has all its ring come
+    // in 820; to all of them come 32 bytes a nanosecond each; and what is made and added takes its time.
+    const double alone = rounds * stages * std::max(240.0, 820.0 / (t.stages - 1)) * (1 + 0.15 * (together - 1));
+    const double memory = blocks * stages * t.stage_bytes / (32.0 * device.units);
+    const double works = each * stages * elements * std::max((4.0 + p.prologue.weight) / 200, t.height / 1000.0);
+    const double most = std::max({alone, memory, works}), others = (alone + memory + works - most) / 2;
     const double parts = meet(device, splits) ? 700 : splits > 1 ? 1500 + double(partial_bytes(p, splits)) * 2 / 3000 : 0;
-    return LAUNCH + 1200 + each * stages * std::max({t.stage_bytes / rate, makes, adds}) + parts;
+    return 2 * LAUNCH + most + others / 4 + 200 * each + parts;
 }
 
 struct Choice {
@@ -182,11 +188,11 @@ uint64_t workspace(const Problem& p)
     return aligned(uint64_t(std::min(most, double(MOST_PARTIAL_BYTES))));
 }
 
-std::optional<Finisher> finisher_of(const Problem& problem, int32_t height)
+std::optional<Finisher> finisher_of(const Problem& problem, int32_t height, int32_t blocks)
 {
     const std::optional<Form> f = form_of(problem);
     if (!f) return std::nullopt;
-    Finisher finisher = {true, uint32_t(height), variant_of(*f), tile_of(height, f->p.b_type).shared_bytes(), {}, height, OPERAND_WARPS, problem.epilogue.inner > 0, true};
+    Finisher finisher = {true, uint32_t(height | blocks << 8), variant_of(*f), tile_of(height, blocks, f->p.b_type).shared_bytes(), {}, height, OPERAND_WARPS, problem.epilogue.inner > 0, true};
     for (int k = f->p.epilogue.loads; k < f->p.epilogue.count; k++) finisher.kinds[k] = EpilogueKind(f->p.epilogue.tensor[k].kind);
     if (has_folds(f->p) && finisher.kinds[f->p.epilogue.count - 1] == OVER_COLUMNS) finisher.part_length = OPERAND_COLUMNS, finisher.parts_each = 1;
     return finisher;
@@ -196,20 +202,21 @@ std::optional<Finisher> finisher_for(const Problem& problem, const Device& devic
 {
     const std::optional<Form> f = form_of(problem);
     if (!f || device.compute < 80 || f->p.m == 0 || f->p.n == 0 || f->p.k == 0) return std::nullopt;
-    int32_t height = 0;
+    int32_t height = 0, blocks = 0;
     double  least = apart_us(*f, device) * 1000;
-    for (const int32_t h : HEIGHTS) {
-        const double ns = choose(*f, tile_of(h, f->p.b_type), device, UINT64_MAX).nanoseconds;
-        if (ns < least) least = ns, height = h;
-    }
-    return height ? finisher_of(problem, height) : std::nullopt;
+    for (const int32_t h : HEIGHTS)
+        for (const int32_t b : BLOCKS) {
+            const double ns = is_tile(h, b) ? choose(*f, tile_of(h, b, f->p.b_type), device, UINT64_MAX).nanoseconds : HUGE_VAL;
+            if (ns < least) least = ns, height = h, blocks = b;
+        }
+    return height ? finisher_of(problem, height, blocks) : std::nullopt;
 }
 
 FunctionWords product_of(const Finisher& f)
 {
-    const Tile t = tile_of(int32_t(f.instance), raw_of(f));
+    const Tile t = tile_of(f);
     const auto near = [&](uint32_t bit) { return f.variant & bit ? "NEAR_LINE" : "NEAR_DEPTH"; };
-    return {text(THREADS_OF, ", ", t.blocks()), "MmaOperandNumbers",
+    return {text(THREADS_OF, ", ", t.blocks), "MmaOperandNumbers",
             text("made_tile<MadeShape<", f.variant & 4 ? "HalvesBf16" : "HalvesF16", ", ", t.height, ", ", t.stages, ", ", near(1), ", ", near(2), ">>")};
 }
 FunctionWords sum_of() { return {"THREADS", "MmaNumbers", "made_sum"}; }
@@ -218,7 +225,7 @@ bool run_in_parts(const Problem& problem, const Device& device, const Finisher& 
 {
     const std::optional<Form> f = form_for(problem, finisher);
     if (!f || (!meet(device, splits) && partial_bytes(f->p, splits) > place.workspace_bytes)) return false;
-    run_as(*f, tile_of(int32_t(finisher.instance), f->p.b_type), splits, device, place);
+    run_as(*f, tile_of(finisher), splits, device, place);
     return true;
 }
 
@@ -227,7 +234,7 @@ bool run_finished(const Problem& problem, const Device& device, const Finisher& 
     const std::optional<Form> f = form_for(problem, finisher);
     if (!f) return false;
     Memory* const m = place.memory;
-    const Tile t = tile_of(int32_t(finisher.instance), f->p.b_type);
+    const Tile t = tile_of(finisher);
     if (!m || !m->is_known) {
         const Choice choice = choose(*f, t, device, place.workspace ? place.workspace_bytes : 0);
         const bool is_better = choice.nanoseconds < apart_us(*f, device) * 1000;

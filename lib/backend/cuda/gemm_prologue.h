@@ -12,8 +12,9 @@ bool run_finished(const Problem& problem, const Device& device, const Finisher& 
 FunctionWords product_of(const Finisher& finisher);
 FunctionWords sum_of();
 
-// For those who measure: a finisher of so many rows, whether that is fast or not, and a run in so many parts.
-std::optional<Finisher> finisher_of(const Problem& problem, int32_t tile_rows);
+// For those who measure: a finisher of so many rows, so many blocks of which share a multiprocessor, whether that is fast or not, and a
+// run in so many parts.
+std::optional<Finisher> finisher_of(const Problem& problem, int32_t tile_rows, int32_t blocks);
 bool run_in_parts(const Problem& problem, const Device& device, const Finisher& finisher, int64_t splits, const Place& place);
 
 }  // namespace ng::cuda::gemm::made
