@@ -75,14 +75,15 @@ struct Tile {
 constexpr int32_t BLOCKS[] = {1, 2, 4};
 Tile tile_of(int32_t height, int32_t blocks, Dtype raw)
 {
-    constexpr uint32_t ROOM = 216000;    // of a multiprocessor's shared memory
+    // Of a multiprocessor's shared memory; of a block on sm_86 and its like.
+    constexpr uint32_t ROOM = 216000, LEAST_ROOM = 100000;
     Tile t = {height, blocks, 0, operand_depth(bytes_of(raw)), 0};
     t.stage_bytes = uint32_t(t.depth) * uint32_t(2 * height + bytes_of(raw) * OPERAND_COLUMNS);
-    t.stages = int32_t(std::clamp(ROOM / uint32_t(blocks) / t.stage_bytes, 3u, 16u));
+    t.stages = int32_t(std::clamp((blocks == 1 ? ROOM : std::min(ROOM / uint32_t(blocks), LEAST_ROOM)) / t.stage_bytes, 3u, 16u));
     return t;
 }
-// Sums of high tiles take the registers of more blocks.
-bool is_tile(int32_t height, int32_t blocks) { return height * blocks <= 128; }
+// Sums of high tiles take the registers of more blocks; one with all the memory is for those that have as much.
+bool is_tile(int32_t height, int32_t blocks, const Device& device) { return height * blocks <= 128 && (blocks > 1 || device.compute / 10 == 9 || device.compute / 10 == 10); }
 
 // What a finisher says of itself, in its variant.
 uint32_t variant_of(const Form& f) { return uint32_t(f.a) | uint32_t(f.b) << 1 | uint32_t(f.p.prologue.type == Dtype::bf16) << 2 | uint32_t(f.p.b_type) << 3; }
@@ -206,7 +207,7 @@ std::optional<Finisher> finisher_for(const Problem& problem, const Device& devic
     double  least = apart_us(*f, device) * 1000;
     for (const int32_t h : HEIGHTS)
         for (const int32_t b : BLOCKS) {
-            const double ns = is_tile(h, b) ? choose(*f, tile_of(h, b, f->p.b_type), device, UINT64_MAX).nanoseconds : HUGE_VAL;
+            const double ns = is_tile(h, b, device) ? choose(*f, tile_of(h, b, f->p.b_type), device, UINT64_MAX).nanoseconds : HUGE_VAL;
             if (ns < least) least = ns, height = h, blocks = b;
         }
     return height ? finisher_of(problem, height, blocks) : std::nullopt;
