@@ -43,7 +43,7 @@ struct GemmTilesNumbers {
     i32          planes, promote;        // planes: of f32, 3, else 1; promote: steps between moves of the sums to f32
     PlainOperands plain;
     GemmOutput   output;
-    TensorMap    box;                    // of the epilogue's tensor that comes by the copy engine
+    TensorMap    box;                    // of the epilogue's tensor that comes by the copy engine; or, of c, for a tile's columns beyond a multiple of 64
     i32          box_moves;
 };
 
@@ -116,20 +116,28 @@ struct GemmPlanesNumbers {
 #define GEMM_SM90_Round(X, ...)                                                                                                    \
     X(tf32, nt, OfTf32, 0, 0, false, __VA_ARGS__)
 
+#define GEMM_SM90_Double(X, ...)                                                                                                   \
+    X(f64, nn, OfF64, 0, 1, false, __VA_ARGS__)                                                                                    \
+    X(f64, nt, OfF64, 0, 0, false, __VA_ARGS__)                                                                                    \
+    X(f64, tn, OfF64, 1, 1, false, __VA_ARGS__)                                                                                    \
+    X(f64, tt, OfF64, 1, 0, false, __VA_ARGS__)
+
 constexpr u32 STAGING_BYTES = 8192;      // of one buffer: 64 rows of 128 bytes
 constexpr u32 SHARED_MOST = 232448;      // bytes of a block
 // A warpgroup of gemm_sm90_tiles.cuh has a buffer for each 64 x 64 of its tile where there is room. With an epilogue there must be:
 // what it reads comes there; and rows of vectors are beside them, each for 256 elements of 32 bits.
 constexpr u32 FINISH_VECTORS = 4, VECTOR_BYTES = 1024;
+// Columns of b come, where they are side by side, and leave by boxes of 64: of a tile that is no multiple of that there is room for all.
+ANYWHERE constexpr u32 tiles_boxes(u32 n) { return (n + 63) / 64; }
 ANYWHERE constexpr u32 tiles_buffers(u32 m, u32 n, u32 stages, bool is_pingpong, bool has_epilogue)
 {
-    const u32 wanted = m * n / 4096 / (is_pingpong ? 1 : 2), room = (SHARED_MOST - 1040 - stages * ((m + n) * 128 + 16)) / (2 * STAGING_BYTES);
+    const u32 wanted = m / 64 * tiles_boxes(n) / (is_pingpong ? 1 : 2), room = (SHARED_MOST - 1040 - stages * ((m + tiles_boxes(n) * 64) * 128 + 16)) / (2 * STAGING_BYTES);
     return has_epilogue || wanted < room ? wanted : room;
 }
 ANYWHERE constexpr u32 tiles_shared(u32 m, u32 n, u32 stages, bool is_pingpong, bool has_epilogue)
 {
     const u32 vectors = has_epilogue ? 2 * FINISH_VECTORS * VECTOR_BYTES : 0;
-    return 1024 + stages * (m + n) * 128 + 2 * STAGING_BYTES * tiles_buffers(m, n, stages, is_pingpong, has_epilogue) + vectors + 16 * stages + 16;
+    return 1024 + stages * (m + tiles_boxes(n) * 64) * 128 + 2 * STAGING_BYTES * tiles_buffers(m, n, stages, is_pingpong, has_epilogue) + vectors + 16 * stages + 16;
 }
 // What is compiled with an epilogue has fewer stages, which makes room for what that reads.
 constexpr i32 FINISH_FEWER_STAGES = 1;

@@ -1,15 +1,21 @@
 // The rows of gemm_sm90.def as kernels: its includer says of which groups, by OF_<group>(...) that gives what it is given.
 #pragma once
 #include "kernels/gemm_sm90_aside.cuh"
+#include "kernels/gemm_sm90_double.cuh"
 #include "kernels/gemm_sm90_split.cuh"
-#include "kernels/gemm_sm90_tiles.cuh"
 
 namespace ng::kernels {
 
+template <class S>
+DEVICE void run_any_tiles(const GemmTilesNumbers& g)
+{
+    if constexpr (S::Kind::BYTES == 8) run_doubles<S>(g);
+    else run_tiles<S>(g);
+}
 #define TILES_KERNEL(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule)                                  \
     extern "C" __global__ void __launch_bounds__(TILES_THREADS, 1) gemm_##types##_##way##_##tile(const __grid_constant__ GemmTilesNumbers numbers) \
     {                                                                                                                              \
-        run_tiles<TilesShape<Kind, m, n, down, across, stages, a, b, schedule, promote>>(numbers);                                 \
+        run_any_tiles<TilesShape<Kind, m, n, down, across, stages, a, b, schedule, promote>>(numbers);                             \
     }
 #define SPLIT_KERNEL(types, way, Kind, a, b, promote, tile, m, n, stages, units)                                                   \
     extern "C" __global__ void __launch_bounds__(split_threads(m), units) gemm_##types##_##way##_s##tile(const __grid_constant__ GemmSplitNumbers numbers) \
@@ -37,6 +43,9 @@ namespace ng::kernels {
 #ifndef OF_Round
 #define OF_Round(...)
 #endif
+#ifndef OF_Double
+#define OF_Double(...)
+#endif
 #define TILES(group, ...) OF_##group(GEMM_SM90_##group(TILES_KERNEL, __VA_ARGS__))
 #define SPLIT(group, ...) OF_##group(GEMM_SM90_##group(SPLIT_KERNEL, __VA_ARGS__))
 #define ASIDE(group, ...) OF_##group(ASIDE_KERNEL(__VA_ARGS__))
@@ -56,5 +65,6 @@ namespace ng::kernels {
 #undef OF_Whole
 #undef OF_Wide
 #undef OF_Round
+#undef OF_Double
 
 }  // namespace ng::kernels

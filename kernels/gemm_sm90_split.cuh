@@ -81,63 +81,129 @@ DEVICE SplitStep split_step(const GemmSplitNumbers& g, const SplitPart& part, i3
 }
 
 template <class S>
+DEVICE void load_step(const GemmSplitNumbers& g, const SplitMemory<S>& memory, const SplitPart& part, i32 step, u32 stage)
+{
+    const u32       a = memory.stages + stage * S::STAGE, b = a + S::A_BYTES, full = memory.full(stage);
+    const SplitStep at = split_step<S>(g, part, step);
+    barrier_expect(full, S::STAGE);
+    if constexpr (!S::A_TURNED) load_box(a, g.a, at.depth, part.at.row, at.a_batch, full);
+    else UNROLLED for (i32 i = 0; i < S::GROUPS; i++) load_box(a + u32(i) * 8192, g.a, part.at.row + i * 64, at.depth, at.a_batch, full);
+    if constexpr (!S::B_TURNED) load_box(b, g.b, at.depth, part.at.column, at.b_batch, full);
+    else UNROLLED for (i32 i = 0; i < S::TILE_N / S::B_WIDTH; i++) load_box(b + u32(i) * S::B_WIDTH * 128, g.b, part.at.column + i * S::B_WIDTH, at.depth, at.b_batch, full);
+}
+
+// The barriers, and what fits the ring, while the block's other threads are still coming.
+template <class S>
+DEVICE void start_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, const SplitPart& part, u32 rank, u32 blocks)
+{
+    fetch_map(g.a), fetch_map(g.b);
+    for (u32 s = 0; s < S::STAGES; s++) barrier_init(memory.full(s), 1), barrier_init(memory.empty(s), S::GROUPS * 4);
+    barrier_init(memory.handed(), 1);
+    barrier_init_fence();
+    barrier_expect(memory.handed(), (first_unit<S>(rank + 1, blocks) - first_unit<S>(rank, blocks)) * (blocks - 1) * S::UNIT_BYTES);
+    wait_for_launch_before();
+    const i32 started = min(i32(memory.ring), part.end - part.begin);
+    ROLLED for (i32 s = 0; s < started; s++) load_step<S>(g, memory, part, part.begin + s, u32(s));
+}
+// The steps behind those.
+template <class S>
 DEVICE void load_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, const SplitPart& part)
 {
-    wait_for_launch_before();
-    u32 stage = 0, phase = 1;
-    ROLLED for (i32 step = part.begin; step < part.end; step++) {
-        const u32       a = memory.stages + stage * S::STAGE, b = a + S::A_BYTES, full = memory.full(stage);
-        const SplitStep at = split_step<S>(g, part, step);
+    u32 stage = 0, phase = 0;
+    ROLLED for (i32 step = part.begin + i32(memory.ring); step < part.end; step++) {
         barrier_wait(memory.empty(stage), phase);
-        barrier_expect(full, S::STAGE);
-        if constexpr (!S::A_TURNED) load_box(a, g.a, at.depth, part.at.row, at.a_batch, full);
-        else UNROLLED for (i32 i = 0; i < S::GROUPS; i++) load_box(a + u32(i) * 8192, g.a, part.at.row + i * 64, at.depth, at.a_batch, full);
-        if constexpr (!S::B_TURNED) load_box(b, g.b, at.depth, part.at.column, at.b_batch, full);
-        else UNROLLED for (i32 i = 0; i < S::TILE_N / S::B_WIDTH; i++) load_box(b + u32(i) * S::B_WIDTH * 128, g.b, part.at.column + i * S::B_WIDTH, at.depth, at.b_batch, full);
+        load_step<S>(g, memory, part, step, stage);
         if (++stage == memory.ring) stage = 0, phase ^= 1;
+    }
+}
+
+// What a warpgroup keeps from step to step.
+template <class S>
+struct PartMultiplier {
+    using Sums = typename S::Word[S::TILE_N / 2];
+
+    const SplitMemory<S>& memory;
+    u64                   a, b;
+    u32                   stage = 0, phase = 0;
+    i32                   before = -1;       // the stage that the last step reads
+
+    DEVICE explicit PartMultiplier(const SplitMemory<S>& shared) : memory(shared)
+    {
+        const u32 a_first = memory.stages + u32(__shfl_sync(~0u, i32(threadIdx.x >> 7), 0)) * 8192, b_first = memory.stages + S::A_BYTES;
+        a = S::A_TURNED ? matrix_at<128>(a_first, 8192, 1024) : matrix_at<128>(a_first, 16, 1024);
+        b = S::B_TURNED ? matrix_at<S::B_TURNED ? S::B_SWIZZLE : 128>(b_first, 64 * S::B_SWIZZLE, 8 * S::B_SWIZZLE) : matrix_at<128>(b_first, 16, 1024);
+    }
+    // d (+)= a step of depth, which is under way then, unlike the one before it.
+    DEVICE void run_step(bool is_sum, Sums& d)
+    {
+        barrier_wait(memory.full(stage), phase);
+        const u32 at = stage * (S::STAGE >> 4);
+        products_fence();
+        UNROLLED for (i32 k = 0; k < 4; k++)
+            multiply<S::A_TURNED, S::B_TURNED>(d, a + (at + (S::A_TURNED ? k * 128 : k * 2)), b + (at + (S::B_TURNED ? k * S::B_SWIZZLE : k * 2)), is_sum || k > 0, typename S::Kind());
+        end_products();
+        wait_products<1>();
+        if (before >= 0 && (threadIdx.x & 31) == 0) barrier_arrive(memory.empty(u32(before)));
+        before = i32(stage);
+        if (++stage == memory.ring) stage = 0, phase ^= 1;
+    }
+    DEVICE void finish(Sums& d) const
+    {
+        wait_products<0>();
+        settle(d);
+    }
+};
+
+// Products of planes count 2^-16, 2^-8 and 1 (gemm_sm90_tiles.cuh).
+template <class S>
+DEVICE void add_step(const GemmSplitNumbers& g, i32 step, typename PartMultiplier<S>::Sums& sums, typename PartMultiplier<S>::Sums& d)
+{
+    const i32   product = g.planes == 1 ? 5 : step / g.k_steps;
+    const float weight = product == 5 ? 1.0f : product >= 3 ? 0x1p-8f : 0x1p-16f;
+    settle(d);
+    UNROLLED for (i32 i = 0; i < S::TILE_N / 2; i++) sums[i] = fmaf(d[i], weight, sums[i]);
+    settle(sums);                        // here, not when d is in work again
+}
+
+// A step's products move to the sums while the next one is multiplied. The part has steps.
+template <class S>
+DEVICE void sum_promoted(const GemmSplitNumbers& g, const SplitPart& part, PartMultiplier<S>& multiplier, typename PartMultiplier<S>::Sums& sums)
+{
+    typename PartMultiplier<S>::Sums d[2];
+    multiplier.run_step(false, d[0]);
+    i32 step = part.begin;               // in d[0]
+    ROLLED for (; step + 2 < part.end; step += 2) {
+        multiplier.run_step(false, d[1]), add_step<S>(g, step, sums, d[0]);
+        multiplier.run_step(false, d[0]), add_step<S>(g, step + 1, sums, d[1]);
+    }
+    if (step + 1 < part.end) {
+        multiplier.run_step(false, d[1]), add_step<S>(g, step, sums, d[0]);
+        multiplier.finish(d[1]), add_step<S>(g, step + 1, sums, d[1]);
+    } else {
+        multiplier.finish(d[0]), add_step<S>(g, step, sums, d[0]);
     }
 }
 
 template <class S>
 DEVICE void multiply_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, const SplitPart& part, u32 rank, u32 blocks)
 {
-    using Word = typename S::Word;
-    const u32 lane = threadIdx.x & 31, a_first = memory.stages + u32(__shfl_sync(~0u, i32(threadIdx.x >> 7), 0)) * 8192, b_first = memory.stages + S::A_BYTES;
-    const u64 a = S::A_TURNED ? matrix_at<128>(a_first, 8192, 1024) : matrix_at<128>(a_first, 16, 1024);
-    const u64 b = S::B_TURNED ? matrix_at<S::B_TURNED ? S::B_SWIZZLE : 128>(b_first, 64 * S::B_SWIZZLE, 8 * S::B_SWIZZLE) : matrix_at<128>(b_first, 16, 1024);
-    Word d[S::TILE_N / 2], sums[S::TILE_N / 2];
-    UNROLLED for (i32 i = 0; i < S::TILE_N / 2; i++) d[i] = 0, sums[i] = 0;
-    u32 stage = 0, phase = 0;
-    i32 before = -1;
-    ROLLED for (i32 step = part.begin; step < part.end; step++) {
-        barrier_wait(memory.full(stage), phase);
-        const u32 at = stage * (S::STAGE >> 4);
-        products_fence();
-        UNROLLED for (i32 k = 0; k < 4; k++)
-            multiply<S::A_TURNED, S::B_TURNED>(d, a + (at + (S::A_TURNED ? k * 128 : k * 2)), b + (at + (S::B_TURNED ? k * S::B_SWIZZLE : k * 2)), !S::PROMOTE || k > 0,
-                                               typename S::Kind());
-        end_products();
-        wait_products<S::PROMOTE ? 0 : 1>();
-        if constexpr (S::PROMOTE) settle(d);
-        if (before >= 0 && lane == 0) barrier_arrive(memory.empty(u32(before)));
-        before = i32(stage);
-        if constexpr (S::PROMOTE) {
-            // Products of planes count 2^-16, 2^-8 and 1 (gemm_sm90_tiles.cuh).
-            const i32   product = g.planes == 1 ? 5 : step / g.k_steps;
-            const float weight = product == 5 ? 1.0f : product >= 3 ? 0x1p-8f : 0x1p-16f;
-            UNROLLED for (i32 i = 0; i < S::TILE_N / 2; i++) sums[i] = fmaf(d[i], weight, sums[i]);
-        }
-        if (++stage == memory.ring) stage = 0, phase ^= 1;
+    const u32 lane = threadIdx.x & 31;
+    PartMultiplier<S> multiplier(memory);
+    typename PartMultiplier<S>::Sums sums;
+    if constexpr (S::PROMOTE) {
+        UNROLLED for (i32 i = 0; i < S::TILE_N / 2; i++) sums[i] = 0;
+        sum_promoted<S>(g, part, multiplier, sums);
+    } else {
+        ROLLED for (i32 step = part.begin; step < part.end; step++) multiplier.run_step(step > part.begin, sums);
+        multiplier.finish(sums);
     }
-    wait_products<0>();
-    settle(d);
     // All groups are done with the stages: sums go there.
     named_barrier(1, S::GROUPS * 128);
     constexpr u32 MINE = S::UNITS / S::WARPS;
     const u32     first = (threadIdx.x >> 5) * MINE, to = memory.stages + first * S::UNIT_BYTES + lane * 16;
     UNROLLED for (i32 j = 0; j < S::TILE_N / 8; j++) {
         u32 v[4];
-        UNROLLED for (i32 i = 0; i < 4; i++) v[i] = bits_of(S::PROMOTE ? sums[j * 4 + i] : d[j * 4 + i]);
+        UNROLLED for (i32 i = 0; i < 4; i++) v[i] = bits_of(sums[j * 4 + i]);
         write_words(to + u32(j) * PATCH_BYTES, v[0], v[1], v[2], v[3]);
     }
     if (blocks > 1) {
@@ -307,17 +373,12 @@ DEVICE void run_split(const GemmSplitNumbers& g)
     const i32 group = __shfl_sync(~0u, i32(threadIdx.x >> 7), 0);
     const u32 rank = cluster_rank(), blocks = cluster_size();
     const SplitMemory<S> memory(shared_address(shared), blocks);
-    if (threadIdx.x == 0) {
-        fetch_map(g.a), fetch_map(g.b);
-        for (u32 s = 0; s < S::STAGES; s++) barrier_init(memory.full(s), 1), barrier_init(memory.empty(s), S::GROUPS * 4);
-        barrier_init(memory.handed(), 1);
-        barrier_init_fence();
-        barrier_expect(memory.handed(), (first_unit<S>(rank + 1, blocks) - first_unit<S>(rank, blocks)) * (blocks - 1) * S::UNIT_BYTES);
-    }
+    const SplitPart part = split_part(g, S::TILE_M, S::TILE_N, rank, blocks);
+    if (threadIdx.x == S::GROUPS * 128) start_part<S>(g, memory, part, rank, blocks);
     __syncthreads();
     if (blocks > 1) cluster_arrive();
+    // Not before: blocks of the next launch that share the multiprocessor would take up what this one starts with.
     let_next_launch();
-    const SplitPart part = split_part(g, S::TILE_M, S::TILE_N, rank, blocks);
     if (group == S::GROUPS) {
         if (threadIdx.x % 32 == 0) load_part<S>(g, memory, part);
         __syncwarp();

@@ -179,6 +179,13 @@ DEVICE i32 products_of(i32 planes) { return planes == 3 ? 6 : 1; }
 
 // ---- from registers to staging --------------------------------------------------------------------------------------------
 
+// 16 rows and columns of a warp, 8 sums a thread, as 32 bytes of each row; `to` is where the lane's 16 bytes go.
+DEVICE void store_matrices(u32 to, i32 type, const float* q)
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(two_halves(type, q[0], q[1])), "r"(two_halves(type, q[2], q[3])),
+                 "r"(two_halves(type, q[4], q[5])), "r"(two_halves(type, q[6], q[7]))
+                 : "memory");
+}
 // 16 UNITS columns of 16 rows a warp, 8 sums a thread for each 16 columns; first: of the 4 units of a row.
 template <int UNITS>
 DEVICE void stage_halves(u32 buffer, i32 type, const float* sums, i32 first)
@@ -186,19 +193,31 @@ DEVICE void stage_halves(u32 buffer, i32 type, const float* sums, i32 first)
     const i32 lane = i32(threadIdx.x) & 31, row = i32(threadIdx.x >> 5 & 3) * 16 + (lane & 15);
     UNROLLED for (i32 j = 0; j < UNITS; j++) {
         const float* const q = sums + j * 8;
-        const u32 to = buffer + u32(row * 128 + ((((first + j) * 2 + (lane >> 4)) ^ (row & 7)) << 4));
-        asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(two_halves(type, q[0], q[1])),
-                     "r"(two_halves(type, q[2], q[3])), "r"(two_halves(type, q[4], q[5])), "r"(two_halves(type, q[6], q[7]))
-                     : "memory");
+        store_matrices(buffer + u32(row * 128 + ((((first + j) * 2 + (lane >> 4)) ^ (row & 7)) << 4)), type, q);
     }
 }
 
-// 32 columns of 16 rows a warp.
+// What is left of a tile's columns, 16 UNITS of them, to boxes of 32 or 16 columns one after the other, swizzled by their width.
+ANYWHERE constexpr i32 rest_width(i32 columns) { return columns % 32 == 0 ? 32 : 16; }
+template <int UNITS>
+DEVICE void stage_rest(u32 buffer, i32 type, const float* sums)
+{
+    constexpr i32 ROW = rest_width(UNITS * 16) * 2, PIECES = ROW / 16;
+    const i32 lane = i32(threadIdx.x) & 31, row = i32(threadIdx.x >> 5 & 3) * 16 + (lane & 15);
+    UNROLLED for (i32 j = 0; j < UNITS; j++) {
+        const float* const q = sums + j * 8;
+        const i32 piece = j * 2 % PIECES + (lane >> 4);
+        store_matrices(buffer + u32(j * 2 / PIECES * 64 * ROW + row * ROW + ((piece ^ (row / (128 / ROW) % PIECES)) << 4)), type, q);
+    }
+}
+
+// 32 columns of 16 rows a warp, of which `words` sums a thread are the tile's.
 template <class Word>
-DEVICE void stage_words(u32 buffer, const Word* sums)
+DEVICE void stage_words(u32 buffer, const Word* sums, i32 words = 16)
 {
     const i32 lane = i32(threadIdx.x) & 31;
     UNROLLED for (i32 j = 0; j < 4; j++)
+        if (j * 4 < words)
         UNROLLED for (i32 h = 0; h < 2; h++) {
             const i32 row = i32(threadIdx.x >> 5 & 3) * 16 + h * 8 + (lane >> 2);
             const u32 to = buffer + u32(row * 128 + (((j * 2 + ((lane & 3) >> 1)) ^ (row & 7)) << 4) + (lane & 1) * 8);
@@ -237,23 +256,45 @@ struct Staging {
     u32 vectors, full, phase;
 };
 
+// c's map by boxes of 64 columns of halves or 32 of words, and of a tile's rest beyond multiples of 64.
+struct StoreMaps {
+    const TensorMap &c, &rest;
+};
+
+// A warpgroup's 64 columns of halves, or as many as are left, to a buffer.
+template <int WORDS>
+DEVICE void stage_box(u32 buffer, i32 type, const float (&d)[WORDS], i32 half)
+{
+    if (half < WORDS / 32) stage_halves<4>(buffer, type, d + half * 32, 0);
+    else if constexpr (WORDS % 32 != 0) stage_rest<WORDS % 32 / 8>(buffer, type, d + WORDS / 32 * 32);
+}
+template <int WORDS>
+DEVICE void store_staged_box(const StoreMaps& maps, u32 buffer, const TileSpot& first, i32 half, i32 row)
+{
+    if (half < WORDS / 32) return store_box(maps.c, buffer, first.column + half * 64, row, first.batch);
+    if constexpr (WORDS % 32 != 0) {
+        constexpr i32 REST = WORDS % 32 * 2, WIDTH = rest_width(REST);
+        UNROLLED for (i32 i = 0; i < REST / WIDTH; i++) store_box(maps.rest, buffer + u32(i * WIDTH * 128), first.column + half * 64 + i * WIDTH, row, first.batch);
+    }
+}
+
 // BLOCKS x 64 rows, 2 WORDS columns. is_loose: some sum is to be fixed.
 template <u32 BUFFERS, class Word, int BLOCKS, int WORDS, class Fix>
-DEVICE void store_tile(const TensorMap& map, const GemmOutput& o, const TileSpot& first, const Word (&d)[BLOCKS][WORDS], Staging& s, bool is_loose, Fix fix)
+DEVICE void store_tile(const StoreMaps& maps, const GemmOutput& o, const TileSpot& first, const Word (&d)[BLOCKS][WORDS], Staging& s, bool is_loose, Fix fix)
 {
     const bool is_elected = (threadIdx.x & 127) == 0;
-    constexpr i32 HALVES = WORDS / 32, CHUNKS = WORDS / 16;
+    constexpr i32 HALVES = (WORDS + 31) / 32, CHUNKS = (WORDS + 15) / 16;
     if constexpr (IS_REAL<Word> && !HAS_EPILOGUE)
         if (o.store == STORE_HALVES && !is_loose) {
             if constexpr (BUFFERS >= BLOCKS * HALVES) {
                 if (is_elected) wait_stores_read<0>();
                 named_barrier(s.barrier, 128);
-                UNROLLED for (i32 chunk = 0; chunk < BLOCKS * HALVES; chunk++) stage_halves<4>(s.buffers + u32(chunk) * STAGING_BYTES, o.c_type, d[chunk / HALVES] + chunk % HALVES * 32, 0);
+                UNROLLED for (i32 chunk = 0; chunk < BLOCKS * HALVES; chunk++) stage_box(s.buffers + u32(chunk) * STAGING_BYTES, o.c_type, d[chunk / HALVES], chunk % HALVES);
                 async_fence();
                 named_barrier(s.barrier, 128);
                 if (is_elected) {
                     ROLLED for (i32 chunk = 0; chunk < BLOCKS * HALVES; chunk++)
-                        store_box(map, s.buffers + u32(chunk) * STAGING_BYTES, first.column + chunk % HALVES * 64, first.row + chunk / HALVES * 64, first.batch);
+                        store_staged_box<WORDS>(maps, s.buffers + u32(chunk) * STAGING_BYTES, first, chunk % HALVES, first.row + chunk / HALVES * 64);
                     end_stores();
                 }
                 return;
@@ -263,23 +304,23 @@ DEVICE void store_tile(const TensorMap& map, const GemmOutput& o, const TileSpot
                 if (++s.turn == BUFFERS) s.turn = 0;
                 if (is_elected) wait_stores_read<BUFFERS - 1>();
                 named_barrier(s.barrier, 128);
-                stage_halves<4>(buffer, o.c_type, d[chunk / HALVES] + chunk % HALVES * 32, 0);
+                stage_box(buffer, o.c_type, d[chunk / HALVES], chunk % HALVES);
                 async_fence();
                 named_barrier(s.barrier, 128);
-                if (is_elected) store_box(map, buffer, first.column + chunk % HALVES * 64, first.row + chunk / HALVES * 64, first.batch), end_stores();
+                if (is_elected) store_staged_box<WORDS>(maps, buffer, first, chunk % HALVES, first.row + chunk / HALVES * 64), end_stores();
             }
             return;
         }
-    if (!HAS_EPILOGUE && o.store == STORE_WORDS && !is_loose) {
+    if (WORDS % 16 == 0 && !HAS_EPILOGUE && o.store == STORE_WORDS && !is_loose) {
         UNROLLED for (i32 chunk = 0; chunk < BLOCKS * CHUNKS; chunk++) {
             const u32 buffer = s.buffers + s.turn * STAGING_BYTES;
             if (++s.turn == BUFFERS) s.turn = 0;
             if (is_elected) wait_stores_read<BUFFERS - 1>();
             named_barrier(s.barrier, 128);
-            stage_words(buffer, d[chunk / CHUNKS] + chunk % CHUNKS * 16);
+            stage_words(buffer, d[chunk / CHUNKS] + chunk % CHUNKS * 16, WORDS - chunk % CHUNKS * 16);
             async_fence();
             named_barrier(s.barrier, 128);
-            if (is_elected) store_box(map, buffer, first.column + chunk % CHUNKS * 32, first.row + chunk / CHUNKS * 64, first.batch), end_stores();
+            if (is_elected) store_box(maps.c, buffer, first.column + chunk % CHUNKS * 32, first.row + chunk / CHUNKS * 64, first.batch), end_stores();
         }
         return;
     }
@@ -293,7 +334,9 @@ DEVICE void store_tile(const TensorMap& map, const GemmOutput& o, const TileSpot
             ROLLED for (i32 chunk = 0; chunk < BLOCKS * HALVES; chunk++) {
                 __syncwarp();
                 UNROLLED for (i32 i = 0; i < BLOCKS * HALVES; i++)
-                    if (i == chunk) stage_halves<4>(s.buffers, o.c_type, d[i / HALVES] + i % HALVES * 32, 0);
+                    if (i == chunk)
+                        UNROLLED for (i32 j = 0; j < 4; j++)
+                            if (i % HALVES * 4 + j < WORDS / 8) stage_halves<1>(s.buffers, o.c_type, d[i / HALVES] + i % HALVES * 32 + j * 8, j);
                 __syncwarp();
                 store_halves(o, {first.batch, first.row + chunk / HALVES * 64 + warp * 16, first.column + chunk % HALVES * 64}, s.buffers + u32(warp) * 2048);
             }
@@ -307,10 +350,43 @@ DEVICE void store_tile(const TensorMap& map, const GemmOutput& o, const TileSpot
         fetch_staged(o, at, operands);
         __syncwarp();
         UNROLLED for (i32 i = 0; i < BLOCKS * CHUNKS; i++)
-            if (i == chunk) stage_words(s.buffers, d[i / CHUNKS] + i % CHUNKS * 16);
+            if (i == chunk) stage_words(s.buffers, d[i / CHUNKS] + i % CHUNKS * 16, WORDS - i % CHUNKS * 16);
         __syncwarp();
         store_staged<Word>(o, at, s.buffers + u32(warp) * 2048, operands, is_loose, fix, folds, chunk % CHUNKS == 0);
         if (OVER_A_ROW && chunk % CHUNKS == CHUNKS - 1) folds.end(o.epilogue, {at.batch, at.row, at.column, o.m, o.n, false, true}, first.column / (2 * WORDS));
+    }
+}
+
+// ---- a warpgroup's tile of c's transpose, halves ----------------------------------------------------------------------------
+
+// 16 columns of 64 rows, which become 16 rows of 128 bytes, swizzled.
+DEVICE void stage_turned(u32 block, i32 type, const float* q)
+{
+    const i32 lane = i32(threadIdx.x) & 31, row = (lane >> 4) * 8 + (lane & 7), piece = i32(threadIdx.x >> 5 & 3) * 2 + (lane >> 3 & 1);
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(block + u32(row * 128 + ((piece ^ (row & 7)) << 4))), "r"(two_halves(type, q[0], q[1])),
+                 "r"(two_halves(type, q[2], q[3])), "r"(two_halves(type, q[4], q[5])), "r"(two_halves(type, q[6], q[7]))
+                 : "memory");
+}
+template <u32 BUFFERS, int WORDS>
+DEVICE void store_turned(const TensorMap& map, const GemmOutput& o, const TileSpot& first, const float (&d)[WORDS], Staging& s)
+{
+    constexpr i32 STRIPS = WORDS / 8, AT_ONCE = i32(BUFFERS) * 4, STRIP_BYTES = 2048;    // strips of 16 rows of c
+    const bool is_elected = (threadIdx.x & 127) == 0, by_engine = o.store == STORE_HALVES;
+    UNROLLED for (i32 begin = 0; begin < STRIPS; begin += AT_ONCE) {
+        if (is_elected && by_engine) wait_stores_read<0>();
+        named_barrier(s.barrier, 128);
+        UNROLLED for (i32 i = begin; i < STRIPS && i < begin + AT_ONCE; i++) stage_turned(s.buffers + u32((i - begin) * STRIP_BYTES), o.c_type, d + i * 8);
+        async_fence();
+        named_barrier(s.barrier, 128);
+        if (by_engine) {
+            if (is_elected) {
+                ROLLED for (i32 i = begin; i < STRIPS && i < begin + AT_ONCE; i++) store_box(map, s.buffers + u32((i - begin) * STRIP_BYTES), first.row, first.column + i * 16, first.batch);
+                end_stores();
+            }
+        } else {
+            ROLLED for (i32 i = begin + i32(threadIdx.x >> 5 & 3); i < STRIPS && i < begin + AT_ONCE; i += 4)
+                store_halves(o, {first.batch, first.column + i * 16, first.row}, s.buffers + u32((i - begin) * STRIP_BYTES));
+        }
     }
 }
 

@@ -15,22 +15,27 @@
 namespace ng::kernels {
 namespace {
 
-constexpr i32 PINGPONG = -1;
+constexpr i32  PINGPONG = -1;
+constexpr u32  LOADER = 256;            // the thread that loads
 
 template <class Kind_, int TILE_M_, int TILE_N_, int DOWN_, int ACROSS_, int STAGES_, int A_TURNED_, int B_TURNED_, int SCHEDULE_, bool PROMOTE_>
 struct TilesShape {
     using Kind = Kind_;
     using Word = typename Kind::Word;
     static constexpr i32  TILE_M = TILE_M_, TILE_N = TILE_N_, DOWN = DOWN_, ACROSS = ACROSS_, CLUSTER = DOWN * ACROSS, STAGES = STAGES_, SCHEDULE = SCHEDULE_;
-    static constexpr i32  A_TURNED = A_TURNED_, B_TURNED = B_TURNED_;
+    // Boxes of b's columns side by side do not fit such a tile: what lies nn is taken as b' a', and c as its transpose.
+    static constexpr bool IS_SWAPPED = TILE_N % 64 != 0 && !A_TURNED_ && B_TURNED_;
+    static constexpr i32  A_TURNED = IS_SWAPPED || A_TURNED_, B_TURNED = !IS_SWAPPED && B_TURNED_;
     static constexpr bool PROMOTE = PROMOTE_, PLANES = PROMOTE && Kind::BYTES == 2, IS_PINGPONG = SCHEDULE == PINGPONG;
     static constexpr i32  BLOCKS = IS_PINGPONG ? TILE_M / 64 : TILE_M / 128;     // of 64 rows a warpgroup
     static constexpr i32  SUMS = BLOCKS * TILE_N / 2 * (PROMOTE ? 2 : 1);
-    static constexpr bool IS_BARE = SUMS > 128;      // no room for an epilogue
+    static constexpr bool IN_TURNS = PROMOTE && BLOCKS * TILE_N * 3 / 2 <= 192;     // registers for two batches of products
+    static constexpr bool IS_BARE = SUMS > 128 || TILE_N % 64 != 0;      // no room for an epilogue, or no boxes for what it reads
     // Of an epilogue for 32 columns. On an H200 (2026-11-22) one for each took 2 to 14 % less than one for all; but of pingpong's
     // large epilogues (gelu) 3 to 9 % more than two in turn: its groups are at different places, and code must come from memory.
     static constexpr int  TEXTS = IS_PINGPONG && EPILOGUE_WEIGHT > 20 ? 2 : 8;
-    static constexpr u32  A_BYTES = TILE_M * 128, STAGE = A_BYTES + TILE_N * 128;
+    static constexpr u32  A_BYTES = TILE_M * 128, STAGE = A_BYTES + tiles_boxes(TILE_N) * 8192;
+    static constexpr u32  BROUGHT = B_TURNED ? STAGE : A_BYTES + TILE_N * 128;       // of a stage
     static constexpr u32  SHARED = tiles_shared(TILE_M, TILE_N, STAGES, IS_PINGPONG, HAS_EPILOGUE);
     static constexpr u32  BUFFERS = tiles_buffers(TILE_M, TILE_N, STAGES, IS_PINGPONG, HAS_EPILOGUE);   // of a warpgroup
     static_assert(DOWN == 1 || ACROSS == 1, "all blocks of a cluster share one operand");
@@ -92,36 +97,55 @@ struct OperandSpot {
 template <int TILE, int STEP, int SHARERS, int IS_TURNED>
 DEVICE void load_operand(u32 to, const TensorMap& map, const OperandSpot& at, u32 full, u32 rank)
 {
-    constexpr i32 PART = (IS_TURNED ? STEP : TILE) / SHARERS, BOXES = IS_TURNED ? TILE / 64 : 1;
+    constexpr i32 PART = (IS_TURNED ? STEP : TILE) / SHARERS, BOXES = IS_TURNED ? (TILE + STEP - 1) / STEP : 1;      // of lines, as many as steps: 128 bytes
     const i32 part = SHARERS > 1 ? i32(rank) * PART : 0;
     UNROLLED for (i32 i = 0; i < BOXES; i++) {
-        const u32 place = to + u32(i) * 8192 + u32(part) * 128;
-        const i32 x = IS_TURNED ? at.line + i * 64 : at.depth, y = part + (IS_TURNED ? at.depth : at.line);
+        const u32 place = to + u32(i * STEP + part) * 128;
+        const i32 x = IS_TURNED ? at.line + i * STEP : at.depth, y = part + (IS_TURNED ? at.depth : at.line);
         if constexpr (SHARERS > 1) load_box_to_all(place, map, x, y, at.batch, full, u16((1 << SHARERS) - 1));
         else load_box(place, map, x, y, at.batch, full);
     }
 }
 
 template <class S>
-DEVICE void load_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memory, u32 rank)
+DEVICE void load_step(const GemmTilesNumbers& g, const TilesMemory<S>& memory, const TileSpot& t, i32 product, i32 step, u32 stage, u32 rank)
 {
     constexpr i32 STEP = S::Kind::STEP;
+    const bool is_whole = !S::PLANES || g.planes == 1;
+    const i32  a_batch = t.batch * g.a_moves * g.planes + (is_whole ? 0 : plane_of_a(product)), b_batch = t.batch * g.b_moves * g.planes + (is_whole ? 0 : plane_of_b(product));
+    const u32  a = memory.stages + stage * S::STAGE, full = memory.full(stage);
+    barrier_expect(full, S::BROUGHT);
+    load_operand<S::TILE_M, STEP, S::ACROSS, S::A_TURNED>(a, g.a, {a_batch, t.row * S::TILE_M, step * STEP}, full, rank);
+    load_operand<S::TILE_N, STEP, S::DOWN, S::B_TURNED>(a + S::A_BYTES, g.b, {b_batch, t.column * S::TILE_N, step * STEP}, full, rank);
+}
+
+// By the thread that loads and has made the barriers: what fits the ring, while the block's others are still coming. How many steps.
+template <class S>
+DEVICE i32 start_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memory)
+{
+    const i32      started = min(S::STAGES, g.k_steps);
+    const TileSpot t = tile_at<S>(g, i32(blockIdx.x), 0);
     wait_for_launch_before();
+    ROLLED for (i32 step = 0; step < started; step++) load_step<S>(g, memory, t, 0, step, u32(step), 0);
+    return started;
+}
+
+template <class S>
+DEVICE void load_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memory, u32 rank, i32 started)
+{
+    if (S::CLUSTER > 1) wait_for_launch_before();
     Turn<S::STAGES> turn = {0, 1};
+    turn.skip(started);
     const i32 tiles = g.row_clusters * g.column_clusters * g.batches, products = S::PLANES ? products_of(g.planes) : 1;
     ROLLED for (i32 tile = i32(blockIdx.x) / S::CLUSTER; tile < tiles; tile += i32(gridDim.x) / S::CLUSTER) {
         const TileSpot t = tile_at<S>(g, tile, rank);
         for (i32 product = 0; product < products; product++) {
-            const i32 a_batch = t.batch * g.a_moves * g.planes + (products > 1 ? plane_of_a(product) : 0);
-            const i32 b_batch = t.batch * g.b_moves * g.planes + (products > 1 ? plane_of_b(product) : 0);
-            for (i32 step = 0; step < g.k_steps; step++) {
-                const u32 a = memory.stages + turn.stage * S::STAGE, full = memory.full(turn.stage);
+            for (i32 step = started; step < g.k_steps; step++) {
                 barrier_wait(memory.empty(turn.stage), turn.phase);
-                barrier_expect(full, S::STAGE);
-                load_operand<S::TILE_M, STEP, S::ACROSS, S::A_TURNED>(a, g.a, {a_batch, t.row * S::TILE_M, step * STEP}, full, rank);
-                load_operand<S::TILE_N, STEP, S::DOWN, S::B_TURNED>(a + S::A_BYTES, g.b, {b_batch, t.column * S::TILE_N, step * STEP}, full, rank);
+                load_step<S>(g, memory, t, product, step, turn.stage, rank);
                 turn.advance();
             }
+            started = 0;
         }
     }
 }
@@ -135,6 +159,7 @@ struct Multiplier {
     u64             a, b;                // its first matrices
     Turn<S::STAGES> turn = {0, 0};
     i32             to_skew;             // steps until the other group may begin; large: it has
+    i32             before = -1;         // the stage that the last step reads
 
     DEVICE Multiplier(const TilesMemory<S>& shared, i32 group, bool is_skewed) : memory(shared)
     {
@@ -163,28 +188,30 @@ struct Multiplier {
         if constexpr (S::SCHEDULE > 0)
             if (to_skew > 0 && to_skew <= S::SCHEDULE) to_skew = 1 << 30, named_arrive(6, 256);
     }
-    // d (+)= as many steps of depth; all of them done when it returns.
-    DEVICE void run(i32 steps, bool is_sum, typename S::Word (&d)[S::BLOCKS][S::TILE_N / 2])
+    // d (+)= a step of depth, which is under way then, unlike the one before it.
+    DEVICE void run_step(bool is_sum, typename S::Word (&d)[S::BLOCKS][S::TILE_N / 2])
     {
-        i32 before = -1;
-        ROLLED for (i32 step = 0; step < steps; step++) {
-            barrier_wait(memory.full(turn.stage), turn.phase);
-            const u32 at = turn.stage * (S::STAGE >> 4);
-            products_fence();
-            UNROLLED for (i32 k = 0; k < 4; k++)
-                UNROLLED for (i32 block = 0; block < S::BLOCKS; block++)
-                    multiply<S::A_TURNED, S::B_TURNED>(d[block], a + (at + block * 512 + (S::A_TURNED ? k * 128 : k * 2)), b + (at + (S::B_TURNED ? k * 128 : k * 2)),
-                                                       (is_sum || (step | k) != 0), typename S::Kind());
-            end_products();
-            wait_products<1>();
-            if (before >= 0) release(u32(before));
-            before = i32(turn.stage);
-            turn.advance();
-            count_skew();
-        }
+        barrier_wait(memory.full(turn.stage), turn.phase);
+        const u32 at = turn.stage * (S::STAGE >> 4);
+        products_fence();
+        UNROLLED for (i32 k = 0; k < 4; k++)
+            UNROLLED for (i32 block = 0; block < S::BLOCKS; block++)
+                multiply<S::A_TURNED, S::B_TURNED>(d[block], a + (at + block * 512 + (S::A_TURNED ? k * 128 : k * 2)), b + (at + (S::B_TURNED ? k * 128 : k * 2)), (is_sum || k > 0),
+                                                   typename S::Kind());
+        end_products();
+        wait_products<1>();
+        if (before >= 0) release(u32(before));
+        before = i32(turn.stage);
+        turn.advance();
+        count_skew();
+    }
+    // All steps are done when it returns.
+    DEVICE void finish(typename S::Word (&d)[S::BLOCKS][S::TILE_N / 2])
+    {
         wait_products<0>();
         UNROLLED for (i32 block = 0; block < S::BLOCKS; block++) settle(d[block]);
         if (before >= 0) release(u32(before));
+        before = -1;
     }
 };
 
@@ -195,22 +222,68 @@ DEVICE void clear(typename S::Word (&d)[S::BLOCKS][S::TILE_N / 2])
         UNROLLED for (i32 i = 0; i < S::TILE_N / 2; i++) d[block][i] = 0;
 }
 
-// All products of a tile with moves of the sums between. True: some sum is no number.
+// Sums move in batches of `promote` steps, those of planes product by product.
+struct Batches {
+    i32 product = 0, step = 0;
+
+    DEVICE i32  steps(const GemmTilesNumbers& g) const { return min(g.promote, g.k_steps - step); }
+    DEVICE bool has_next_weight() const { return step == 0 && is_next_weight(product); }
+    DEVICE void advance(const GemmTilesNumbers& g)
+    {
+        step += g.promote;
+        if (step >= g.k_steps) step = 0, product++;
+    }
+};
+template <class S>
+DEVICE void add_batch(typename S::Word (&sums)[S::BLOCKS][S::TILE_N / 2], typename S::Word (&d)[S::BLOCKS][S::TILE_N / 2])
+{
+    UNROLLED for (i32 block = 0; block < S::BLOCKS; block++) {
+        settle(d[block]);
+        UNROLLED for (i32 i = 0; i < S::TILE_N / 2; i++) sums[block][i] += d[block][i];
+        settle(sums[block]);             // here, not when d is in work again
+    }
+}
+template <class S>
+DEVICE void weigh(typename S::Word (&sums)[S::BLOCKS][S::TILE_N / 2])
+{
+    UNROLLED for (i32 block = 0; block < S::BLOCKS; block++)
+        UNROLLED for (i32 i = 0; i < S::TILE_N / 2; i++) sums[block][i] *= 0.00390625f;
+}
+
+// All products of a tile with moves of the sums between: of a batch while the next is multiplied, where there are registers for
+// both. True: some sum is no number.
 template <class S>
 DEVICE bool run_promoted(const GemmTilesNumbers& g, Multiplier<S>& multiplier, typename S::Word (&sums)[S::BLOCKS][S::TILE_N / 2])
 {
-    typename S::Word d[S::BLOCKS][S::TILE_N / 2];
+    typename S::Word d[S::IN_TURNS ? 2 : 1][S::BLOCKS][S::TILE_N / 2];
     clear<S>(sums);
     const i32 products = S::PLANES ? products_of(g.planes) : 1;
-    ROLLED for (i32 product = 0; product < products; product++) {
-        if (is_next_weight(product)) {
-            UNROLLED for (i32 block = 0; block < S::BLOCKS; block++)
-                UNROLLED for (i32 i = 0; i < S::TILE_N / 2; i++) sums[block][i] *= 0.00390625f;
-        }
-        ROLLED for (i32 step = 0; step < g.k_steps; step += g.promote) {
-            multiplier.run(min(g.promote, g.k_steps - step), false, d);
-            UNROLLED for (i32 block = 0; block < S::BLOCKS; block++)
-                UNROLLED for (i32 i = 0; i < S::TILE_N / 2; i++) sums[block][i] += d[block][i];
+    Batches at;
+    if constexpr (S::IN_TURNS) {
+        const i32  batches = products * ((g.k_steps + g.promote - 1) / g.promote);
+        const auto rest = [&](auto& now) {
+            const i32 steps = at.steps(g);
+            ROLLED for (i32 step = 1; step < steps; step++) multiplier.run_step(true, now);
+            at.advance(g);
+        };
+        const auto run = [&](auto& now, auto& last) {
+            multiplier.run_step(false, now);
+            add_batch<S>(sums, last);
+            if (S::PLANES && at.has_next_weight()) weigh<S>(sums);
+            rest(now);
+        };
+        multiplier.run_step(false, d[0]), rest(d[0]);
+        i32 batch = 1;
+        ROLLED for (; batch + 1 < batches; batch += 2) run(d[1], d[0]), run(d[0], d[1]);
+        if (batch < batches) run(d[1], d[0]), multiplier.finish(d[1]), add_batch<S>(sums, d[1]);
+        else multiplier.finish(d[0]), add_batch<S>(sums, d[0]);
+    } else {
+        ROLLED for (; at.product < products; at.advance(g)) {
+            if (S::PLANES && at.has_next_weight()) weigh<S>(sums);
+            const i32 steps = at.steps(g);
+            ROLLED for (i32 step = 0; step < steps; step++) multiplier.run_step(step > 0, d[0]);
+            multiplier.finish(d[0]);
+            add_batch<S>(sums, d[0]);
         }
     }
     if (!S::PLANES || g.planes == 1) return false;
@@ -251,7 +324,10 @@ DEVICE void multiply_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memo
         }
         if constexpr (S::IS_PINGPONG) named_barrier(4 + group, 256);
         if constexpr (S::PROMOTE) is_loose = run_promoted<S>(g, multiplier, d);
-        else multiplier.run(g.k_steps, false, d);
+        else {
+            ROLLED for (i32 step = 0; step < g.k_steps; step++) multiplier.run_step(step > 0, d);
+            multiplier.finish(d);
+        }
         multiplier.end_skew();
         if constexpr (S::IS_PINGPONG) named_arrive(4 + (group ^ 1), 256);
         if (is_first) wait_for_launch_before(), is_first = false;
@@ -263,18 +339,28 @@ DEVICE void multiply_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memo
             return bits;
         };
         if constexpr (HAS_BOX) barrier_wait(staging.full, staging.phase), staging.phase ^= 1;
-        if constexpr (S::IS_BARE) {
+        if constexpr (S::IS_SWAPPED) {
+            store_turned<S::BUFFERS>(g.c, g.output, first, d[0], staging);
+        } else if constexpr (S::IS_BARE) {
             GemmOutput output = g.output;
             if (output.c_type != F16 && output.c_type != BF16) output.c_type = F32;
-            store_tile<S::BUFFERS, typename S::Word>(g.c, output, first, d, staging, false, fix);
+            output.n = min(output.n, first.column + S::TILE_N);      // the rest of a box is the next tile's
+            store_tile<S::BUFFERS, typename S::Word>({g.c, g.box}, output, first, d, staging, false, fix);
         } else if (HAS_EPILOGUE && (g.output.store <= STORE_WORDS || !HAS_RESULT) && !is_loose) {
             finish_tile<S::BUFFERS, RESULT_BYTES == 2 ? 2 : 1, S::TEXTS>(g.c, g.output, first, d, staging);
         } else {
-            store_tile<S::BUFFERS, typename S::Word>(g.c, g.output, first, d, staging, S::PLANES && is_loose, fix);
+            store_tile<S::BUFFERS, typename S::Word>({g.c, g.box}, g.output, first, d, staging, S::PLANES && is_loose, fix);
         }
         if constexpr (S::IS_PINGPONG) multiplier.turn.skip(g.k_steps);
     }
     if ((threadIdx.x & 127) == 0) wait_stores_read<0>();
+}
+
+template <class S>
+DEVICE void make_barriers(const TilesMemory<S>& memory, i32 readers)
+{
+    for (u32 s = 0; s < S::STAGES; s++) barrier_init(memory.full(s), 1), barrier_init(memory.empty(s), readers);
+    barrier_init_fence();
 }
 
 template <class S>
@@ -284,19 +370,23 @@ DEVICE void run_tiles(const GemmTilesNumbers& g)
     const TilesMemory<S> memory(shared_address(shared));
     const i32 group = __shfl_sync(~0u, i32(threadIdx.x >> 7), 0);
     const u32 rank = S::CLUSTER > 1 ? cluster_rank() : 0;
-    if (threadIdx.x == 0) {
+    i32       started = 0;
+    let_next_launch();
+    if (threadIdx.x == LOADER) {
         fetch_map(g.a), fetch_map(g.b);
+        if (HAS_BOX) barrier_init(memory.brought(0), 1), barrier_init(memory.brought(1), 1);
+        make_barriers(memory, S::CLUSTER * 4 * (S::IS_PINGPONG ? 1 : 2));
+        // In clusters what is loaded goes to others, whose barriers must be there.
+        if constexpr (S::CLUSTER == 1) started = start_tiles<S>(g, memory);
+    } else if (threadIdx.x == 0) {
         if (g.output.store <= STORE_WORDS) fetch_map(g.c);
-        if (HAS_BOX) fetch_map(g.box), barrier_init(memory.brought(0), 1), barrier_init(memory.brought(1), 1);
-        for (u32 s = 0; s < S::STAGES; s++) barrier_init(memory.full(s), 1), barrier_init(memory.empty(s), S::CLUSTER * 4 * (S::IS_PINGPONG ? 1 : 2));
-        barrier_init_fence();
+        if (HAS_BOX) fetch_map(g.box);
     }
     __syncthreads();
     if constexpr (S::CLUSTER > 1) cluster_barrier();
-    let_next_launch();
     if (group == 2) {
         keep_registers<S::IS_BARE ? 24 : 40>();
-        if (threadIdx.x == 256) load_tiles<S>(g, memory, rank);
+        if (threadIdx.x == LOADER) load_tiles<S>(g, memory, rank, started);
     } else {
         take_registers<S::IS_BARE ? 240 : 232>();
         multiply_tiles<S>(g, memory, group, rank);

@@ -34,14 +34,24 @@ struct OfU8U8 : OperandKind<i32, 128, false> {};
 #define LIST_8 "%0,%1,%2,%3,%4,%5,%6,%7"
 #define LIST_16 ONES SIX(1)
 #define LIST_32 ONES TEN(1) TEN(2) TWO(3)
+#define LIST_48 ONES TEN(1) TEN(2) TEN(3) EIGHT(4)
+#define LIST_56 ONES TEN(1) TEN(2) TEN(3) TEN(4) SIX(5)
 #define LIST_64 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) FOUR(6)
+#define LIST_72 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TWO(7)
+#define LIST_80 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) "%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"
 #define LIST_96 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) SIX(9)
+#define LIST_104 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) TEN(9) FOUR(10)
 #define LIST_128 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) TEN(9) TEN(10) TEN(11) EIGHT(12)
 #define REGISTERS_8(C, i) C(d[i]), C(d[i + 1]), C(d[i + 2]), C(d[i + 3]), C(d[i + 4]), C(d[i + 5]), C(d[i + 6]), C(d[i + 7])
 #define REGISTERS_16(C, i) REGISTERS_8(C, i), REGISTERS_8(C, i + 8)
 #define REGISTERS_32(C, i) REGISTERS_16(C, i), REGISTERS_16(C, i + 16)
+#define REGISTERS_48(C, i) REGISTERS_32(C, i), REGISTERS_16(C, i + 32)
+#define REGISTERS_56(C, i) REGISTERS_48(C, i), REGISTERS_8(C, i + 48)
 #define REGISTERS_64(C, i) REGISTERS_32(C, i), REGISTERS_32(C, i + 32)
+#define REGISTERS_72(C, i) REGISTERS_64(C, i), REGISTERS_8(C, i + 64)
+#define REGISTERS_80(C, i) REGISTERS_64(C, i), REGISTERS_16(C, i + 64)
 #define REGISTERS_96(C, i) REGISTERS_64(C, i), REGISTERS_32(C, i + 64)
+#define REGISTERS_104(C, i) REGISTERS_96(C, i), REGISTERS_8(C, i + 96)
 #define REGISTERS_128(C, i) REGISTERS_64(C, i), REGISTERS_64(C, i + 64)
 #define REAL(x) "+f"(x)
 #define WHOLE(x) "+r"(x)
@@ -69,15 +79,25 @@ struct OfU8U8 : OperandKind<i32, 128, false> {};
     TURNABLE(Kind, REAL, 8, 16, text, 8, 9, 10, 11, 12)                                                                            \
     TURNABLE(Kind, REAL, 16, 32, text, 16, 17, 18, 19, 20)                                                                         \
     TURNABLE(Kind, REAL, 32, 64, text, 32, 33, 34, 35, 36)                                                                         \
+    TURNABLE(Kind, REAL, 48, 96, text, 48, 49, 50, 51, 52)                                                                         \
+    TURNABLE(Kind, REAL, 56, 112, text, 56, 57, 58, 59, 60)                                                                        \
     TURNABLE(Kind, REAL, 64, 128, text, 64, 65, 66, 67, 68)                                                                        \
+    TURNABLE(Kind, REAL, 72, 144, text, 72, 73, 74, 75, 76)                                                                        \
+    TURNABLE(Kind, REAL, 80, 160, text, 80, 81, 82, 83, 84)                                                                        \
     TURNABLE(Kind, REAL, 96, 192, text, 96, 97, 98, 99, 100)                                                                       \
+    TURNABLE(Kind, REAL, 104, 208, text, 104, 105, 106, 107, 108)                                                                  \
     TURNABLE(Kind, REAL, 128, 256, text, 128, 129, 130, 131, 132)
 #define FIXED_KIND(Kind, Word_, words, scales, text)                                                                               \
     FIXED(Kind, Word_, words, scales, 8, 16, text, 8, 9, 10)                                                                       \
     FIXED(Kind, Word_, words, scales, 16, 32, text, 16, 17, 18)                                                                    \
     FIXED(Kind, Word_, words, scales, 32, 64, text, 32, 33, 34)                                                                    \
+    FIXED(Kind, Word_, words, scales, 48, 96, text, 48, 49, 50)                                                                    \
+    FIXED(Kind, Word_, words, scales, 56, 112, text, 56, 57, 58)                                                                   \
     FIXED(Kind, Word_, words, scales, 64, 128, text, 64, 65, 66)                                                                   \
+    FIXED(Kind, Word_, words, scales, 72, 144, text, 72, 73, 74)                                                                   \
+    FIXED(Kind, Word_, words, scales, 80, 160, text, 80, 81, 82)                                                                   \
     FIXED(Kind, Word_, words, scales, 96, 192, text, 96, 97, 98)                                                                   \
+    FIXED(Kind, Word_, words, scales, 104, 208, text, 104, 105, 106)                                                               \
     FIXED(Kind, Word_, words, scales, 128, 256, text, 128, 129, 130)
 
 TURNABLE_KIND(OfF16, "k16.f32.f16.f16")
@@ -101,14 +121,24 @@ FIXED_KIND(OfU8U8, i32, WHOLE, "", "k32.s32.u8.u8")
 #undef LIST_8
 #undef LIST_16
 #undef LIST_32
+#undef LIST_48
+#undef LIST_56
 #undef LIST_64
+#undef LIST_72
+#undef LIST_80
 #undef LIST_96
+#undef LIST_104
 #undef LIST_128
 #undef REGISTERS_8
 #undef REGISTERS_16
 #undef REGISTERS_32
+#undef REGISTERS_48
+#undef REGISTERS_56
 #undef REGISTERS_64
+#undef REGISTERS_72
+#undef REGISTERS_80
 #undef REGISTERS_96
+#undef REGISTERS_104
 #undef REGISTERS_128
 #undef REAL
 #undef WHOLE

@@ -185,9 +185,62 @@ TEST_CASE("choices: no epilogue and no result of eight bits where sums of fp8 ta
     };
     const int all = count();
     p.epilogue_weight = 1;
-    CHECK(count() == all - 1);
+    int without = all;
+    for (const sm90::Instance& i : sm90::instances()) without -= i.group == sm90::Group::Byte && !i.is_split && (i.n > 128 || i.n % 64 != 0);
+    CHECK(without < all);
+    CHECK(count() == without);
     p.epilogue_weight = 0, p.c_type = Dtype::e5m2;
-    CHECK(count() == all - 1);
+    CHECK(count() == without);
+}
+
+TEST_CASE("forms: doubles are taken as whole products of f64 whose rows begin at multiples of 16 bytes")
+{
+    const auto is_taken = [](const Lying& lying, uint64_t at, Dtype c, double weight) {
+        gemm::Problem p = problem_of({64, 64, 64, 1}, lying, Dtype::f64, Dtype::f64, c);
+        p.a = address(at), p.b = address(65536), p.c = address(131080), p.epilogue_weight = weight;
+        sm90::Form form;
+        return sm90::make_form(p, true, form);
+    };
+    for (const bool a_turned : {false, true})
+        for (const bool b_turned : {false, true}) {
+            CHECK(is_taken({a_turned, b_turned, false, 0}, 4096, Dtype::f64, 0));
+            CHECK(is_taken({a_turned, b_turned, true, 2}, 4096, Dtype::f64, 0));
+            CHECK(!is_taken({a_turned, b_turned, false, 1}, 4096, Dtype::f64, 0));
+        }
+    CHECK(!is_taken({}, 4104, Dtype::f64, 0));
+    CHECK(!is_taken({}, 4096, Dtype::f32, 0));
+    CHECK(!is_taken({}, 4096, Dtype::f64, 1));
+}
+
+TEST_CASE("launches: tiles whose width is no multiple of 64 are of c's transpose where both operands are row-major")
+{
+    int seen = 0;
+    for (uint32_t i = 0; i < sm90::instances().size(); i++) {
+        const sm90::Instance& instance = sm90::instances()[i];
+        if (instance.group != sm90::Group::Half || instance.is_split || instance.n % 64 == 0) continue;
+        for (const bool a_turned : {false, true})
+            for (const bool b_turned : {false, true}) {
+                gemm::Problem p = problem_of({304, 504, 256, 1}, {a_turned, b_turned, false, 8}, Dtype::f16, Dtype::f16, Dtype::f16);
+                p.a = address(uint64_t(1) << 32), p.b = address(uint64_t(1) << 33), p.c = address(uint64_t(1) << 34), p.epilogue.is_cast = 1;
+                sm90::Form form;
+                REQUIRE(sm90::make_form(p, true, form));
+                const bool is_swapped = !a_turned && !b_turned;
+                run_as(form, {i, instance.cluster, 1, 8}, [&](const gemm::Launch& l) {
+                    const auto&   n = *static_cast<const kernels::GemmTilesNumbers*>(l.numbers);
+                    const int64_t down = is_swapped ? 504 : 304, along = is_swapped ? 304 : 504;
+                    if (l.shared_bytes == 0) return;
+                    seen++;
+                    CHECK(n.row_clusters == (down + instance.m * instance.down - 1) / (instance.m * instance.down));
+                    CHECK(n.column_clusters == (along + instance.n * instance.across - 1) / (instance.n * instance.across));
+                    CHECK(n.output.store == kernels::STORE_HALVES);
+                    CHECK(is_encoded(n.box) == !is_swapped);
+                });
+                p.c_type = Dtype::f32;
+                REQUIRE(sm90::make_form(p, true, form));
+                CHECK(sm90::is_possible(form, {i, instance.cluster, 1, 8}) != is_swapped);
+            }
+    }
+    CHECK(seen > 0);
 }
 
 TEST_CASE("families: operands that lie badly for Hopper's kernels go to the portable ones where that is faster")

@@ -57,7 +57,8 @@ inline Matrix random_matrix(Dtype t, int64_t count, uint32_t seed)
     r.bytes.resize(size_t(count * size)), r.values.resize(size_t(count));
     for (int64_t i = 0; i < count; i++) {
         char* const at = r.bytes.data() + i * size;
-        if (t == Dtype::f32) product_check::write(at, float(double(random()) * 0x1p-31 - 1));
+        if (t == Dtype::f64) product_check::write(at, double(random()) * 0x1p-31 - 1 + double(random()) * 0x1p-60);
+        else if (t == Dtype::f32) product_check::write(at, float(double(random()) * 0x1p-31 - 1));
         else if (t == Dtype::f16) product_check::write(at, uint16_t(random() % 0x3c00 | (random() & 1) << 15));      // below 1
         else if (t == Dtype::bf16) product_check::write(at, uint16_t((0x3d00 + random() % 0x280) | (random() & 1) << 15));
         else if (is_float(t)) product_check::write(at, uint8_t(random() % (t == Dtype::e4m3 ? 0x48 : 0x40) | (random() & 1) << 7));

@@ -12,11 +12,12 @@
 namespace ng::cuda::gemm {
 namespace {
 
-// What Hopper's kernels must copy first can take longer than all of the portable ones.
+// What Hopper's kernels must copy first can take longer than all of the portable ones; and few doubles, which those cut in depth.
 bool prefers_sm90(const Problem& problem, const Device& device, uint64_t workspace_bytes)
 {
     if (!sm90::can_run(problem, device, workspace_bytes)) return false;
-    if (!sm90::copies(problem) || !mma::can_run(problem, device, workspace_bytes)) return true;
+    const bool is_plain = !sm90::copies(problem) && problem.a_type != Dtype::f64;
+    if (is_plain || !mma::can_run(problem, device, workspace_bytes)) return true;
     return sm90::cost_us(problem, device, workspace_bytes) <= mma::cost_us(problem, device, workspace_bytes);
 }
 

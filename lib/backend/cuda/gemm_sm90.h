@@ -5,8 +5,8 @@
 
 namespace ng::cuda::gemm::sm90 {
 
-// Rows of gemm_sm90.def are of these: fp8 and 8-bit integers, f32 as planes and rounded to tf32 share an image.
-enum class Group : uint32_t { Half, Byte, Whole, Wide, Round };
+// Rows of gemm_sm90.def are of these: fp8 and 8-bit integers share an image; f32 as planes, rounded to tf32, and f64.
+enum class Group : uint32_t { Half, Byte, Whole, Wide, Round, Double };
 constexpr Image image_of(Group g) { return g == Group::Half ? Image::Sm90Half : g <= Group::Whole ? Image::Sm90Byte : Image::Sm90Wide; }
 
 // A row of gemm_sm90.def.
@@ -54,6 +54,11 @@ struct Form {
 bool make_form(const Problem& problem, bool has_addresses, Form& form);
 uint64_t copies_workspace(const Form& form);
 // Of a Strided copy: words whose lines lie side by side instead.
+// Nothing but whole products are for these kernels; others take what they do not, and compare.
+inline bool is_double(const Form& form) { return form.group == Group::Double; }
+// As TilesShape has it: tiles are of c's transpose, which swaps a and b.
+inline bool is_swapped(const Form& form, const Instance& i) { return !i.is_split && i.n % 64 != 0 && form.b.is_turned && !form.a.is_turned; }
+Form swapped(const Form& form);
 inline bool is_turned_by_blocks(const Source& s, const Form& form) { return form.group == Group::Round && s.copying == Copying::Strided && s.line_stride == 1; }
 
 struct Choice {

@@ -13,7 +13,7 @@ namespace {
 using namespace kernels;
 
 #define ONE(...) +1
-constexpr uint32_t VARIANTS[] = {GEMM_SM90_Half(ONE), GEMM_SM90_Byte(ONE), GEMM_SM90_Whole(ONE), GEMM_SM90_Wide(ONE), GEMM_SM90_Round(ONE)};   // by Group
+constexpr uint32_t VARIANTS[] = {GEMM_SM90_Half(ONE), GEMM_SM90_Byte(ONE), GEMM_SM90_Whole(ONE), GEMM_SM90_Wide(ONE), GEMM_SM90_Round(ONE), GEMM_SM90_Double(ONE)};   // by Group
 #undef ONE
 
 struct Row {
@@ -110,10 +110,11 @@ double element_bytes(const Form& form) { return form.planes == 3 ? 6 : double(by
 // those that do not lie on its lines count several times.
 double step_us(const Form& form, const Instance& i, double working)
 {
-    constexpr double CYCLES_A_US = 2570, LIMITED_CYCLES_A_US = 1565, ROW_US = 0.000667, CROSSING = 3.35;
+    constexpr double CYCLES_A_US = 2570, LIMITED_CYCLES_A_US = 1565, ROW_US = 0.000667, CROSSING = 3.35, DOUBLE_PRODUCTS_A_US = 13600;
     constexpr int64_t LINE_BYTES = 128;
+    if (is_double(form)) return i.m * i.n * (1 / DOUBLE_PRODUCTS_A_US);
     // What moving sums to f32 makes of a product, and of its power.
-    const double moved = i.group == Group::Byte ? 1.1 : i.group == Group::Wide ? 1.9 : 1, powered = i.group == Group::Byte ? 1.1 : i.group == Group::Wide ? 1.25 : 1;
+    const double moved = i.group == Group::Byte || i.group == Group::Wide ? 1.1 : 1, powered = i.group == Group::Byte ? 1.2 : i.group == Group::Wide ? 1.05 : 1;
     const auto crossing = [&](const Source& s) {
         const int64_t bytes = s.pitch * (form.planes == 3 ? 2 : bytes_of(form.problem.a_type)), off = bytes % LINE_BYTES;
         return off == 0 ? 1 : off == LINE_BYTES / 2 ? 1 + CROSSING / 2 : 1 + CROSSING;
@@ -199,7 +200,7 @@ double traffic_us(const Form& form, const Instance& i)
 double split_us(const Form& form, const Device& device, const Instance& i, const Choice& c)
 {
     constexpr double LAUNCH_US = 0.83, ROW_US = 0.00109, LATENCY_US = 1.25, BEGIN_US = 0.04, COLUMN_US = 0.0153, WEIGHT_US = 0.0015, READ_US = 0.014, ROUND_US = 1.41;
-    constexpr double SHARED_US = 0.18, BLOCK_US = 0.38, HANDED_BYTES_A_US = 3.1e4, PARTS_US = 2.5, PROMOTING_US = 0.17;
+    constexpr double SHARED_US = 0.18, BLOCK_US = 0.38, HANDED_BYTES_A_US = 3.1e4, PARTS_US = 2.5, PROMOTING_US = 0.11;
     const Problem& p = form.problem;
     const double   blocks = double(divided_up(p.m, i.m) * divided_up(p.n, i.n) * p.batches) * c.cluster * c.splits;
     const double   resident = RESIDENT[i.units - 1][c.cluster - 1] * device.units / RESIDENT_UNITS, rounds = std::ceil(blocks / resident);
@@ -207,7 +208,7 @@ double split_us(const Form& form, const Device& device, const Instance& i, const
     const double   steps = std::ceil(double(steps_of(form)) * products_of(form) / (double(c.cluster) * c.splits));
     // The copy engine takes rows of a box one by one, short ones too; and what comes late is waited for.
     const double rows = i.m + (form.b.is_turned ? 64.0 * std::max(i.n / 64, 1) : i.n);
-    // Nothing is under way while sums move to f32.
+    // What moving sums to f32 takes beside the next step.
     const double promoting = i.group == Group::Byte || i.group == Group::Wide ? PROMOTING_US * together : 0;
     const double step = promoting + std::max({rows * ROW_US * together, step_us(form, i, std::min(1.0, blocks / device.units)) * together, LATENCY_US / (c.cluster > 1 ? i.kept : i.stages)});
     // An epilogue waits for what it reads.
@@ -240,8 +241,10 @@ bool is_possible(const Form& form, const Choice& c)
     const Problem& p = form.problem;
     const int64_t  blocks = divided_up(p.m, i.m) * divided_up(p.n, i.n) * p.batches * c.cluster * c.splits;
     if (blocks > int64_t(1) << 30) return false;
-    // Sums that move to f32 leave no registers for an epilogue, nor for the rarer types, beside so wide a tile (IS_BARE).
-    const bool is_bare = i.group == Group::Byte && !i.is_split && i.n > 128;
+    // Sums that move to f32 leave no registers for an epilogue, nor for the rarer types, beside so wide a tile; and what an epilogue
+    // reads comes by boxes of 64 columns (IS_BARE).
+    const bool is_bare = !i.is_split && ((i.group == Group::Byte && i.n > 128) || i.n % 64 != 0);
+    if (is_swapped(form, i) && p.c_type != Dtype::f16 && p.c_type != Dtype::bf16) return false;
     if (is_bare && (p.epilogue_weight > 0 || p.c_type == Dtype::e4m3 || p.c_type == Dtype::e5m2)) return false;
     if (!i.is_split) return c.cluster == i.cluster && c.splits == 1;
     if (p.is_pivoted) return false;      // its blocks have no rows of a part together
@@ -251,7 +254,7 @@ bool is_possible(const Form& form, const Choice& c)
 double cost_us(const Form& form, const Device& device, const Choice& c)
 {
     const Instance& i = INSTANCES[c.instance];
-    return i.is_split ? split_us(form, device, i, c) : tiles_us(form, device, i);
+    return i.is_split ? split_us(form, device, i, c) : tiles_us(is_swapped(form, i) ? swapped(form) : form, device, i);
 }
 
 const char* shape_of(const Instance& instance, uint32_t variant) { return SHAPES[&sm90::kernels_of(instance.image)[instance.first_kernel + variant] - FACTS]; }

@@ -33,6 +33,10 @@ bool find_kernels(Form& form)
         form.variant = (p.a_type == Dtype::u8 ? 2 : 0) + (p.b_type == Dtype::u8 ? 1 : 0);
         return true;
     }
+    if (p.a_type == Dtype::f64 && p.b_type == Dtype::f64) {
+        form.group = Group::Double, form.step = 16, form.variant = 0;
+        return p.c_type == Dtype::f64 && p.epilogue_weight == 0;
+    }
     if (p.a_type != Dtype::f32 || p.b_type != Dtype::f32) return false;
     form.group = p.allows_tf32 ? Group::Round : Group::Wide, form.variant = 0, form.step = p.allows_tf32 ? 32 : 64, form.planes = p.allows_tf32 ? 1 : 3;
     return true;
@@ -62,13 +66,15 @@ void settle(Source& s, const Form& form, Dtype type, bool has_addresses)
     s.copy_bytes = uint64_t(s.batches) * uint64_t(s.lines) * uint64_t(s.pitch) * uint64_t(bytes);
 }
 
+// Where elements have 16 bits, or are not multiplied where they lie, either of the two axes may lie side by side.
+bool takes_lines(const Form& form) { return form.group == Group::Half || form.group == Group::Wide || form.group == Group::Double; }
+
 // rows: of a, or columns of b.
 Source source_of(const void* data, int64_t rows, int64_t row_stride, int64_t depth_stride, int64_t batch_stride, const Form& form)
 {
     const Problem& p = form.problem;
     Source         s = {};
-    // Where elements have 16 bits it does not matter which of the two lies side by side.
-    const bool can_turn = form.group == Group::Half || form.group == Group::Wide;
+    const bool can_turn = takes_lines(form);
     const bool is_depth_beside = depth_stride == 1 || p.k == 1, are_rows_beside = row_stride == 1 || rows == 1;
     s.is_turned = can_turn && are_rows_beside && (!is_depth_beside || (p.k == 1 && rows > 1));
     s.data = data, s.batches = p.batches, s.batch_stride = p.batches > 1 ? batch_stride : 0;
@@ -93,13 +99,21 @@ bool make_form(const Problem& problem, bool has_addresses, Form& form)
     if (!find_kernels(form)) return false;
     form.image = image_of(form.group);
     const bool is_whole = form.group == Group::Whole && !p.epilogue.is_cast;
-    if (is_whole ? p.c_type != Dtype::i32 : !is_float(p.c_type) || p.c_type == Dtype::f64) return false;
+    if (is_whole ? p.c_type != Dtype::i32 : !is_float(p.c_type) || (p.c_type == Dtype::f64) != is_double(form)) return false;
     form.a = source_of(p.a, p.m, p.a_row, p.a_depth, p.a_batch, form);
     form.b = source_of(p.b, p.n, p.b_column, p.b_depth, p.b_batch, form);
     settle(form.a, form, p.a_type, has_addresses);
     settle(form.b, form, p.b_type, has_addresses);
-    if (form.group == Group::Half || form.group == Group::Wide) form.variant += (form.a.is_turned ? 2u : 0u) + (form.b.is_turned ? 0u : 1u);
+    if (is_double(form) && (form.a.copying != Copying::None || form.b.copying != Copying::None)) return false;
+    if (takes_lines(form)) form.variant += (form.a.is_turned ? 2u : 0u) + (form.b.is_turned ? 0u : 1u);
     return true;
+}
+
+Form swapped(const Form& form)
+{
+    Form r = form;
+    std::swap(r.problem.m, r.problem.n), std::swap(r.a, r.b);
+    return r;
 }
 
 uint64_t copies_workspace(const Form& form) { return aligned(form.a.copy_bytes) + aligned(form.b.copy_bytes); }
@@ -120,6 +134,7 @@ uint64_t workspace(const Problem& largest, const Device& device, bool is_fixed)
     if (!is_fixed) p.c_column = 1, p.c_row = p.n;
     if (!make_form(p, false, form)) return 0;
     if (is_fixed) return copies_workspace(form) + partial_bytes(form, choose(form, device, MOST_PARTIAL_BYTES).splits);
+    if (is_double(form)) return 0;
     const bool     is_cut = form.group == Group::Half && steps_of(form) >= DEEP;
     const uint64_t parts = is_cut ? std::min(partial_bytes(form, MOST_SPLITS), MOST_PARTIAL_BYTES) : 0;
     const uint64_t element = form.planes == 3 ? 6 : uint64_t(bytes_of(p.a_type)), depth = uint64_t(p.k) + 16;

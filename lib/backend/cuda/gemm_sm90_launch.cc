@@ -10,7 +10,7 @@ namespace ng::cuda::gemm::sm90 {
 namespace {
 
 // As cuda.h numbers them.
-enum MapType : int { MAP_BYTES = 0, MAP_WORDS = 3, MAP_F16 = 6, MAP_F32 = 7, MAP_BF16 = 9, MAP_TF32 = 11 };
+enum MapType : int { MAP_BYTES = 0, MAP_WORDS = 3, MAP_F16 = 6, MAP_F32 = 7, MAP_F64 = 8, MAP_BF16 = 9, MAP_TF32 = 11 };
 constexpr int NO_INTERLEAVING = 0, PROMOTE_256_BYTES = 3, FILL_ZEROS = 0;
 
 // Lines of elements side by side, and batches of them.
@@ -39,6 +39,7 @@ MapType map_type(Dtype t)
     case Dtype::f16: return MAP_F16;
     case Dtype::bf16: return MAP_BF16;
     case Dtype::f32: return MAP_F32;
+    case Dtype::f64: return MAP_F64;
     case Dtype::i32: return MAP_WORDS;
     default: return MAP_BYTES;
     }
@@ -119,7 +120,7 @@ struct Runner {
     // sharers: blocks of which each loads a part of the tile's rows or columns.
     void encode_operand(kernels::TensorMap& map, const Lines& l, const Source& s, int32_t tile, int32_t sharers) const
     {
-        const uint32_t parts = uint32_t(sharers), wide = uint32_t(std::min(tile, 64));
+        const uint32_t parts = uint32_t(sharers), wide = uint32_t(std::min(tile, form.step));
         if (s.is_turned) encode(*place.driver, map, l, wide, uint32_t(form.step) / parts);
         else encode(*place.driver, map, l, uint32_t(form.step), uint32_t(tile) / parts);
     }
@@ -178,22 +179,35 @@ void encode_box(const Runner& r, kernels::GemmTilesNumbers& n)
     }
 }
 
+// Of a tile's columns beyond a multiple of 64, which a box of that width would take from the next tile.
+void encode_rest(const Runner& r, const Instance& i, kernels::GemmTilesNumbers& n)
+{
+    const Problem& p = r.form.problem;
+    if (i.n % 64 == 0 || n.output.store != kernels::STORE_HALVES) return;
+    encode(*r.place.driver, n.box, {p.c, map_type(p.c_type), bytes_of(p.c_type), p.n, p.m, p.batches, p.m > 1 ? p.c_row : 16, p.c_batch}, i.n % 32 == 0 ? 32 : 16, 64);
+}
+
 void run_tiles(Runner& r, const Instance& i, const Choice& c)
 {
     const Problem& p = r.form.problem;
-    const Lines    a = r.lines_of(r.form.a, p.a_type), b = r.lines_of(r.form.b, p.b_type);
+    const bool     turns = is_swapped(r.form, i);
+    const Form     form = turns ? swapped(r.form) : r.form;
+    const Lines    a = r.lines_of(form.a, p.a_type), b = r.lines_of(form.b, p.b_type);
     kernels::GemmTilesNumbers n = {};
-    r.encode_operand(n.a, a, r.form.a, i.m, i.across);
-    r.encode_operand(n.b, b, r.form.b, i.n, i.down);
+    r.encode_operand(n.a, a, form.a, i.m, i.across);
+    r.encode_operand(n.b, b, form.b, i.n, i.down);
     n.output = r.output(true);
+    // Words leave by boxes of 32 columns.
+    if (n.output.store == kernels::STORE_WORDS && i.n % 32 != 0) n.output.store = kernels::STORE_FOURS;
     if (n.output.store <= kernels::STORE_WORDS)
-        encode(*r.place.driver, n.c, {p.c, map_type(p.c_type), bytes_of(p.c_type), p.n, p.m, p.batches, p.m > 1 ? p.c_row : 16, p.c_batch}, n.output.store == kernels::STORE_HALVES ? 64 : 32, 64);
+        encode(*r.place.driver, n.c, {p.c, map_type(p.c_type), bytes_of(p.c_type), p.n, p.m, p.batches, p.m > 1 ? p.c_row : 16, p.c_batch}, n.output.store == kernels::STORE_HALVES ? 64 : 32, turns ? 16 : 64);
     n.k_steps = int32_t(steps_of(r.form)), n.batches = int32_t(p.batches), n.group = c.group;
-    n.row_clusters = int32_t(divided_up(p.m, i.m * i.down)), n.column_clusters = int32_t(divided_up(p.n, i.n * i.across));
-    n.a_moves = r.form.a.batches > 1, n.b_moves = r.form.b.batches > 1;
+    n.row_clusters = int32_t(divided_up(form.problem.m, i.m * i.down)), n.column_clusters = int32_t(divided_up(form.problem.n, i.n * i.across));
+    n.a_moves = form.a.batches > 1, n.b_moves = form.b.batches > 1;
     n.planes = r.form.planes, n.promote = n.planes == 3 ? PROMOTE_PLANES : PROMOTE_BYTES;
     n.plain = plain_of(p);
     encode_box(r, n);
+    if (!turns) encode_rest(r, i, n);
     Launch l = r.launch_of(i);
     l.block = kernels::TILES_THREADS, l.cluster = uint32_t(i.cluster);
     const int64_t tiles = int64_t(n.row_clusters) * n.column_clusters * n.batches;
