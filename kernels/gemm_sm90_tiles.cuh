@@ -255,18 +255,19 @@ DEVICE void weigh(typename S::Word (&sums)[S::BLOCKS][S::TILE_N / 2])
 template <class S>
 DEVICE bool run_promoted(const GemmTilesNumbers& g, Multiplier<S>& multiplier, typename S::Word (&sums)[S::BLOCKS][S::TILE_N / 2])
 {
-    typename S::Word d[S::IN_TURNS ? 2 : 1][S::BLOCKS][S::TILE_N / 2];
+    using Sums = typename S::Word[S::BLOCKS][S::TILE_N / 2];
+    Sums d[S::IN_TURNS ? 2 : 1];
     clear<S>(sums);
     const i32 products = S::PLANES ? products_of(g.planes) : 1;
     Batches at;
     if constexpr (S::IN_TURNS) {
         const i32  batches = products * ((g.k_steps + g.promote - 1) / g.promote);
-        const auto rest = [&](auto& now) {
+        const auto rest = [&](Sums& now) {
             const i32 steps = at.steps(g);
             ROLLED for (i32 step = 1; step < steps; step++) multiplier.run_step(true, now);
             at.advance(g);
         };
-        const auto run = [&](auto& now, auto& last) {
+        const auto run = [&](Sums& now, Sums& last) {
             multiplier.run_step(false, now);
             add_batch<S>(sums, last);
             if (S::PLANES && at.has_next_weight()) weigh<S>(sums);
