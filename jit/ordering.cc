@@ -42,21 +42,21 @@ bool reads_what_it_writes(Step& s, int32_t out, const std::set<int32_t>& sources
 
 // The axes of a kernel in the order of those of a product that it reads; none where they are others. Of kernels that fold nothing
 // they may have changed places.
-std::vector<int32_t> axes_as(const View& product, const Step& s)
+std::optional<std::vector<int32_t>> axes_as(const View& product, const Step& s)
 {
     const Kernel& k = *s.kernel;
     std::vector<int32_t> axes;
     const auto load = std::ranges::find_if(k.values, [&](const Value& v) { return v.kind == ValueKind::Load && s.buffers[size_t(v.buffer)] == product.buffer; });
-    if (load == k.values.end()) return axes;
+    if (load == k.values.end()) return std::nullopt;
     const Extents& strides = k.accesses[size_t(load->access)].strides;
     for (size_t a = 0; a < product.dims.size(); a++) {
         if (product.dims[a].is(1)) continue;
         size_t at = 0;
         while (at < k.axes.size() && !(k.axes[at].extent == product.dims[a] && strides[at] == product.strides[a] && std::ranges::find(axes, int32_t(at)) == axes.end())) at++;
-        if (at == k.axes.size()) return {};
+        if (at == k.axes.size()) return std::nullopt;
         axes.push_back(int32_t(at));
     }
-    if (!std::ranges::is_sorted(axes) && std::ranges::any_of(k.axes, &KernelAxis::reduced)) return {};
+    if (axes.size() != k.axes.size() || (!std::ranges::is_sorted(axes) && std::ranges::any_of(k.axes, &KernelAxis::reduced))) return std::nullopt;
     return axes;
 }
 
@@ -169,11 +169,11 @@ bool Scheduler::is_epilogue(const Plan& plan, size_t i) const
     const int32_t b = product.out.buffer;
     if (plan.buffers[size_t(b)].place != Place::Work || plan.buffers[size_t(b)].last != int32_t(i)) return false;
     const Kernel& k = *s.kernel;
-    const std::vector<int32_t> axes = axes_as(product.out, s);
-    if (axes.size() != k.axes.size()) return false;
-    Access whole{product.out.offset, Extents(axes.size(), Extent(0))};
+    const auto axes = axes_as(product.out, s);
+    if (!axes) return false;
+    Access whole{product.out.offset, Extents(axes->size(), Extent(0))};
     for (size_t a = 0, at = 0; a < product.out.dims.size(); a++)
-        if (!product.out.dims[a].is(1)) whole.strides[size_t(axes[at++])] = product.out.strides[a];
+        if (!product.out.dims[a].is(1)) whole.strides[size_t((*axes)[at++])] = product.out.strides[a];
     for (const Value& v : k.values) {
         if (v.buffer < 0 || s.buffers[size_t(v.buffer)] != b) continue;
         if (v.kind != ValueKind::Load || !(k.accesses[size_t(v.access)] == whole)) return false;
@@ -223,7 +223,7 @@ void Scheduler::arrange(Plan& plan)
     for (size_t i = 0; i < plan.steps.size(); i++) {
         Step& s = plan.steps[i];
         if (!is_epilogue(plan, i)) continue;
-        const std::vector<int32_t> axes = axes_as(plan.steps[i - 1].out, s);
+        const std::vector<int32_t> axes = *axes_as(plan.steps[i - 1].out, s);
         if (!std::ranges::is_sorted(axes)) s.turned = axes;
         else (std::ranges::any_of(s.kernel->axes, &KernelAxis::reduced) ? s.folds : s.epilogue) = true;
     }

@@ -45,6 +45,13 @@ TEST_CASE("found: no kernel reads what it stores itself through another arrangem
     CHECK(differs(f.get(to), {3, 1, 4, 2}) == "");
 }
 
+TEST_CASE("found: what reads one element of a product is no part of it")
+{
+    Face f(0, 1);
+    ng_expr *const row = f.leaf(shape(NG_F64, {1, 2}), {1, 2}), *const table = f.leaf(shape(NG_F32, {2, 3}), {1, 2, 3, 4, 5, 6});
+    CHECK(differs(f.eval(f.text("reshape(row @ table, [3])[1] + 1", "row,table", {row, table})), {13}) == "");
+}
+
 TEST_CASE("found: NG_CTX_REFERENCE computes pools in f64, and leaves infinities that a put only moves")
 {
     Face f(NG_CTX_REFERENCE, 1);
