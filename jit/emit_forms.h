@@ -83,7 +83,6 @@ bool ends_with_rows(const Arranged& a);
 
 // Bytes of a point that blocks keep which stay and take one row or column after the other; 0: they cannot.
 int32_t stayed_bytes(const Arranged& a);
-inline constexpr int32_t MOST_PARTS = 16;      // blocks of a cluster that share what stays
 inline constexpr int32_t STAYED_LINE = 64;     // columns side by side that they have, at most
 
 // Whether two walks over rows in parts are one launch.

@@ -96,7 +96,6 @@ class FormPrinter {
     void add_vector(int32_t pass);
     void add_staying(size_t fold);
     void meet_staying(int32_t pass);
-    void meet_block(int32_t pass);
     void define_columns(int32_t pass);
     void declare_staying(const std::vector<size_t>& loads);
     void stay();

@@ -26,7 +26,7 @@ int32_t stayed_bytes(const Arranged& a)
         if (value.kind == ValueKind::Fold && a.passes.wanted[v]) {
             const int32_t of_fold = a.passes.is_running(v) ? 0 : told_bytes(fold_words(value.op, a.kernel.values[size_t(value.args[0])].type));
             if (of_fold == 0) return 0;
-            told += (2 * MOST_PARTS + 1) * (a.is_across ? STAYED_LINE : 1) * of_fold;
+            told += (2 * (1 << LOG_CLUSTER) + 1) * (a.is_across ? STAYED_LINE : 1) * of_fold;
         }
         if (a.is_across && a.passes.wanted[v] && a.passes.level[v] == Level::Row) told += STAYED_LINE * bytes_of(compute_of(value.type));
         if (!a.is_held(int32_t(v))) continue;
@@ -130,8 +130,7 @@ void FormPrinter::add_staying(size_t f)
 void FormPrinter::meet_staying(int32_t pass)
 {
     const std::vector<size_t> folds = folds_of(pass);
-    if (folds.empty() || (!c_.is_split && !a_.is_across)) return meet(pass, true);
-    if (!c_.is_split) return meet_block(pass);
+    if (folds.empty() || !c_.is_split) return meet(pass, true);
     const std::string parts = cut("parts", Cut::Parts), columns = a_.is_across ? "rows * WIDTH" : "1";
     std::string bytes;
     for (const size_t f : folds) {
@@ -157,18 +156,6 @@ void FormPrinter::meet_staying(int32_t pass)
         else finish(f, text("r", f));
     }
     line("turn++;");
-}
-
-// Columns of one block.
-void FormPrinter::meet_block(int32_t pass)
-{
-    for (const size_t f : folds_of(pass)) {
-        const FoldWords w = fold_words_of(f);
-        line(text(w.block, "<WIDTH>((", w.accumulator, "*)shared, a", f, ", rows);"));
-        unroll();
-        line(text("for (i32 j = 0; j < WIDTH; j++) if (lane == 0) all", f, "[", dialect_.thread, " * WIDTH + j] = a", f, "[j];"));
-    }
-    line(std::string(dialect_.barrier) + ";");
 }
 
 // What columns have once, before this pass: by one thread each, since all that share one would compute it as often.
@@ -215,7 +202,7 @@ void FormPrinter::declare_staying(const std::vector<size_t>& loads)
     for (int32_t pass = 0; pass < a_.passes.count; pass++)
         for (const size_t f : folds_of(pass)) {
             const std::string type = fold_words_of(f).accumulator;
-            if (c_.is_split) line(text(dialect_.shared, type, " given", f, "[2][", MOST_PARTS, "]", a_.is_across ? text("[", STAYED_LINE, "];") : ";"));
+            if (c_.is_split) line(text(dialect_.shared, type, " given", f, "[2][", 1 << LOG_CLUSTER, "]", a_.is_across ? text("[", STAYED_LINE, "];") : ";"));
             if (a_.is_across) line(text(dialect_.shared, type, " all", f, "[", STAYED_LINE, "];"));
         }
     if (!c_.is_split) return;

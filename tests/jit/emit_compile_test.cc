@@ -142,6 +142,25 @@ TEST_CASE("cuda: NVRTC takes every class of a family, with clusters and without"
     }
 }
 
+TEST_CASE("cuda: NVRTC takes blocks that stay, with rows and with columns, alone and in clusters")
+{
+    const Nvrtc nvrtc;
+    if (!nvrtc.is_here()) return (void)std::printf("skipped: no libnvrtc.so.13 or .12 here\n");
+    struct Held { Dtype type; const char* words; int64_t rows, columns; };
+    for (const Held& h : {Held{Dtype::f32, "softmax(x, 1)", 1024, 65536}, {Dtype::f32, "exp(x) * argmax(x, 1)", 1024, 65536}, {Dtype::f32, "(x - mean(x, 0)) * rsqrt(var(x, 0) + 1e-5)", 2048, 8192},
+                          {Dtype::f32, "x - max(x, 0)", 4096, 8192}, {Dtype::f64, "exp(x) / sum(exp(x), 1)", 1024, 16384}}) {
+        Case c(h.words, "");
+        c.in.lengths = {3, 8};
+        c.input("x", h.type, {h.rows, h.columns});
+        c.out(h.words);
+        c.compile();
+        const KernelFamily family(*c.plan.steps[0].kernel, cuda_dialect(), {90, 132, 227 << 10});
+        INFO(h.words << ": " << text_of(family.classes()[0]));
+        CHECK(family.classes()[0].is_staying);
+        CHECK(nvrtc.fault(cuda_dialect().prelude + family.source(0).text, "sm_90") == "");
+    }
+}
+
 TEST_CASE("opencl: clang takes every kernel and every row as OpenCL C 1.2")
 {
     const std::vector<Named> all = everything(opencl_dialect());

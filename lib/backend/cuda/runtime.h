@@ -231,8 +231,6 @@ class Module {
 
 // Launches of f may take this much dynamic shared memory, also beyond 48 KiB.
 void allow_shared(const DeviceContext& home, const Function& f, uint32_t bytes);
-// Launches with more blocks a cluster than every GPU that has them takes.
-void allow_large_clusters(const DeviceContext& home, const Function& f);
 // Blocks of a size that share one multiprocessor.
 int blocks_per_unit(const DeviceContext& home, const Function& f, uint32_t threads, uint32_t shared_bytes);
 
