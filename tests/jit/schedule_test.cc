@@ -107,14 +107,14 @@ void check_plan(const Plan& p, const std::vector<Target>& targets)
             CHECK((p.buffers[size_t(b)].place == Place::Out || p.buffers[size_t(b)].place == Place::Work));
             written.insert(b);
         });
-        CHECK((!(s.epilogue || s.folds) || (i > 0 && p.steps[i - 1].node && reads(s, p.steps[i - 1].out.buffer))));
+        CHECK((!(s.epilogue || s.folds || !s.turned.empty()) || (i > 0 && p.steps[i - 1].node && reads(s, p.steps[i - 1].out.buffer))));
     }
     for (size_t b = 0; b < p.buffers.size(); b++) {
         const Buffer& buffer = p.buffers[b];
         int32_t first = -1, last = -1;
         for (size_t i = 0; i < p.steps.size(); i++)
             if (reads(p.steps[i], int32_t(b)) || writes(p.steps[i], int32_t(b))) {
-                if (first < 0) first = int32_t(p.steps[i].epilogue || p.steps[i].folds ? i - 1 : i);
+                if (first < 0) first = int32_t(p.steps[i].epilogue || p.steps[i].folds || !p.steps[i].turned.empty() ? i - 1 : i);
                 last = std::max(last, int32_t(i));
                 if (p.steps[i].feeds >= 0 && reads(p.steps[i], int32_t(b))) last = std::max(last, end_of_product(p, p.steps[i].feeds));
             }
@@ -137,13 +137,13 @@ void check_plan(const Plan& p, const std::vector<Target>& targets)
     }
 }
 
-// "fused", "matmul + fused", "copy": the steps in order, an epilogue behind a plus, one with folds behind two, an aliased place
-// before what is in it.
+// "fused", "matmul + fused", "copy": the steps in order, an epilogue behind a plus, one with folds behind two,
+// one whose axes are turned behind a plus and a comma, an aliased place before what is in it.
 std::string steps(const Plan& p)
 {
     std::string out;
     for (const Step& s : p.steps) {
-        out += out.empty() ? "" : s.epilogue ? " + " : s.folds ? " ++ " : ", ";
+        out += out.empty() ? "" : s.epilogue ? " + " : s.folds ? " ++ " : s.turned.empty() ? ", " : " +, ";
         out += s.kernel ? "fused" : s.node ? name_of(s.node->op) : "copy";
     }
     return out;
@@ -239,7 +239,7 @@ TEST_CASE("products: element-wise work on the result is the product's epilogue, 
     CHECK(steps(shapes, "sum(relu(a @ b))") == "matmul ++ fused");
     CHECK(steps(shapes, "relu(a @ b) | sum(relu(a @ b), 0)") == "matmul ++ fused");
     CHECK(steps(shapes, "sum(a @ b, 1) | sum(a @ b, 0)") == "matmul, fused, fused");
-    CHECK(steps(shapes, "permute(relu(a @ b), [1, 0])") == "matmul, fused");
+    CHECK(steps(shapes, "permute(relu(a @ b), [1, 0])") == "matmul +, fused");
     CHECK(steps({{3, 8, 8}, {8, 8}}, "relu(a @ b)") == "matmul + fused");
     CHECK(steps({{8, 16}, {8, 16}, {8, 16}}, "softmax(a @ permute(b, [1, 0]) * 0.125, 1) @ c") == "matmul ++ fused, matmul");
     Case c({{2, 3, 9, 9}, {4, 3, 3, 3}, {4, 1, 1}});
