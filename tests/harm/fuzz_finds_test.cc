@@ -176,3 +176,26 @@ TEST_CASE("extents: as many elements as numbers can count, or none of as many, a
         }
     }
 }
+
+TEST_CASE("scalars: they lie at any byte of memory at any address, of every type")
+{
+    Face f(0, 1);
+    unsigned char memory[64] = {};
+    for (const ng_dtype t : {NG_F16, NG_F32, NG_F64, NG_I16, NG_I32, NG_U64}) {
+        const uint32_t offset = 3;
+        ng_expr* const twice = ng_add(ng_scalar(f.s, t, offset), ng_scalar(f.s, t, offset));
+        ng_prog* const p = f.compile({ng_cast(twice, NG_F64)});
+        ng_tensor* const out = f.make(shape(NG_F64, {}));
+        for (size_t at = 0; at < 4; at++) {
+            std::memset(memory, 0, sizeof memory);
+            const double   five = 5;
+            const float    five_f32 = 5;
+            const uint16_t five_f16 = 0x4500;
+            const uint64_t five_u64 = 5;
+            const void* const from = t == NG_F64 ? static_cast<const void*>(&five) : t == NG_F32 ? static_cast<const void*>(&five_f32) : t == NG_F16 ? static_cast<const void*>(&five_f16) : &five_u64;
+            std::memcpy(memory + at + offset, from, t == NG_F64 || t == NG_U64 ? 8 : t == NG_F32 || t == NG_I32 ? 4 : 2);
+            REQUIRE_MESSAGE(f.run(p, {.out = {out}, .scalars = memory + at, .scalar_bytes = 32}) == NG_OK, f.said());
+            CHECK(differs(f.get(out), {10}) == "");
+        }
+    }
+}

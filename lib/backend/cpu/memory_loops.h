@@ -87,7 +87,9 @@ void load(void* out_, const void* in_, int64_t stride, int64_t count)
     auto* in = static_cast<const typename C::Stored*>(in_);
     if (stride == 1) return decode_dense<C>(out, in, count);
     if (stride == 0) {
-        const auto v = C::load(*in);
+        typename C::Stored one;                // a scalar of the host's lies at any address
+        __builtin_memcpy(&one, in, sizeof one);
+        const auto v = C::load(one);
         for (int64_t i = 0; i < count; i++) out[i] = v;
         return;
     }
