@@ -1,6 +1,6 @@
 """cuBLASLt's times for the products that ngtool measured, and libng's beside them: the best of what its heuristic proposes, and the first.
 
-    ngtool bench gemm --csv CASES.csv && python3 tests/bench/gemm_peers.py CASES.csv PEERS.csv [--library LIBNG.so --ours OURS.csv]
+    ngtool bench gemm --csv CASES.csv && python3 tests/bench/gemm_peers.py CASES.csv PEERS.csv [--library LIBNG.so --ours OURS.csv] [--only TEXT]
     python3 tests/bench/compare.py PEERS.csv OURS.csv
 
 Run all in one go on one machine with PyTorch, which brings the device's memory, streams and graphs; cuBLASLt is called as it is, libng
@@ -10,6 +10,7 @@ graph, and graphs of both take turns: a card that is at the limit of its power i
 import argparse
 import csv
 import ctypes
+import faulthandler
 import glob
 import os
 import re
@@ -24,6 +25,7 @@ import ng  # noqa: E402
 
 CASE = re.compile(r"(fp16|bf16|tf32|fp32|fp64|e4m3|int8) m(\d+) n(\d+) k(\d+) ([nt])([nt])")
 CACHE_BYTES, WORKSPACE_BYTES, HEURISTICS, ROUNDS = 60 << 20, 64 << 20, 16, 5
+MOST_SECONDS = 60       # of a case: behind that the script says where it stands, and ends
 # As library_types.h and cublas_api.h number them: type of operands, of the result, computation, scale.
 R_32F, R_64F, R_16F, R_8I, R_32I, R_16BF, R_8F_E4M3 = 0, 1, 2, 3, 10, 14, 28
 COMPUTE_32F, COMPUTE_TF32, COMPUTE_64F, COMPUTE_32I = 68, 77, 70, 72
@@ -215,12 +217,13 @@ def measure(library, ng_library, kind, extents, ways):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cases"), parser.add_argument("peers"), parser.add_argument("--library"), parser.add_argument("--ours")
+    parser.add_argument("--only", default="", help="cases whose name has this in it")
     given = parser.parse_args()
     if bool(given.library) != bool(given.ours):
         parser.error("--library and --ours belong together")
     library, ng_library = Library(), ng.Library(given.library, "cuda") if given.library else None
     with open(given.cases, newline="", encoding="utf-8") as file:
-        cases = [row["case"] for row in csv.DictReader(file) if row["section"] == "gemm"]
+        cases = [row["case"] for row in csv.DictReader(file) if row["section"] == "gemm" and given.only in row["case"]]
     files = [open(path, "w", newline="", encoding="utf-8") for path in (given.peers, given.ours) if path]
     writers = [csv.writer(file) for file in files]
     for writer in writers:
@@ -230,6 +233,7 @@ def main():
         if not parts:
             continue
         kind, extents, ways = parts[1], tuple(map(int, parts.group(2, 3, 4))), parts[5] + parts[6]
+        faulthandler.dump_traceback_later(MOST_SECONDS, exit=True)
         try:
             found = measure(library, ng_library, kind, extents, ways)
         except (RuntimeError, ng.Fault) as error:
