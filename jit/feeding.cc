@@ -9,7 +9,7 @@ namespace ng {
 int32_t end_of_product(const Plan& plan, int32_t product)
 {
     const auto behind = size_t(product) + 1;
-    return behind < plan.steps.size() && (plan.steps[behind].epilogue || plan.steps[behind].folds) ? product + 1 : product;
+    return behind < plan.steps.size() && plan.steps[behind].runs_with_product() ? product + 1 : product;
 }
 
 // Whose operand step i alone gives, such that it may as well be computed while the product runs: nothing that it reads is written
@@ -17,7 +17,7 @@ int32_t end_of_product(const Plan& plan, int32_t product)
 int32_t Scheduler::product_fed(const Plan& plan, size_t i) const
 {
     const Step& s = plan.steps[i];
-    if (!s.kernel || s.epilogue || s.folds || s.kernel->stores.size() != 1 || std::ranges::any_of(s.kernel->axes, &KernelAxis::reduced)) return -1;
+    if (!s.kernel || s.runs_with_product() || s.kernel->stores.size() != 1 || std::ranges::any_of(s.kernel->axes, &KernelAxis::reduced)) return -1;
     const int32_t  b = s.buffers[size_t(s.kernel->stores[0].buffer)];
     const Buffer&  operand = plan.buffers[size_t(b)];
     if (operand.place != Place::Work || operand.first != int32_t(i) || operand.last <= int32_t(i)) return -1;

@@ -159,24 +159,24 @@ bool Scheduler::order(Plan& plan, std::vector<int32_t>& sequence) const
     return sequence.size() == count;
 }
 
-// Whether step i may run on parts of the product before it while that goes on, all of it or up to its folds: it alone reads the
-// product, element for element, and writes nothing that the product reads.
-bool Scheduler::is_epilogue(const Plan& plan, size_t i) const
+// The product's axes in step i, where that may run on parts of the product before it while that goes on, all of it or up to its folds:
+// it alone reads the product, element for element, and writes nothing that the product reads.
+std::optional<std::vector<int32_t>> Scheduler::epilogue_axes(const Plan& plan, size_t i) const
 {
-    if (i == 0) return false;
+    if (i == 0) return std::nullopt;
     const Step &s = plan.steps[i], &product = plan.steps[i - 1];
-    if (!s.kernel || !product.node || (product.node->op != Op::matmul && product.node->op != Op::conv)) return false;
+    if (!s.kernel || !product.node || (product.node->op != Op::matmul && product.node->op != Op::conv)) return std::nullopt;
     const int32_t b = product.out.buffer;
-    if (plan.buffers[size_t(b)].place != Place::Work || plan.buffers[size_t(b)].last != int32_t(i)) return false;
+    if (plan.buffers[size_t(b)].place != Place::Work || plan.buffers[size_t(b)].last != int32_t(i)) return std::nullopt;
     const Kernel& k = *s.kernel;
-    const auto axes = axes_as(product.out, s);
-    if (!axes) return false;
+    auto axes = axes_as(product.out, s);
+    if (!axes) return std::nullopt;
     Access whole{product.out.offset, Extents(axes->size(), Extent(0))};
     for (size_t a = 0, at = 0; a < product.out.dims.size(); a++)
         if (!product.out.dims[a].is(1)) whole.strides[size_t((*axes)[at++])] = product.out.strides[a];
     for (const Value& v : k.values) {
         if (v.buffer < 0 || s.buffers[size_t(v.buffer)] != b) continue;
-        if (v.kind != ValueKind::Load || !(k.accesses[size_t(v.access)] == whole)) return false;
+        if (v.kind != ValueKind::Load || !(k.accesses[size_t(v.access)] == whole)) return std::nullopt;
     }
     std::set<int32_t> read;
     for (const View& v : product.in) read.insert(v.buffer);
@@ -184,9 +184,9 @@ bool Scheduler::is_epilogue(const Plan& plan, size_t i) const
         const Buffer& out = plan.buffers[size_t(s.buffers[size_t(t.buffer)])];
         if (out.place == Place::Out)
             for (const int32_t alias : alias_buffers(size_t(out.index), plan))
-                if (read.contains(alias)) return false;
+                if (read.contains(alias)) return std::nullopt;
     }
-    return true;
+    return axes;
 }
 
 void Scheduler::arrange(Plan& plan)
@@ -208,7 +208,7 @@ void Scheduler::arrange(Plan& plan)
             const auto use = [&](int32_t b) {
                 Buffer& buffer = plan.buffers[size_t(b)];
                 // An epilogue runs with its product: what one reads and the other writes must not share memory.
-                const auto at = int32_t(plan.steps[i].epilogue || plan.steps[i].folds || !plan.steps[i].turned.empty() ? i - 1 : i);
+                const auto at = int32_t(plan.steps[i].runs_with_product() ? i - 1 : i);
                 if (buffer.first < 0) buffer.first = at;
                 buffer.last = std::max(buffer.last, int32_t(i));
             };
@@ -222,9 +222,9 @@ void Scheduler::arrange(Plan& plan)
     count_lives();
     for (size_t i = 0; i < plan.steps.size(); i++) {
         Step& s = plan.steps[i];
-        if (!is_epilogue(plan, i)) continue;
-        const std::vector<int32_t> axes = *axes_as(plan.steps[i - 1].out, s);
-        if (!std::ranges::is_sorted(axes)) s.turned = axes;
+        auto axes = epilogue_axes(plan, i);
+        if (!axes) continue;
+        if (!std::ranges::is_sorted(*axes)) s.turned = std::move(*axes);
         else (std::ranges::any_of(s.kernel->axes, &KernelAxis::reduced) ? s.folds : s.epilogue) = true;
     }
     for (size_t i = 0; i < plan.steps.size(); i++) plan.steps[i].feeds = product_fed(plan, i);

@@ -41,6 +41,8 @@ struct Step {
     int32_t feeds = -1;          // fused: the product that alone reads what it stores, and could do its work then: a step behind it
     std::vector<int32_t> after;  // steps that come before
     std::string name;
+    // Whether it may run with the product before it, as an epilogue of any kind.
+    bool runs_with_product() const { return epilogue || folds || !turned.empty(); }
 };
 
 // What must hold when run: low <= value <= high.

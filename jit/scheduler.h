@@ -4,6 +4,7 @@
 #include "jit/plan.h"
 
 #include <memory>
+#include <optional>
 #include <set>
 
 namespace ng {
@@ -59,7 +60,7 @@ class Scheduler {
     bool guard_one(Plan& plan, size_t j);
     bool order(Plan& plan, std::vector<int32_t>& sequence) const;
     void arrange(Plan& plan);
-    bool is_epilogue(const Plan& plan, size_t i) const;
+    std::optional<std::vector<int32_t>> epilogue_axes(const Plan& plan, size_t i) const;
     // feeding.cc
     void    cut_operands(Plan& plan);
     int32_t product_fed(const Plan& plan, size_t i) const;

@@ -64,6 +64,8 @@ TEST_CASE("operands: what one product alone reads, and point by point makes of o
     CHECK(steps("a @ f16(w) | f16(x) @ f16(w)") == "fused, matmul, fused > 3, matmul");
     CHECK(steps("permute(f16(w), [1, 0]) @ f16(w)") == "fused, matmul");         // by both sides
     CHECK(steps("f16(softmax(x, 1)) @ f16(w)") == "fused, fused > 2, matmul");   // it folds
+    CHECK(steps("f16(relu(x @ u)) @ a[0:4]") == "matmul, fused, matmul");          // a product's own kernel may compute it
+    CHECK(steps("f16(permute(x @ u, [1, 0])) @ a") == "matmul, fused, matmul");  // and so of one whose axes are turned
     CHECK(steps("x @ u") == "matmul");
 }
 
@@ -78,11 +80,14 @@ TEST_CASE("operands: two of one size, which would share a kernel, have one each;
 
 TEST_CASE("operands: what is read for one is there, and as it was, until the product is done")
 {
-    const Plan p = planned("f16(relu(a @ f16(f32(w) * sum(y, 0)) + y))");
-    REQUIRE(steps(p) == "fused, fused > 2, matmul, fused");
-    const int32_t sums = p.steps[0].buffers[size_t(p.steps[0].kernel->stores[0].buffer)];
-    CHECK(p.buffers[size_t(sums)].last == 3);                                    // its epilogue runs with it
-    CHECK(p.buffers[size_t(argument(p, 2))].last == 3);
+    for (const char* words : {"f16(relu(a @ f16(f32(w) * sum(y, 0)) + y))", "permute(f16(relu(a @ f16(f32(w) * sum(y, 0)) + y)), [1, 0])"}) {
+        INFO(words);
+        const Plan p = planned(words);
+        REQUIRE(steps(p) == "fused, fused > 2, matmul, fused");
+        const int32_t sums = p.steps[0].buffers[size_t(p.steps[0].kernel->stores[0].buffer)];
+        CHECK(p.buffers[size_t(sums)].last == 3);                                // its epilogue runs with it
+        CHECK(p.buffers[size_t(argument(p, 2))].last == 3);
+    }
     CHECK(steps("u * 0.5 | a @ f16(u)", {5}) == "fused, matmul");                // one pass over what is written in place
     CHECK(steps("a @ f16(u * sum(y, 0)) | u * 0.5", {-1, 5}) == "fused, fused, matmul");
     for (const char* words : {"f32(u) * 0.5 | a @ f16(u)", "f32(u) * 0.5 | a @ f16(u) | f32(u) + 1"}) {

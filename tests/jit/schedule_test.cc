@@ -107,14 +107,14 @@ void check_plan(const Plan& p, const std::vector<Target>& targets)
             CHECK((p.buffers[size_t(b)].place == Place::Out || p.buffers[size_t(b)].place == Place::Work));
             written.insert(b);
         });
-        CHECK((!(s.epilogue || s.folds || !s.turned.empty()) || (i > 0 && p.steps[i - 1].node && reads(s, p.steps[i - 1].out.buffer))));
+        CHECK((!s.runs_with_product() || (i > 0 && p.steps[i - 1].node && reads(s, p.steps[i - 1].out.buffer))));
     }
     for (size_t b = 0; b < p.buffers.size(); b++) {
         const Buffer& buffer = p.buffers[b];
         int32_t first = -1, last = -1;
         for (size_t i = 0; i < p.steps.size(); i++)
             if (reads(p.steps[i], int32_t(b)) || writes(p.steps[i], int32_t(b))) {
-                if (first < 0) first = int32_t(p.steps[i].epilogue || p.steps[i].folds || !p.steps[i].turned.empty() ? i - 1 : i);
+                if (first < 0) first = int32_t(p.steps[i].runs_with_product() ? i - 1 : i);
                 last = std::max(last, int32_t(i));
                 if (p.steps[i].feeds >= 0 && reads(p.steps[i], int32_t(b))) last = std::max(last, end_of_product(p, p.steps[i].feeds));
             }

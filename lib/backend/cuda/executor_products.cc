@@ -25,7 +25,7 @@ void CudaExecutor::prepare_product(Call& c, const Plan& plan, size_t at)
     backend_.shipped().need_products(step.in[0].dtype, step.in[1].dtype);
     products_ = backend_.shipped().product_device(backend_.compute(), backend_.units());
     const Step* const next = at + 1 < plan.steps.size() ? &plan.steps[at + 1] : nullptr;
-    if (next && (next->epilogue || next->folds || !next->turned.empty())) c.epilogue = EpilogueForm::of(step, plan.steps[at + 1], variables_);
+    if (next && next->runs_with_product()) c.epilogue = EpilogueForm::of(step, *next, variables_);
     const bool is_often = use_ == Backend::Use::Often;
     if (is_often) c.memories = std::make_unique<gemm::Memory[]>(2);
     // Contract P6: a deterministic context's choice depends on the shape alone, and no instance of its own adds in another order.
