@@ -246,7 +246,7 @@ NG_API ng_status ng_tensor_to_dlpack(ng_tensor *t, ng_stream s NG_OPT, struct DL
  * in their own type; true division, comparisons, sums, argmax and products have result types of their own; only
  * ng_cast narrows, and always rounds (the contract: section NUMBERS of the manual). */
 
-NG_API ng_scope *ng_scope_create(ng_ctx *c NG_OPT, size_t max_nodes);   /* c: whose allocator; 0: 1 << 20 nodes */
+NG_API ng_scope *ng_scope_create(ng_ctx *c NG_OPT, size_t max_nodes);   /* c: whose allocator; 0: 1 << 20 nodes. NULL: a wrong c */
 NG_API void      ng_scope_release(ng_scope *s NG_OPT);                  /* what you retained becomes yours      */
 NG_API NG_RT void ng_expr_retain(ng_expr *e);
 NG_API NG_RT void ng_expr_release(ng_expr *e NG_OPT);

@@ -6,14 +6,14 @@ using namespace ng;
 ng_scope* ng_scope_create(ng_ctx* c, size_t max_nodes)
 {
     ng_scope* made = nullptr;
-    guard(nullptr, [&] {
+    const ng_status status = guard(nullptr, [&] {
         Pin<Context> context;
         if (c) context = need<Context>(c, "ng_scope_create", "c");
         if (context && context->is_lost()) return NG_E_LOST;
         made = to_handle<ng_scope>(Scope::create(context.ref(), max_nodes));
         return NG_OK;
     });
-    return made;
+    return status == NG_E_NOMEM ? to_handle<ng_scope>(UNMADE<Scope>) : made;   // without a scope, expressions would be the caller's
 }
 
 void ng_scope_release(ng_scope* s)

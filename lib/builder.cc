@@ -8,13 +8,14 @@ namespace ng {
 void Building::scope(const ng_scope* s)
 {
     if (!s) return;
+    if (handle_of(s) == UNMADE<Scope>) throw std::bad_alloc();
     Pin<Scope> given = need<Scope>(s, who_, "s");
     if (!scope_ || given->age() > scope_->age()) scope_ = std::move(given);
 }
 
 NodeRef Building::operand(const ng_expr* e, const char* name, int32_t at)
 {
-    if (handle_of(e) == UNBUILT) throw std::bad_alloc();       // it spreads as it is: it belongs to no scope
+    if (handle_of(e) == UNMADE<const Node>) throw std::bad_alloc();       // it spreads as it is: it belongs to no scope
     const Pin<const Node> pin = need<const Node>(e, who_, name, at);
     if (const uint64_t owner = pin.owner(); owner && !(scope_ && scope_.handle() == owner)) {
         Pin<Scope> s(owner);
@@ -53,7 +54,7 @@ ng_expr* Building::finish(const Call<NodeRef>& body) noexcept
         const std::lock_guard hold(scope_->lock());
         return to_handle<ng_expr>(scope_->hand_out(built(body)));
     } catch (...) {
-        return to_handle<ng_expr>(UNBUILT);
+        return to_handle<ng_expr>(UNMADE<const Node>);
     }
 }
 

@@ -22,7 +22,7 @@ class Building {
     std::vector<NodeRef> operands(ng_expr* const* e, uint32_t count, const char* name);
 
     // What body(graph) builds, with a handle that belongs to the youngest scope, or to the caller; a poison where an
-    // operand is one or the body throws. Never throws; UNBUILT when there is no memory even for that.
+    // operand is one or the body throws. Never throws; UNMADE when there is no memory even for that.
     template <class Body>
     ng_expr* build(Body body) noexcept
     {
@@ -68,7 +68,7 @@ ng_expr* build_expr(const char* who, Body&& body) noexcept
             b.fault(e);                                      // which may find no memory
         }
     } catch (...) {
-        return to_handle<ng_expr>(UNBUILT);
+        return to_handle<ng_expr>(UNMADE<const Node>);
     }
     return b.build([](Graph&) { return NodeRef(); });
 }

@@ -60,8 +60,8 @@ Pin<T> need(const void* handle, const char* who, const char* argument, int32_t a
 {
     Pin<T> pin(handle);
     if (!pin && !handle) throw Error(NG_E_INVALID, text(who, ": ", argument, " is NULL, should be a ", NOUN_OF<T>), at);
-    if (!pin && KIND_OF<T> == HandleKind::Expression && handle_of(handle) == UNBUILT)
-        throw Error(NG_E_NOMEM, text(who, ": ", argument, " was not built: there was no memory for it"), at);
+    if (!pin && handle_of(handle) == UNMADE<T>)
+        throw Error(NG_E_NOMEM, text(who, ": ", argument, " was not made: there was no memory for it"), at);
     if (!pin)
         throw Error(NG_E_INVALID, text(who, ": ", argument, " = ", handle, " is no ", NOUN_OF<T>, " that lives: released, of another kind, or never ours"), at);
     if (pin.is_forked())

@@ -11,12 +11,12 @@ namespace ng {
 // handle  kind 3 bits | generation 18 | slot 26. Addresses of programs, heaps and stacks have 0, 5 or 7 where kind is.
 enum class HandleKind : uint8_t { None = 0, Context = 1, Tensor = 2, Scope = 3, Expression = 4, Program = 6 };
 
-// What a builder gives that finds no memory even for a fault: a null would pass for an operand that is left out. No handle
-// has generation 0.
-inline constexpr uint64_t UNBUILT = uint64_t(HandleKind::Expression) << 44 | ((uint64_t(1) << 26) - 1);
-
 // Every type that handles stand for says which: template <> inline constexpr HandleKind KIND_OF<Tensor> = ...
 template <class T> inline constexpr HandleKind KIND_OF = HandleKind::None;
+
+// What stands for an expression or scope where there was no memory even for a fault: a null would pass for an operand, or for a
+// scope, that is left out. No handle has generation 0.
+template <class T> inline constexpr uint64_t UNMADE = uint64_t(KIND_OF<T>) << 44 | ((uint64_t(1) << 26) - 1);
 
 // Goes up in the child of every fork: what was made under another epoch is lost there. 0 in the first process.
 uint32_t fork_epoch() noexcept;

@@ -43,7 +43,7 @@ class Hands {
     bool open_scope()
     {
         s = ng_scope_create(c, 0);
-        return s || did(NG_E_NOMEM, "ng_scope_create");
+        return s || did(NG_E_BUG, "ng_scope_create gave NULL");
     }
     ng_tensor* keep(ng_tensor* t) { return t ? tensor_[tensors_++] = t : nullptr; }
     ng_prog*   keep(ng_prog* p) { return p ? program_[programs_++] = p : nullptr; }
