@@ -78,5 +78,12 @@ TEST_CASE("N7: what is made of an operand, and of the product behind it, is as i
     f.check("relu(a @ f16(w) + row)", moved);
     f.check("relu(a @ f16(w)) - a @ f16(x)", gated);
     f.check("max(a @ f16(w), 1)", greatest);
+    // Another product's result, turned and cast: that one's epilogue, and nothing that this one makes.
+    const auto turned = [&](int64_t k, int64_t n) {
+        double sum = 0;
+        for (int64_t r = 0; r < M; r++) sum += f.values[0][size_t(r * K + n)] * f.values[0][size_t(r * K + k)];
+        return sum;
+    };
+    f.check("a @ f16(permute(permute(a[:, :208], [1, 0]) @ a, [1, 0]))", f.product(turned));
     f.check("permute(permute(f16(w), [1, 0]) @ permute(a, [1, 0]), [1, 0])", plain);
 }
