@@ -179,7 +179,7 @@ class Graph:
         with torch.cuda.graph(self.graph):
             for i in range(self.count):
                 calls[i % len(calls)]()
-        self.graph.replay()
+        self.graph.replay(), torch.cuda.synchronize()        # cuBLASLt's workspace is one: what runs beside would wait for flags of another
 
     def microseconds(self):
         return event_ms(self.graph.replay) / self.count * 1e3
