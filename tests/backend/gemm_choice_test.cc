@@ -212,6 +212,22 @@ TEST_CASE("forms: doubles are taken as whole products of f64 whose rows begin at
     CHECK(!is_taken({}, 4096, Dtype::f64, 1));
 }
 
+TEST_CASE("images: types that Hopper's kernels take ask for the image that has them")
+{
+    constexpr Dtype OPERANDS[] = {Dtype::f16, Dtype::bf16, Dtype::f32, Dtype::f64, Dtype::e4m3, Dtype::e5m2, Dtype::i8, Dtype::u8};
+    std::set<gemm::Image> seen;
+    for (const Dtype a : OPERANDS)
+        for (const Dtype b : OPERANDS)
+            for (const Dtype c : {Dtype::f32, Dtype::f64, Dtype::i32}) {
+                const gemm::Problem p = problem_of({64, 64, 64, 1}, {}, a, b, c);
+                sm90::Form form;
+                if (!sm90::make_form(p, false, form)) continue;
+                CHECK(gemm::needs(form.image, a, b));
+                seen.insert(form.image);
+            }
+    CHECK(seen.size() == size_t(gemm::Image::Mma));
+}
+
 TEST_CASE("launches: tiles whose width is no multiple of 64 are of c's transpose where both operands are row-major")
 {
     int seen = 0;

@@ -68,7 +68,7 @@ bool needs(Image image, Dtype a, Dtype b)
     switch (image) {
     case Image::Sm90Half: return is_half;
     case Image::Sm90Byte: return bytes_of(a) == 1 && bytes_of(b) == 1 && is_float(a) == is_float(b);
-    case Image::Sm90Wide: return a == Dtype::f32 && b == Dtype::f32;
+    case Image::Sm90Wide: return (a == Dtype::f32 || a == Dtype::f64) && a == b;
     case Image::Mma: return mma::takes(a, b);
     default: return false;
     }

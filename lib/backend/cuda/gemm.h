@@ -48,7 +48,7 @@ void turn(Problem& problem);             // c^T = b^T a^T: the same sums, rows f
 enum class Image : uint32_t {
     Sm90Half,                            // Hopper's wgmma: f16 and bf16
     Sm90Byte,                            // fp8 and 8-bit integers
-    Sm90Wide,                            // f32
+    Sm90Wide,                            // f32 and f64
     Mma,                                 // mma.sync and plain multiply-adds, from sm_80 on
     count_,
     Text = count_,                       // none: an instance that is compiled with an epilogue; kernel 1 adds up parts
