@@ -106,9 +106,20 @@ void check_rows(Dtype type, int rows, int columns, bool is_far)
     for (const IsaTable* isa : tables()) {
         if (!isa->sum_rows[int(type)]) continue;
         std::vector<double> sums(size_t(columns + 1), 1.0);
-        isa->sum_rows[int(type)](sums.data(), memory.data(), stride, rows, columns, is_far);
+        isa->sum_rows[int(type)]({memory.data(), stride, rows, columns, sums.data(), is_far});
         CHECK_MESSAGE(std::equal(want.begin(), want.end(), sums.begin()), std::string(isa->name), " ", std::string(name_of(type)), " ", rows, " x ", columns);
         CHECK(sums.back() == 1.0);
+        // Sums that begin here instead, one less, and what is rounded of them.
+        std::vector<float> rounded(size_t(columns + 1), 1.0f);
+        std::fill(sums.begin(), sums.end() - 1, std::nan(""));
+        isa->sum_rows[int(type)]({memory.data(), stride, rows, columns, sums.data(), is_far, true});
+        isa->sum_rows[int(type)]({memory.data(), stride, rows, columns, std::vector<double>(size_t(columns)).data(), is_far, true, rounded.data()});
+        bool is_right = sums.back() == 1.0 && rounded.back() == 1.0f;
+        for (size_t c = 0; c < want.size(); c++) is_right &= sums[c] == want[c] - 1 && rounded[c] == float(want[c] - 1);
+        CHECK_MESSAGE(is_right, std::string(isa->name), " ", std::string(name_of(type)), " ", rows, " x ", columns, " from nothing");
+        isa->sum_rows[int(type)]({memory.data(), stride, rows, columns, sums.data(), is_far, false, rounded.data()});
+        for (size_t c = 0; c < want.size(); c++) is_right &= rounded[c] == float(2 * (want[c] - 1));
+        CHECK_MESSAGE(is_right, std::string(isa->name), " ", std::string(name_of(type)), " ", rows, " x ", columns, " rounded");
     }
 }
 
@@ -186,7 +197,7 @@ TEST_CASE("folds: rows of f32 meet no deeper than pairwise before they are widen
             for (const IsaTable* isa : tables()) {
                 if (!isa->sum_rows[int(Dtype::f32)]) continue;
                 std::vector<double> sums(40, 0.0);
-                isa->sum_rows[int(Dtype::f32)](sums.data(), x.data(), 40, rows, 40, is_far);
+                isa->sum_rows[int(Dtype::f32)]({x.data(), 40, rows, 40, sums.data(), is_far});
                 for (int c = 0; c < 40; c++) {
                     double want = 0, magnitude = 0;
                     for (int r = 0; r < rows; r++) want += double(x[size_t(r * 40 + c)]), magnitude += std::abs(double(x[size_t(r * 40 + c)]));

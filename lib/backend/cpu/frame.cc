@@ -63,7 +63,7 @@ void sum_memory(Frame& frame, List list, const int64_t* at, const int64_t* strid
             const int64_t place = at[load->extra] + row * stride[load->extra];
             const char*   x = job.run.buffers[load->buffer] + place * load->memory_bytes;
             const SumRows loop = job.program.isa->sum_rows[int(load->type)];
-            loop(frame.slots[fold.slot], x, stride[load->extra], std::min(TURN, rows - row), count, job.plan.is_prefetching);
+            loop({x, stride[load->extra], std::min(TURN, rows - row), count, reinterpret_cast<double*>(frame.slots[fold.slot]), job.plan.is_prefetching});
         }
     }
 }

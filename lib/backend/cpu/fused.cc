@@ -139,6 +139,7 @@ void walk_unit(Frame& frame, Place& place, const int64_t* unit_at, int64_t* at)
     const int64_t count = plan.row_count_at(place.index);
     for (size_t pass = 0; pass < tape.full.size(); pass++) {
         execute(frame, tape.rows[pass], unit_at, count, plan.group);
+        if (plan.sums_whole >> pass & 1) continue;
         execute(frame, tape.starts[pass], unit_at, count);
         walk_steps(frame, place, pass, unit_at, at, 0, plan.steps);
         if (plan.group) join_groups(frame, int32_t(pass));

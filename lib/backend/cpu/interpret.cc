@@ -248,8 +248,15 @@ void fold(const Block& b, const Instruction& i)
 void finish(const Block& b, const Instruction*& at)
 {
     const Instruction& i = *at;
-    const char* from = b.frame.slots[b.program.folds[size_t(i.extra)].slot];
-    i.convert(b.result_or_memory(at, b.count == 1), from, b.count);
+    const FoldSlot& fold = b.program.folds[size_t(i.extra)];
+    char* out = b.result_or_memory(at, b.count == 1);
+    if (!(b.plan.sums_whole >> fold.pass & 1)) return i.convert(out, b.frame.slots[fold.slot], b.count);
+    const Instruction& load = b.plan.tape->code[b.plan.tape->full[size_t(fold.pass)].begin];
+    char* const sums = b.frame.homes[fold.slot];
+    const bool  rounds = i.type == Dtype::f32;
+    b.isa.sum_rows[int(load.type)]({b.memory(load, load.extra), b.plan.stride(b.plan.kept)[load.extra], b.plan.steps, b.count, reinterpret_cast<double*>(sums),
+                                    b.plan.is_prefetching, true, rounds ? reinterpret_cast<float*>(out) : nullptr});
+    if (!rounds) i.convert(out, sums, b.count);
 }
 
 // Lays what the first group of a block has read in each of its groups.

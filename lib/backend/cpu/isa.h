@@ -53,9 +53,16 @@ using FoldAcross = void (*)(void* accumulators, const void* x, int64_t count);
 using ArgAlong = void (*)(void* best, int64_t* at, const void* x, int64_t first, int64_t step, int64_t count);
 // every element of the block is at position `position` of its own column
 using ArgAcross = void (*)(void* best, int64_t* at, const void* x, int64_t position, int64_t count);
-// As across of sum for each of several rows of a dtype's memory, `stride` elements from one to the next. is_far: they may
-// not be in the caches.
-using SumRows = void (*)(void* accumulators, const void* x, int64_t stride, int64_t rows, int64_t count, bool is_far);
+// Sums down several rows of a dtype's memory.
+struct RowSums {
+    const void* x;
+    int64_t     stride, rows, count;                    // elements from one row to the next; rows; elements of a row
+    double*     sums;                                   // [count]
+    bool        is_far = false;                         // rows may not be in the caches
+    bool        is_first = false;                       // sums begin here, whatever is there
+    float*      rounded = nullptr;                      // [count]; null, or where sums go instead, for these rows are the last
+};
+using SumRows = void (*)(const RowSums& r);
 
 struct FoldLoops {
     FoldAlong  along;       // x: the compute type; accumulator: of accumulator_of(fold, type)

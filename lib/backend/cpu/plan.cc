@@ -378,6 +378,8 @@ void Planner::mark_sums(Plan& plan) const
             is_so = i.code != Code::Load || plan.step[i.extra] == 1;
         }
         plan.sums_memory |= uint32_t(is_so) << pass;
+        const bool is_whole = is_so && list.end - list.begin == 2 && plan.reduced == 1 && plan.steps > 1 && !plan.group && plan.pieces == 1;
+        plan.sums_whole |= uint32_t(is_whole) << pass;
     }
 }
 

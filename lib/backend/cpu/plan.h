@@ -24,6 +24,8 @@ struct Plan {
     int64_t banks = 1;                // sets of full registers, one a step, which a resident tape in columns keeps
     int64_t full_stride = 0, light_stride = 0, row_stride = 0, temp_stride = 0;   // bytes from one register to the next
     uint32_t sums_memory = 0;         // bits of the passes whose steps sum_memory does, several at a time
+    // Of these, passes of one fold down one loop of a unit: all of the sum is done where it is rounded.
+    uint32_t sums_whole = 0;
     uint32_t chunks = 1, pieces = 1;  // tasks over units; tasks over the steps of one unit, whose folds are merged
     int32_t accesses = 0;
     // In the memory that the plan was given:
