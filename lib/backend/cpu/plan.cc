@@ -189,8 +189,9 @@ int64_t Planner::block_of(const Choice& c) const
     const int64_t bytes = p_.full_bytes * (slots + 1) + (c.is_columns ? p_.row_bytes * c.tape->row_slots : 0);
     // Of 65536 f32 on Zen 4, x + y takes 0.141 ns an element in blocks of 1024, 0.124 in blocks of 2048. Without registers
     // a block is as long as may be, unless the next one's memory is asked for meanwhile.
-    const bool    is_long = is_loose(c) && bytes_touched(*c.tape) <= FAR_BYTES;
-    const int64_t longest = p_.has_reduced ? MAX_BLOCK : 2 * MAX_BLOCK;
+    // The same of 32768, Cascade Lake: 6.6 us in blocks of 2048, 6.5 in 3072.
+    const bool    is_near = bytes_touched(*c.tape) <= FAR_BYTES, is_long = is_loose(c) && is_near;
+    const int64_t longest = p_.has_reduced ? MAX_BLOCK : (is_near ? 4 : 2) * MAX_BLOCK;
     int64_t most = is_long ? LOOSE_BLOCK : std::min(fitting(c), std::clamp<int64_t>(L1_BYTES / bytes, 256, longest));
     if (is_scattered(c)) most = std::min(most, has_page_strides(c) ? PAGES_BLOCK : LINES_BLOCK);
     const int64_t unit = most >= 256 ? 64 : MIN_BLOCK;
