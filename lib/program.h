@@ -43,9 +43,9 @@ class Program final : public Belonging {
     void make_plan(std::span<const Target> targets, int32_t lengths, const char* who);
     void make_frame(const char* who);
     Room room_in(char* workspace) const;
-    std::vector<uint32_t> run_in(const Room& room, const ng_run& r, ng_stream s, Ordered& order, ng_status& status);
+    ng_status run_in(const Room& room, const ng_run& r, ng_stream s, Ordered& order, std::vector<uint32_t>& apart);
     void touch_all(const Running& run, Ordered& order) const;
-    std::vector<uint32_t> outputs_apart(const Running& run) const;
+    void find_apart(const Running& run, std::vector<uint32_t>& apart) const;
     void bind_arguments(Running& run, const ng_run& r);
     void bind_outputs(Running& run, const ng_run& r);
     void bind_leaves(Running& run);

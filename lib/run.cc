@@ -190,9 +190,9 @@ void Program::check_overlaps(Running& run, const ng_run& r) const
     }
 }
 
-std::vector<uint32_t> Program::outputs_apart(const Running& run) const
+void Program::find_apart(const Running& run, std::vector<uint32_t>& apart) const
 {
-    std::vector<uint32_t> apart;
+    if (options_.alias.empty()) return;
     const size_t args = plan_.args.size();
     for (size_t j = 0; j < plan_.outs.size(); j++) {
         if (!plan_.direct[j] || !run.pins[args + j]) continue;
@@ -200,7 +200,6 @@ std::vector<uint32_t> Program::outputs_apart(const Running& run) const
             if (plan_.args[i].index == options_.alias[j] && overlaps(*run.pins[args + j], *run.pins[i]) && !begins_alike(*run.pins[args + j], *run.pins[i]))
                 apart.push_back(uint32_t(j));
     }
-    return apart;
 }
 
 void Program::bind_hidden(Running& run) const
@@ -250,8 +249,8 @@ void Program::touch_all(const Running& run, Ordered& order) const
     for (const Ref<Tensor>& leaf : leaves_) touch(order, *leaf, false);
 }
 
-// Everything checked and bound, then the steps. What comes back is to be computed apart; then nothing has run.
-std::vector<uint32_t> Program::run_in(const Room& room, const ng_run& r, ng_stream s, Ordered& order, ng_status& status)
+// Everything checked and bound, then the steps. If outputs are to be computed apart nothing has run.
+ng_status Program::run_in(const Room& room, const ng_run& r, ng_stream s, Ordered& order, std::vector<uint32_t>& apart)
 {
     Running run(room.tables, frame_);
     bind_arguments(run, r);
@@ -262,12 +261,11 @@ std::vector<uint32_t> Program::run_in(const Room& room, const ng_run& r, ng_stre
     bind_hidden(run);
     check_all(run);
     check_overlaps(run, r);
-    std::vector<uint32_t> apart = outputs_apart(run);
-    if (!apart.empty()) return apart;
+    find_apart(run, apart);
+    if (!apart.empty()) return NG_OK;
     bind_buffers(run, room.work);
     touch_all(run, order);
-    status = executor_->run({run.variables, run.buffers, r.scalars, room.work + frame_.scratch, s}, context().parallel());
-    return apart;
+    return executor_->run({run.variables, run.buffers, r.scalars, room.work + frame_.scratch, s}, context().parallel());
 }
 
 // Outputs that lie in their argument's memory, but not on its very elements, are computed elsewhere and copied.
@@ -314,7 +312,7 @@ ng_status Program::run(const ng_run& r, ng_stream s)
         if (&given->context() != &context() || given->bytes() < frame_.bytes || reinterpret_cast<uintptr_t>(given->data) % 64)
             throw Error(NG_E_INVALID, text("ng_prog_run: the workspace has ", given->bytes(), " bytes, should be this context's, have ", frame_.bytes, " and begin at a multiple of 64"));
         touch(order, *given, true);
-        apart = run_in(room_in(given->data), r, s, order, status);
+        status = run_in(room_in(given->data), r, s, order, apart);
     } else {
         uint32_t piece;
         const WorkPiece* const work = workspaces_->claim(piece);
@@ -325,7 +323,7 @@ ng_status Program::run(const ng_run& r, ng_stream s)
             ~Release() { w.vacate(piece); }
         } release{*workspaces_, piece};
         work->touch(order);
-        apart = run_in(room_in(work->memory()), r, s, order, status);
+        status = run_in(room_in(work->memory()), r, s, order, apart);
     }
     order.close();
     if (!apart.empty()) return run_apart(r, s, apart);

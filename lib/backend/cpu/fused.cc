@@ -14,13 +14,15 @@ namespace {
 
 // Where a task is: indices of all loops, and where each access is.
 struct Place {
+    explicit Place(const Plan& p) : plan(p) { std::fill_n(index, p.kept + p.reduced, 0); }
+
     const Plan& plan;
     int64_t     index[MAX_AXES + 1];
 
-    // The point-th of these loops.
+    // The point-th of these loops, all of which are at 0.
     void seek(int32_t first, int32_t count, int64_t point, int64_t* at)
     {
-        for (int32_t loop = first + count; loop-- > first;) {
+        for (int32_t loop = first + count; point > 0 && loop-- > first;) {
             index[loop] = point % plan.extents[loop];
             point /= plan.extents[loop];
             const int64_t* stride = plan.stride(loop);
@@ -157,7 +159,7 @@ void walk_units(const Job& job, int64_t first, int64_t last) noexcept
     set_up(frame, job, scratch.bytes);
     std::copy_n(plan.offset, plan.accesses, unit_at);
     execute(frame, plan.tape->uniform, unit_at, 1);
-    Place place{plan, {}};
+    Place place{plan};
     place.seek(0, plan.kept, first, unit_at);
     for (int64_t unit = first; unit < last; unit++) {
         if (plan.banks > 1) walk_banks(frame, place, unit_at, at);
@@ -241,7 +243,7 @@ void walk_pieces(const Job& job, const Parallel& parallel) noexcept
     set_up(frame, job, scratch.bytes);
     std::copy_n(plan.offset, plan.accesses, unit_at);
     execute(frame, tape.uniform, unit_at, 1);
-    Place place{plan, {}};
+    Place place{plan};
     place.seek(0, plan.kept, 0, unit_at);
     for (int64_t unit = 0; unit < plan.units; unit++) {
         const int64_t count = plan.row_count_at(place.index);
