@@ -39,7 +39,7 @@ struct TilesShape {
     static constexpr u32  SHARED = tiles_shared(TILE_M, TILE_N, STAGES, IS_PINGPONG, HAS_EPILOGUE);
     static constexpr u32  BUFFERS = tiles_buffers(TILE_M, TILE_N, STAGES, IS_PINGPONG, HAS_EPILOGUE);   // of a warpgroup
     static_assert(DOWN == 1 || ACROSS == 1, "all blocks of a cluster share one operand");
-    static_assert(SHARED <= SHARED_MOST && BUFFERS > 0, "shared memory of a multiprocessor");
+    static_assert(SHARED <= SHARED_MOST && (BUFFERS > 0 || Kind::BYTES == 8), "shared memory of a multiprocessor");
     static_assert(SUMS <= (PLANES ? 128 : 192), "sums fit the registers");
 };
 
