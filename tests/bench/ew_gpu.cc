@@ -1,10 +1,11 @@
 // Element-wise, row and column kernels on an NVIDIA GPU: right against their plain texts, and how near they come to a copy.
 //
-//     ew_gpu [--only TEXT] [--megabytes N] [--registers] [--check] [--dry [--texts FOLDER]] [--sweep]
+//     ew_gpu [--only TEXT] [--part K/N] [--megabytes N] [--registers] [--check] [--dry [--texts FOLDER]] [--sweep]
 //
 // Every case is scheduled, printed, compiled and run as programs do it. Random data; buffers rotate over more than the
 // last cache holds; the median of 9 rounds counts. GB/s are of each tensor once: what must move, not what did.
-// --check measures no time: for compute-sanitizer. --dry says what would run, on any machine, and writes the texts into a folder; --sweep how far functions are off over all of f32.
+// --check measures no time: for compute-sanitizer. --part 0/8 is the first of each eight cases, 1/8 the second: for processes side by side.
+// --dry says what would run, on any machine, and writes the texts into a folder; --sweep how far functions are off over all of f32.
 #include "jit/emit.h"
 #include "jit/parse.h"
 #include "jit/plan.h"
@@ -15,6 +16,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cinttypes>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -393,22 +395,25 @@ int main(int count, char** words)
 {
     try {
         std::string only, folder;
-        int64_t megabytes = 256;
+        int64_t megabytes = 256, part = 0, parts = 1;
         bool is_dry = false, is_sweep = false, shows_registers = false, only_checks = false;
         for (int i = 1; i < count; i++) {
             const std::string word = words[i];
             if (word == "--only" && i + 1 < count) only = words[++i];
+            if (word == "--part" && i + 1 < count && (std::sscanf(words[++i], "%" SCNd64 "/%" SCNd64, &part, &parts) != 2 || parts < 1)) return std::puts("--part K/N"), 1;
             if (word == "--megabytes" && i + 1 < count) megabytes = std::atoll(words[++i]);
             if (word == "--texts" && i + 1 < count) folder = words[++i];
             if (word == "--registers") shows_registers = true;
             if (word == "--check") only_checks = true;
             is_dry |= word == "--dry", is_sweep |= word == "--sweep";
         }
-        std::vector<Trial> all;
+        std::vector<Trial> all, wanted;
         add_points(all, megabytes << 20), add_rows(all, megabytes << 20), add_columns(all, megabytes << 20);
         std::erase_if(all, [&](const Trial& t) { return t.name.find(only) == std::string::npos; });
+        for (size_t i = 0; i < all.size(); i++)
+            if (int64_t(i) % parts == part) wanted.push_back(all[i]);
         if (is_dry) {
-            for (const Trial& t : all) tell(t, folder);
+            for (const Trial& t : wanted) tell(t, folder);
             return 0;
         }
         const Driver& driver = Driver::need("ew_gpu");
@@ -419,7 +424,7 @@ int main(int count, char** words)
         for (const RowSweep& s : sweeps())
             if (is_sweep) bench.sweep(s);
         if (!bench.only_checks) bench.measure_copy();
-        for (const Trial& t : all) bench.run(t);
+        for (const Trial& t : wanted) bench.run(t);
         std::printf("%d wrong\n", bench.failures);
         return bench.failures != 0;
     } catch (const Error& error) {
