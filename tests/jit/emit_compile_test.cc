@@ -1,4 +1,5 @@
 // Generated texts through their languages' own compilers, where this machine has them.
+#include "jit/needed.h"
 #include "tests/jit/emit_cases.h"
 
 #include <doctest/doctest.h>
@@ -29,11 +30,12 @@ class Nvrtc {
         find(log_size_, "nvrtcGetProgramLogSize"), find(log_, "nvrtcGetProgramLog");
     }
     bool is_here() const { return library_; }
-    // What is wrong with the text, or nothing.
+    // What is wrong with the text behind as much of the prelude as it needs, or nothing.
     std::string fault(const std::string& text, const std::string& architecture) const
     {
         void* program = nullptr;
-        if (create_(&program, text.c_str(), "fused.cu", 0, nullptr, nullptr) != 0) return "no program";
+        const std::string source = pieces_.needed_by(text) + text;
+        if (create_(&program, source.c_str(), "fused.cu", 0, nullptr, nullptr) != 0) return "no program";
         std::vector<std::string> options = {"--gpu-architecture=" + architecture};
         std::istringstream more(cuda_dialect().options);
         for (std::string option; more >> option;) options.push_back(option);
@@ -55,6 +57,7 @@ class Nvrtc {
         const bool is_found = f != nullptr;
         REQUIRE(is_found);
     }
+    Pieces pieces_{cuda_dialect().prelude};
     void* library_ = nullptr;
     int (*create_)(void**, const char*, const char*, int, const char* const*, const char* const*) = nullptr;
     int (*compile_)(void*, int, const char* const*) = nullptr;
@@ -114,7 +117,7 @@ TEST_CASE("cuda: NVRTC takes every kernel and every row, for a processor and as 
         for (const char* architecture : {"sm_90", "compute_80"}) {
             if (k.text.size() > 50000 && architecture[0] == 's') continue;       // rows by the hundred: their PTX says as much
             INFO(k.name << " for " << architecture);
-            CHECK(nvrtc.fault(cuda_dialect().prelude + k.text, architecture) == "");
+            CHECK(nvrtc.fault(k.text, architecture) == "");
         }
 }
 
@@ -136,7 +139,7 @@ TEST_CASE("cuda: NVRTC takes every class of a family, with clusters and without"
                 const KernelFamily family(*s.kernel, cuda_dialect(), {compute, 132});
                 for (size_t k = 0; k < family.classes().size(); k++) {
                     INFO(words << ", " << text_of(family.classes()[k]));
-                    CHECK(nvrtc.fault(cuda_dialect().prelude + family.source(k).text, text("sm_", compute)) == "");
+                    CHECK(nvrtc.fault(family.source(k).text, text("sm_", compute)) == "");
                 }
             }
     }
@@ -157,7 +160,7 @@ TEST_CASE("cuda: NVRTC takes blocks that stay, with rows and with columns, alone
         const KernelFamily family(*c.plan.steps[0].kernel, cuda_dialect(), {90, 132, 227 << 10});
         INFO(h.words << ": " << text_of(family.classes()[0]));
         CHECK(family.classes()[0].is_staying);
-        CHECK(nvrtc.fault(cuda_dialect().prelude + family.source(0).text, "sm_90") == "");
+        CHECK(nvrtc.fault(family.source(0).text, "sm_90") == "");
     }
 }
 
