@@ -11,15 +11,16 @@ using namespace ng;
 
 namespace {
 
-uint64_t compiler_calls()
+uint64_t compiler_says(const char* function)
 {
     void* library = dlopen("libnvrtc.so.13", RTLD_NOW | RTLD_LOCAL);
     REQUIRE(library != nullptr);
-    const auto count = reinterpret_cast<uint64_t (*)()>(dlsym(library, "ng_fake_compilations"));
+    const auto count = reinterpret_cast<uint64_t (*)()>(dlsym(library, function));
     const bool is_ours = count != nullptr;
     REQUIRE_MESSAGE(is_ours, "LD_LIBRARY_PATH should lead to the compiler that counts");
     return count();
 }
+uint64_t compiler_calls() { return compiler_says("ng_fake_compilations"); }
 
 // Its value from an evaluation over x of n elements.
 std::vector<float> evaluated(ng_ctx* c, const std::string& words, ng_tensor* x, int64_t n)
@@ -127,6 +128,22 @@ TEST_CASE("a program of lengths without bounds has all its texts, one with bound
     wait_for(p);
     CHECK(compiler_calls() - before == 4);
     CHECK(stats(c).jit_compiles == 1);
+    ng_prog_release(p);
+    shut(c);
+}
+
+TEST_CASE("the texts of a kernel are compiled at once, as many as there are threads for")
+{
+    (void)emulated_device();
+    ng_ctx_desc d = description();
+    d.jit_threads = 4;
+    ng_ctx* c = nullptr;
+    REQUIRE(ng_ctx_create(&d, &c, nullptr) == NG_OK);
+    setenv("NG_FAKE_COMPILE_MS", "300", 1);
+    ng_prog* p = program_of(c, "x * y + y", int64_t(1) << 33);
+    wait_for(p);
+    unsetenv("NG_FAKE_COMPILE_MS");
+    CHECK(compiler_says("ng_fake_most_at_once") == 4);
     ng_prog_release(p);
     shut(c);
 }

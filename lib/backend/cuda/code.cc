@@ -1,5 +1,6 @@
 // One flight for each text: who asks second waits for the first; the disk is asked before the compiler. The texts of a kernel
 // are compiled side by side, as many at once as there are threads: one text of all takes two thirds of their time on one core.
+// NVRTC reads one text at a time, whoever asks, and does the rest side by side; so it is given no more to read than is needed.
 #include "lib/backend/cuda/code.h"
 
 #include "jit/dialect.h"
@@ -89,6 +90,13 @@ std::shared_ptr<const Code> CodeStore::need(const std::string& source, int funct
     return code;
 }
 
+std::string CodeStore::prelude_of(const std::string& source)
+{
+    const std::lock_guard hold(pieces_lock_);
+    if (!pieces_) pieces_ = std::make_unique<const Pieces>(cuda_dialect().prelude);
+    return pieces_->needed_by(source);
+}
+
 std::shared_ptr<const Code> CodeStore::make(const Digest& key, const std::string& source, int functions, std::atomic<bool>& is_counted)
 {
     if (!compiler_) throw Error(NG_E_UNSUPPORTED, "there is no compiler: libnvrtc.so.13 and .12 are not here, or NG_CTX_NO_JIT forbids them");
@@ -109,8 +117,7 @@ std::shared_ptr<const Code> CodeStore::make(const Digest& key, const std::string
         }
     }
     const auto start = Deadline::Clock::now();
-    const Dialect& dialect = cuda_dialect();
-    const std::string image = compiler_->compile({.prelude = dialect.prelude, .text = source, .options = dialect.options, .arch = arch_});
+    const std::string image = compiler_->compile({.prelude = prelude_of(source), .text = source, .options = cuda_dialect().options, .arch = arch_});
     if (!is_counted.exchange(true, std::memory_order_relaxed)) counters_.jit_compiles.fetch_add(1, std::memory_order_relaxed);
     counters_.jit_usec.fetch_add(microseconds_since(start), std::memory_order_relaxed);
     disk_.store(key, image);
@@ -124,7 +131,8 @@ void CodeStore::later(std::function<void()> job)
     const std::lock_guard hold(lock_);
     if (is_stopped_) return;
     jobs_.push_back(std::move(job));
-    if (options_.has_threads && threads_.size() < std::min<size_t>(options_.threads, jobs_.size())) start();
+    // Who waits takes one job each.
+    if (options_.has_threads && threads_.size() < options_.threads && jobs_.size() > idle_) start();
     changed_.notify_all();
 }
 
@@ -155,7 +163,9 @@ void CodeStore::work()
     while (true) {
         {
             std::unique_lock hold(lock_);
+            idle_++;
             changed_.wait(hold, [&] { return is_stopped_ || !jobs_.empty(); });
+            idle_--;
             if (is_stopped_) return;
         }
         (void)work_once();

@@ -1,5 +1,6 @@
 // Compiled kernels of one context: each text is found in memory, on disk, or compiled, once for all who ask at the same time.
 #pragma once
+#include "jit/needed.h"
 #include "lib/backend/cuda/nvrtc.h"
 #include "lib/backend/cuda/runtime.h"
 #include "lib/disk_cache.h"
@@ -62,6 +63,7 @@ class CodeStore {
         std::unique_ptr<Error>      error;
         bool                        is_done = false;
     };
+    std::string prelude_of(const std::string& text);     // as much of it as the text needs
     std::shared_ptr<const Code> make(const Digest& key, const std::string& text, int functions, std::atomic<bool>& is_counted);
     void start();
     void work();
@@ -75,11 +77,14 @@ class CodeStore {
     bool                 is_ptx_ = false;
     Digest               identity_{};    // of compiler, options and prelude, part of each key
     DiskCache            disk_;
+    std::mutex           pieces_lock_;   // of the next line, and of nothing else
+    std::unique_ptr<const Pieces> pieces_;       // of the prelude, from the first compilation on
     std::mutex           lock_;
     std::condition_variable       changed_;
     std::map<Digest, std::shared_ptr<Entry>> entries_;
     std::deque<std::function<void()>> jobs_;
     std::vector<std::thread>      threads_;
+    size_t                        idle_ = 0;     // of the threads: those that wait for a job
     bool                          is_stopped_ = false;
 };
 

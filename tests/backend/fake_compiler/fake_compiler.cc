@@ -12,7 +12,7 @@
 namespace {
 
 struct Source { std::string text; };
-std::atomic<uint64_t> compilations{0}, under_way{0};
+std::atomic<uint64_t> compilations{0}, under_way{0}, most_at_once{0};
 
 // As the real one's data, which is gone after exit() got here: who works with it now would crash.
 constexpr int WOULD_CRASH = 77;
@@ -22,7 +22,8 @@ struct Data {
 
 int compile()
 {
-    under_way++;
+    const uint64_t now = ++under_way;
+    for (uint64_t most = most_at_once; now > most && !most_at_once.compare_exchange_weak(most, now);) {}
     const char* const slow = std::getenv("NG_FAKE_COMPILE_MS");
     if (slow) std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(slow)));
     under_way--;
@@ -47,6 +48,7 @@ extern "C" {
 
 // Asked for by tests, by name.
 uint64_t ng_fake_compilations() { return compilations; }
+uint64_t ng_fake_most_at_once() { return most_at_once; }
 
 int nvrtcVersion(int* major, int* minor) { return *major = 13, *minor = 0, 0; }
 int nvrtcGetNumSupportedArchs(int* count) { return *count = 3, 0; }
