@@ -98,6 +98,10 @@ bool may_cluster(const Arranged& a, const DeviceTraits& device) { return device.
 // One walk finds what passes over held rows would: it reads and computes at once.
 bool is_walked_once(const Arranged& a, const Arranged& running) { return running.passes.count == 1 && a.passes.count > 1; }
 
+// Whether rows that fill all vectors have a text of their own. Of lengths that are not known, rows whose vectors do not lie as such
+// have none: they are seldom, and a program is not ready before each of its texts is.
+bool may_be_full(const Arranged& a, int32_t width) { return is_constant(a) || width == a.width; }
+
 // Blocks of columns: as many vectors side by side as a warp takes, fewer where there are not as many.
 int32_t log_columns(int64_t vectors) { return std::min(log_of(vectors), 5); }
 
@@ -175,7 +179,7 @@ class Chooser {
         const bool is_known = is_constant(a_);
         const int64_t vectors = is_known ? std::max<int64_t>(1, ceil_div(points_, lanes * width)) : most;
         LaunchClass c{Form::Held, uint8_t(width), uint8_t(vectors), false, false};
-        c.is_full = points_ == lanes * vectors * width;
+        c.is_full = points_ == lanes * vectors * width && may_be_full(a_, width);
         if (is_known && c.is_full) c.log_lanes = int8_t(log_of(lanes));
         return c;
     }
@@ -207,7 +211,7 @@ class Chooser {
         if (most == 0 || !may_cluster(a_, device_) || log > LOG_CLUSTER) return false;
         const int64_t held = is_constant(a_) ? ceil_div(points_, (team << log) * width) : most;
         c = {Form::Held, uint8_t(width), uint8_t(held), false, true};
-        c.is_full = points_ == (team << log) * held * width, c.is_large = is_large;
+        c.is_full = points_ == (team << log) * held * width && may_be_full(a_, width), c.is_large = is_large;
         cut(Cut::Parts) = int64_t(1) << log;
         launch(rows_ << log, team);
         g_.launch[0].cluster = uint32_t(1) << log;
@@ -397,9 +401,11 @@ void KernelFamily::list(std::span<const int64_t> most)
         }
         if (!a.is_across) {
             const auto held = uint8_t(held_row(a, w));
-            for (const bool is_full : {false, true})
-                if (held) add({Form::Held, width, held, false, false, is_full});
-            if (held && may_cluster(a, device_) && !is_walked_once(a, *running_)) for (const bool is_full : {false, true}) add({Form::Held, width, held, false, true, is_full});
+            for (const bool is_full : {false, true}) {
+                if (!held || (is_full && !may_be_full(a, w))) continue;
+                add({Form::Held, width, held, false, false, is_full});
+                if (may_cluster(a, device_) && !is_walked_once(a, *running_)) add({Form::Held, width, held, false, true, is_full});
+            }
         }
         const int32_t wide = std::min(w, running_->width);
         const int32_t few = held_columns_width(w);
