@@ -15,9 +15,16 @@ constexpr int WIDTH = 8;
 constexpr int VECTORS = 8, BUNDLE = VECTORS * WIDTH;   // as many vectors as the calling convention hands over in registers
 using Vector = float __attribute__((vector_size(WIDTH * 4)));
 using Codes = uint16_t __attribute__((vector_size(WIDTH * 2)));
-using Anywhere = float __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
 
-using CodesAnywhere = uint16_t __attribute__((vector_size(WIDTH * 2), aligned(2), may_alias));
+// A vector's elements lie anywhere. In templates clang forgets a smaller alignment that a type's name has beyond the type, so these are none.
+INLINE Vector vector_at(const char* from)
+{
+    Vector v;
+    __builtin_memcpy(&v, from, sizeof v);
+    return v;
+}
+INLINE void put_at(char* to, Vector v) { __builtin_memcpy(to, &v, sizeof v); }
+INLINE void put_codes_at(char* to, Codes codes) { __builtin_memcpy(to, &codes, sizeof codes); }
 
 struct Bound;
 // at: the element of all operands that the bundle begins with.
@@ -111,7 +118,7 @@ template <Form FORM> struct Met {
     INLINE Met(const Bound* link, int64_t at) : memory(link->memory + at * (FORM == Form::Block ? 4 : FORM == Form::Near ? 0 : 2)) {}
     INLINE Vector operator[](int k) const
     {
-        if constexpr (FORM == Form::Block || FORM == Form::Near) return ((const Anywhere*)memory)[k];
+        if constexpr (FORM == Form::Block || FORM == Form::Near) return vector_at(memory + k * int(sizeof(Vector)));
         else if constexpr (FORM == Form::F16) return decoded<F16>((const uint16_t*)memory + k * WIDTH);
         else return decoded<BF16>((const uint16_t*)memory + k * WIDTH);
     }
@@ -170,7 +177,7 @@ void put_f32(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector
 {
     char* out = link->memory + at * 4;
     onwards(link, at, [&](int k, Vector v) __attribute__((always_inline)) {
-        if constexpr (!IS_STREAMING) ((Anywhere*)out)[k] = v;
+        if constexpr (!IS_STREAMING) put_at(out + k * int(sizeof v), v);
 #if defined(__AVX512F__)
         else _mm512_stream_ps((float*)out + k * WIDTH, (__m512)v);
 #else
@@ -185,7 +192,7 @@ void put_codes(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vect
     char* out = link->memory + at * 2;
     onwards(link, at, [&](int k, Vector v) __attribute__((always_inline)) {
         const Codes codes = encoded<F>(IS_ROUNDING ? rounded<F, true>(v) : v);
-        if constexpr (!IS_STREAMING) ((CodesAnywhere*)out)[k] = codes;
+        if constexpr (!IS_STREAMING) put_codes_at(out + k * int(sizeof codes), codes);
 #if defined(__AVX512F__)
         else _mm256_stream_si256((__m256i*)out + k, (__m256i)codes);
 #else
