@@ -1,17 +1,20 @@
 """Builds what looks for harm once more with sanitizers, in a folder of its own that is kept, and runs it there.
 
-sanitized.py address|thread FOLDER CC CXX
-address: memory, leaks and undefined behaviour under the fuzzers, a minute each; with clang's libFuzzer, too, where it is.
+sanitized.py address|thread BUILD CC CXX
+address: memory, leaks and undefined behaviour under the fuzzers, a minute each, with clang's libFuzzer, too, where it is; under the tests of
+lib; and under BUILD's own tests that see ng.h alone: these find the library with sanitizers in place of theirs, and are not compiled again.
 thread: races under the tests that start threads, as far as ThreadSanitizer sees threads begin (of C11's it knows nothing).
 clang is taken before CXX: it needs half the time.
 """
 import json
 import os
+import platform
 import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,6 +24,11 @@ from count import counts
 FUZZERS = ["api_fuzz", "load_fuzz", "parse_fuzz"]
 THREADS = ["context_test", "ends_test", "handle_test", "program_test", "programs_test", "sharing_test", "tensor_test", "threads_test", "workers_test"]
 SECONDS = 60
+BUILT_SUITES, FACE_SUITES = {"lib"}, {"contract", "harm", "programs", "random"}
+# Of the latter: heaps of their own stand where the sanitizer's would, and a library of its own is loaded by its path.
+LEFT_OUT = {"audio", "memory_test", "programs_refused", "quiet_test", "reload_test"}
+# 20000 of them would be the longest of all.
+FEWER = {"random_programs": ["--count", "6000"]}
 # clang defines no such name; tests look for it, since ThreadSanitizer cannot follow a forked child.
 THREAD_ARGUMENTS = ["-D__SANITIZE_THREAD__=1"]
 # What a virtual table says is not looked at: it would be half of the objects.
@@ -61,19 +69,46 @@ def configure(folder, options, compilers):
         run(["meson", "setup", folder, ROOT, *options], env={**os.environ, "CC": compilers[0], "CXX": compilers[1]})
 
 
-def build(folder, names, jobs):
-    """The files of these tests."""
-    def introspected(what):
-        return json.loads(run(["meson", "introspect", folder, what]))
+def introspected(folder, what):
+    return json.loads(run(["meson", "introspect", folder, what]))
+
+
+def tests_of(folder, suites):
+    return [test for test in introspected(folder, "--tests") if any(suite.split(":")[-1] in suites for suite in test["suite"])]
+
+
+def build(folder, names, suites, jobs):
+    """The files of these tests and of those of these suites; the names of all."""
     # Asking about tests needs what Meson wrote last, which Ninja brings up to date.
     run(["ninja", "-C", folder, "build.ninja"])
-    needed = {target for test in introspected("--tests") if test["name"] in names for target in test["depends"]}
-    files = [os.path.relpath(file, folder) for target in introspected("--targets") if target["id"] in needed for file in target["filename"]]
+    names = names + [test["name"] for test in tests_of(folder, suites)]
+    needed = {target for test in introspected(folder, "--tests") if test["name"] in names for target in test["depends"]}
+    files = [os.path.relpath(file, folder) for target in introspected(folder, "--targets") if target["id"] in needed for file in target["filename"]]
     run(["ninja", "-C", folder, f"-j{jobs}", *sorted(files)])
+    return names
+
+
+def run_with(library, test, cxx):
+    """A plain build's test before which the sanitizer and this library are loaded, in the words of Meson's log."""
+    runtime = f"libclang_rt.asan-{platform.machine()}.so" if "clang" in cxx else "libasan.so"
+    path = run([*shlex.split(cxx), f"-print-file-name={runtime}"]).strip()
+    if not Path(path).is_absolute():
+        return {"result": "SKIP", "stdout": f"{runtime} is not installed"}
+    command, environment = test["cmd"] + FEWER.get(test["name"], []), {**ENVIRONMENT, **test["env"], "LD_PRELOAD": f"{path} {library}"}
+    done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    return {"result": "OK" if done.returncode == 0 else "FAIL", "stdout": done.stdout, "stderr": done.stderr}
+
+
+def run_face(build_folder, library, cxx, jobs):
+    """What BUILD's tests of the face say with this library, by their names. It has no CUDA."""
+    tests = [test for test in tests_of(build_folder, FACE_SUITES) if test["name"] not in {*LEFT_OUT, *FUZZERS} and "NG_TEST_BACKEND" not in test["env"]]
+    with ThreadPoolExecutor(jobs) as pool:
+        said = pool.map(lambda test: run_with(library, test, cxx), tests)
+        return {test["name"]: words for test, words in zip(tests, said)}
 
 
 def main():
-    kind, folder, *compilers = sys.argv[1:]
+    kind, build_folder, *compilers = sys.argv[1:]
     names, clang = FUZZERS if kind == "address" else THREADS, ["clang", "clang++"]
     if kind == "address" and works("clang++", "address,undefined,fuzzer", PROBE, "-runs=1"):
         compilers, names = clang, FUZZERS + [name + "_libfuzzer" for name in FUZZERS]
@@ -90,13 +125,16 @@ def main():
         return 77
     # Another of these may be on the other half of the cores.
     jobs = max(1, len(os.sched_getaffinity(0)) // 2)
-    folder = Path(folder) / Path(shlex.split(compilers[1])[-1]).name
+    folder = Path(build_folder) / "sanitized" / kind / Path(shlex.split(compilers[1])[-1]).name
     configure(folder, [*options, f"-Dfuzz_seconds={SECONDS}"], compilers)
-    build(folder, names, jobs)
+    names = build(folder, names, BUILT_SUITES if kind == "address" else set(), jobs)
     log = folder / "meson-logs/testlog.json"
     log.unlink(missing_ok=True)
     subprocess.run(["meson", "test", "-C", folder, "--no-rebuild", "--num-processes", str(jobs), "-t", "10", *names], env=ENVIRONMENT, capture_output=True)
     ran = {test["name"].split(" / ")[-1]: test for test in map(json.loads, log.read_text().splitlines())} if log.exists() else {}
+    if kind == "address":
+        face = run_face(build_folder, folder / "lib/libng.so.1", compilers[1], jobs)
+        names, ran = names + list(face), {**ran, **face}
     passed = failed = skipped = 0
     for name in names:
         mine = counts(ran[name]) if name in ran else (0, 1, 0)
