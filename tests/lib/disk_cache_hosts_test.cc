@@ -105,7 +105,8 @@ TEST_CASE("writers killed at any moment leave nothing that is taken for a kernel
     const Place place;
     const DiskCache cache = DiskCache::open(place.path.c_str());
     int found = 0;
-    for (int turn = 0; turn < 200; turn++) {
+    // Where all is slow, on until one has been written whole: each 200 turns wait longer.
+    for (int turn = 0; turn < 200 || (found == 0 && turn < 2000); turn++) {
         int ready[2];
         REQUIRE(pipe(ready) == 0);
         const pid_t child = start([&] {
@@ -115,7 +116,7 @@ TEST_CASE("writers killed at any moment leave nothing that is taken for a kernel
         char byte;
         REQUIRE(read(ready[0], &byte, 1) == 1);
         close(ready[0]), close(ready[1]);
-        usleep(useconds_t(turn * 7919 % 4001));
+        usleep(useconds_t(turn * 7919 % 4001 * (1 + turn / 200)));
         REQUIRE(kill(child, SIGKILL) == 0);
         end_of(child);
         for (int i = 0; i < 5; i++)
