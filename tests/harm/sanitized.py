@@ -24,6 +24,7 @@ from count import counts
 FUZZERS = ["api_fuzz", "load_fuzz", "parse_fuzz"]
 THREADS = ["context_test", "ends_test", "handle_test", "program_test", "programs_test", "sharing_test", "tensor_test", "threads_test", "workers_test"]
 SECONDS = 60
+MOST_SECONDS = 900         # of a test of the face
 BUILT_SUITES, FACE_SUITES = {"lib"}, {"contract", "harm", "programs", "random"}
 # Of the latter: heaps of their own stand where the sanitizer's would, and a library of its own is loaded by its path.
 LEFT_OUT = {"audio", "memory_test", "programs_refused", "quiet_test", "reload_test"}
@@ -95,7 +96,10 @@ def run_with(library, test, cxx):
     if not Path(path).is_absolute():
         return {"result": "SKIP", "stdout": f"{runtime} is not installed"}
     command, environment = test["cmd"] + FEWER.get(test["name"], []), {**ENVIRONMENT, **test["env"], "LD_PRELOAD": f"{path} {library}"}
-    done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    try:
+        done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=MOST_SECONDS)
+    except subprocess.TimeoutExpired:
+        return {"result": "TIMEOUT", "stdout": f"not done after {MOST_SECONDS} s"}
     return {"result": "OK" if done.returncode == 0 else "FAIL", "stdout": done.stdout, "stderr": done.stderr}
 
 
