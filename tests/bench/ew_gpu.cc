@@ -1,6 +1,6 @@
 // Element-wise, row and column kernels on an NVIDIA GPU: right against their plain texts, and how near they come to a copy.
 //
-//     ew_gpu [--only TEXT] [--part K/N] [--megabytes N] [--registers] [--check] [--dry [--texts FOLDER]] [--sweep]
+//     ew_gpu [--only TEXT].. [--part K/N] [--megabytes N] [--registers] [--check] [--dry [--texts FOLDER]] [--sweep]
 //
 // Every case is scheduled, printed, compiled and run as programs do it. Random data; buffers rotate over more than the
 // last cache holds; the median of 9 rounds counts. GB/s are of each tensor once: what must move, not what did.
@@ -394,12 +394,13 @@ void add_columns(std::vector<Trial>& all, int64_t bytes)
 int main(int count, char** words)
 {
     try {
-        std::string only, folder;
+        std::vector<std::string> only;
+        std::string folder;
         int64_t megabytes = 256, part = 0, parts = 1;
         bool is_dry = false, is_sweep = false, shows_registers = false, only_checks = false;
         for (int i = 1; i < count; i++) {
             const std::string word = words[i];
-            if (word == "--only" && i + 1 < count) only = words[++i];
+            if (word == "--only" && i + 1 < count) only.emplace_back(words[++i]);
             if (word == "--part" && i + 1 < count && (std::sscanf(words[++i], "%" SCNd64 "/%" SCNd64, &part, &parts) != 2 || parts < 1)) return std::puts("--part K/N"), 1;
             if (word == "--megabytes" && i + 1 < count) megabytes = std::atoll(words[++i]);
             if (word == "--texts" && i + 1 < count) folder = words[++i];
@@ -409,7 +410,7 @@ int main(int count, char** words)
         }
         std::vector<Trial> all, wanted;
         add_points(all, megabytes << 20), add_rows(all, megabytes << 20), add_columns(all, megabytes << 20);
-        std::erase_if(all, [&](const Trial& t) { return t.name.find(only) == std::string::npos; });
+        std::erase_if(all, [&](const Trial& t) { return !only.empty() && std::ranges::none_of(only, [&](const std::string& text) { return t.name.find(text) != std::string::npos; }); });
         for (size_t i = 0; i < all.size(); i++)
             if (int64_t(i) % parts == part) wanted.push_back(all[i]);
         if (is_dry) {
