@@ -2,7 +2,8 @@
 //
 //     host_gpu [CACHE_DIR]
 //
-// Bursts of 64 calls, so that no queue is full; the least and the median of 400. Without CACHE_DIR no file is read.
+// Bursts of 64 calls, so that no queue is full; the least and the median of 400. Without CACHE_DIR no file of ours is read; NVRTC 13
+// keeps what it has made in the driver's cache, but with CUDA_CACHE_DISABLE=1.
 #include "lib/backend/cuda/nvrtc.h"
 #include "lib/backend/cuda/runtime.h"
 
@@ -35,9 +36,10 @@ void need(ng_status status, const char* call)
 // A kernel of three buffers and a small struct, launched by the driver alone.
 class Plain {
   public:
-    Plain() : driver_(Driver::need("host_gpu")), home_(DeviceContext::primary(driver_, 0)), stream_(make_stream(home_, StreamKind::Ordered))
+    Plain() : driver_(Driver::need("host_gpu")), home_(DeviceContext::primary(driver_, 0))
     {
         const CurrentContext now(home_);
+        stream_ = make_stream(home_, StreamKind::Ordered);
         const Compiler* const compiler = Compiler::find();
         if (!compiler) return;
         const char* const source = "struct Numbers { long long a[4]; int n; };\n"
