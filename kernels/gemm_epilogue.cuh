@@ -37,6 +37,19 @@ struct alignas(sizeof(T) * COUNT < 16 ? sizeof(T) * COUNT : 16) Neighbours {
 DEVICE u32 bits_of(float x) { return __float_as_uint(x); }
 DEVICE u32 bits_of(i32 x) { return u32(x); }
 
+// How a text's tensors come.
+#if HAS_EPILOGUE
+DEVICE constexpr int kind_of(int tensor)
+{
+    return tensor == 0 ? KIND_0 : tensor == 1 ? KIND_1 : tensor == 2 ? KIND_2 : tensor == 3 ? KIND_3 : tensor == 4 ? KIND_4 : tensor == 5 ? KIND_5 : tensor == 6 ? KIND_6 : KIND_7;
+}
+#else
+DEVICE constexpr int kind_of(int) { return ANYHOW; }
+#endif
+DEVICE constexpr bool is_vector(int tensor) { return kind_of(tensor) == OF_COLUMNS || kind_of(tensor) == OF_ROWS; }
+DEVICE constexpr int  vector_count(int from = 0) { return from == EPILOGUE_TENSORS ? 0 : is_vector(from) + vector_count(from + 1); }
+static_assert(EPILOGUE_TENSORS == 8, "as many as kind_of knows");
+
 // The struct of a text's numbers, from the words that hold it.
 template <class N>
 DEVICE N numbers_of(const Epilogue& e)

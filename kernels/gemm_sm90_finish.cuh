@@ -61,18 +61,37 @@ struct FromTile {
     }
 };
 
-// By a warpgroup, before it multiplies, all of it done with what was there before.
+// What the same rows or columns share, on its way: two elements a thread of each vector, which go to shared memory when the tile is
+// multiplied. A thread that put them there at once would wait for each, a microsecond a tile in which nothing is multiplied.
+struct HeldVectors {
+    u32 bits[vector_count() > 0 ? vector_count() : 1][2];
+};
 template <int ROWS, int COLUMNS>
-DEVICE void bring_vectors(const GemmOutput& o, const TileSpot& first, u32 to)
+DEVICE void fetch_vectors(const GemmOutput& o, const TileSpot& first, HeldVectors& held)
 {
-    ROLLED for (i32 i = 0; i < o.epilogue.loads; i++) {
+    static_assert(ROWS <= 256 && COLUMNS <= 256, "two elements a thread");
+    int vector = 0;
+    UNROLLED for (int i = 0; i < EPILOGUE_TENSORS; i++) {
+        if (!is_vector(i)) continue;
         const EpilogueTensor& t = o.epilogue.tensor[i];
-        if (t.kind != OF_COLUMNS && t.kind != OF_ROWS) continue;
-        const bool is_row = t.kind == OF_COLUMNS;
+        const bool is_row = kind_of(i) == OF_COLUMNS;
         const i64  step = is_row ? t.column : t.row, from = to_batch(o.epilogue, i, first.batch) + (is_row ? first.column : first.row) * step;
         const i32  count = is_row ? min(COLUMNS, o.n - first.column) : min(ROWS, o.m - first.row);
-        ROLLED for (i32 j = i32(threadIdx.x & 127); j < count; j += 128) write_shared(to + u32(j * t.bytes), t.bytes, u32(load_bits(t.bytes, t.data, from + j * step)));
-        to += VECTOR_BYTES;
+        UNROLLED for (i32 half = 0; half < 2; half++) {
+            const i32 j = i32(threadIdx.x & 127) + half * 128;
+            held.bits[vector][half] = j < count ? u32(load_bits(t.bytes, t.data, from + j * step)) : 0;
+        }
+        vector++;
+    }
+}
+DEVICE void put_vectors(const GemmOutput& o, const HeldVectors& held, u32 to)
+{
+    int vector = 0;
+    UNROLLED for (int i = 0; i < EPILOGUE_TENSORS; i++) {
+        if (!is_vector(i)) continue;
+        const i32 bytes = o.epilogue.tensor[i].bytes;
+        UNROLLED for (u32 half = 0; half < 2; half++) write_shared(to + u32(vector) * VECTOR_BYTES + ((threadIdx.x & 127) + half * 128) * u32(bytes), bytes, held.bits[vector][half]);
+        vector++;
     }
 }
 // Which of its box's batches goes with one of c.
@@ -85,13 +104,14 @@ DEVICE i32 box_batch(const GemmTilesNumbers& g, i32 batch)
     }
     return batch * g.box_moves;
 }
+// By a warpgroup whose first products are under way, or that waits for its turn.
 template <int ROWS, int COLUMNS>
-DEVICE void bring_operands(const GemmTilesNumbers& g, const TileSpot& first, const Staging& s)
+DEVICE void bring_operands(const GemmTilesNumbers& g, const TileSpot& first, const Staging& s, HeldVectors& held)
 {
-    bring_vectors<ROWS, COLUMNS>(g.output, first, s.vectors);
-    if ((threadIdx.x & 127) != 0) return;
-    wait_stores_read<0>();
+    fetch_vectors<ROWS, COLUMNS>(g.output, first, held);
     if constexpr (HAS_BOX) {
+        if ((threadIdx.x & 127) != 0) return;
+        wait_stores_read<0>();
         barrier_expect(s.full, ROWS * COLUMNS * 2);
         UNROLLED for (i32 i = 0; i < ROWS * COLUMNS / 4096; i++)
             load_box(s.buffers + u32(i) * STAGING_BYTES, g.box, first.column + i % (COLUMNS / 64) * 64, first.row + i / (COLUMNS / 64) * 64, box_batch(g, first.batch), s.full);
@@ -134,15 +154,25 @@ DEVICE void finish_pairs(const GemmOutput& o, const TileSpot& first, const TileS
             UNROLLED for (i32 i = 0; i < PAIRS; i++) leave_out(terms[i], spot(i).valid);
 }
 
+template <int CHUNK, class Word, int BLOCKS, int WORDS>
+DEVICE void take_chunk(const Word (&d)[BLOCKS][WORDS], float (&sums)[2 * PAIRS])
+{
+    constexpr i32 ACROSS = WORDS / 16;
+    if constexpr (CHUNK < BLOCKS * ACROSS)
+        UNROLLED for (i32 j = 0; j < 2 * PAIRS; j++) sums[j] = __uint_as_float(bits_of(d[CHUNK / ACROSS][CHUNK % ACROSS * 2 * PAIRS + j]));
+}
+
 // A warpgroup's tile, 32 columns of 64 rows at a time, by the copy engine. IN_BOX: how many of these a buffer holds. TEXTS: how many have
-// a text of their own; one text for all would choose each of its sums among those of all by eight instructions.
+// a text of their own; one text for all takes its sums by branches to moves.
 template <u32 BUFFERS, int IN_BOX, int TEXTS, class Word, int BLOCKS, int WORDS>
-DEVICE void finish_tile(const TensorMap& map, const GemmOutput& o, const TileSpot& first, const Word (&d)[BLOCKS][WORDS], Staging& s)
+DEVICE void finish_tile(const TensorMap& map, const GemmOutput& o, const TileSpot& first, const Word (&d)[BLOCKS][WORDS], Staging& s, const HeldVectors& held)
 {
     constexpr i32 ACROSS = WORDS / 16, CHUNKS = BLOCKS * ACROSS, MOST = i32(BUFFERS);
     const bool is_elected = (threadIdx.x & 127) == 0;
     ChunkFolds<OfPairs> folds;
     folds.begin();
+    put_vectors(o, held, s.vectors);
+    if (!HAS_BOX && is_elected) wait_stores_read<0>();
     named_barrier(s.barrier, 128);                           // vectors are there, and buffers have been read
     _Pragma("unroll TEXTS") for (i32 chunk = 0; chunk < CHUNKS; chunk++) {
         const TileSpot at = {0, chunk / ACROSS * 64, chunk % ACROSS * 32};
@@ -151,9 +181,16 @@ DEVICE void finish_tile(const TensorMap& map, const GemmOutput& o, const TileSpo
         float          sums[2 * PAIRS];
         u32            box[PAIRS] = {};
         if constexpr (HAS_BOX) read_box(buffer, chunk % 2, box);
-        UNROLLED for (i32 i = 0; i < CHUNKS; i++)
-            if (i == chunk)
-                UNROLLED for (i32 j = 0; j < 2 * PAIRS; j++) sums[j] = __uint_as_float(bits_of(d[i / ACROSS][i % ACROSS * 2 * PAIRS + j]));
+        switch (chunk) {
+        case 1: take_chunk<1>(d, sums); break;
+        case 2: take_chunk<2>(d, sums); break;
+        case 3: take_chunk<3>(d, sums); break;
+        case 4: take_chunk<4>(d, sums); break;
+        case 5: take_chunk<5>(d, sums); break;
+        case 6: take_chunk<6>(d, sums); break;
+        case 7: take_chunk<7>(d, sums); break;
+        default: take_chunk<0>(d, sums);
+        }
         EpilogueTerms<2> terms[PAIRS];
         finish_pairs(o, first, at, s, box, sums, terms);
         if constexpr (FOLDS > 0) {

@@ -319,14 +319,25 @@ DEVICE void multiply_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memo
         const TileSpot t = tile_at<S>(g, tile, rank);
         const TileSpot first = {t.batch, t.row * S::TILE_M + (S::IS_PINGPONG ? 0 : group * S::BLOCKS * 64), t.column * S::TILE_N};
         bool is_loose = false;
-        if constexpr (HAS_EPILOGUE) {
-            if (is_first) wait_for_launch_before(), is_first = false;
-            bring_operands<S::BLOCKS * 64, S::TILE_N>(g, first, staging);
-        }
+        HeldVectors held;
+        const auto bring = [&] {
+            if constexpr (HAS_EPILOGUE) {
+                if (is_first) wait_for_launch_before(), is_first = false;
+                bring_operands<S::BLOCKS * 64, S::TILE_N>(g, first, staging, held);
+            }
+        };
+        if constexpr (S::IS_PINGPONG || S::PROMOTE) bring();
         if constexpr (S::IS_PINGPONG) named_barrier(4 + group, 256);
         if constexpr (S::PROMOTE) is_loose = run_promoted<S>(g, multiplier, d);
         else {
-            ROLLED for (i32 step = 0; step < g.k_steps; step++) multiplier.run_step(step > 0, d);
+            i32 step = 0;
+            if constexpr (HAS_EPILOGUE && !S::IS_PINGPONG) {
+                const bool is_begin = is_first;              // what is multiplied is still on its way, so nobody waits
+                if (is_begin) bring();
+                multiplier.run_step(false, d), step = 1;
+                if (!is_begin) bring();
+            }
+            ROLLED for (; step < g.k_steps; step++) multiplier.run_step(step > 0, d);
             multiplier.finish(d);
         }
         multiplier.end_skew();
@@ -348,7 +359,7 @@ DEVICE void multiply_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memo
             output.n = min(output.n, first.column + S::TILE_N);      // the rest of a box is the next tile's
             store_tile<S::BUFFERS, typename S::Word>({g.c, g.box}, output, first, d, staging, false, fix);
         } else if (HAS_EPILOGUE && (g.output.store <= STORE_WORDS || !HAS_RESULT) && !is_loose) {
-            finish_tile<S::BUFFERS, RESULT_BYTES == 2 ? 2 : 1, S::TEXTS>(g.c, g.output, first, d, staging);
+            finish_tile<S::BUFFERS, RESULT_BYTES == 2 ? 2 : 1, S::TEXTS>(g.c, g.output, first, d, staging, held);
         } else {
             store_tile<S::BUFFERS, typename S::Word>({g.c, g.box}, g.output, first, d, staging, S::PLANES && is_loose, fix);
         }
