@@ -3,8 +3,8 @@
 //   grid      clusters of DOWN blocks that share a tile's columns of b, or ACROSS that share its rows of a; each takes tiles in turn,
 //             `group` rows of clusters first
 //   threads   0..127 and 128..255 multiply, 256 starts loads
-//             SCHEDULE >= 0: both on one tile, half of its rows each, the second SCHEDULE steps behind the first and staying so,
-//             so that one stores while the other multiplies, where tiles follow each other; PINGPONG: a tile each, in turn
+//             SCHEDULE >= 0: both on one tile, half of its rows each, the second begins SCHEDULE steps behind the first (with
+//             epilogues they were seen to end together all the same); PINGPONG: a tile each, in turn
 //   shared    [STAGES] of a's [TILE_M][128 bytes] and b's [TILE_N][128 bytes], swizzled; then staging, an epilogue's vectors, barriers
 //   PROMOTE   sums move to registers of f32 every few steps: what tensor cores add up alone loses bits of fp8 and of planes
 //   planes    f32 as x0 + x1 / 2^8 + x2 / 2^16, planes of bf16: six products, the smallest first. Sums that are no numbers are
@@ -31,15 +31,16 @@ struct TilesShape {
     static constexpr i32  SUMS = BLOCKS * TILE_N / 2 * (PROMOTE ? 2 : 1);
     static constexpr bool IN_TURNS = PROMOTE && BLOCKS * TILE_N * 3 / 2 <= 192;     // registers for two batches of products
     static constexpr bool IS_BARE = SUMS > 128 || TILE_N % 64 != 0;      // no room for an epilogue, or no boxes for what it reads
-    // Of an epilogue for 32 columns. On an H200 (2026-11-22) one for each took 2 to 14 % less than one for all; but of pingpong's
-    // large epilogues (gelu) 3 to 9 % more than two in turn: its groups are at different places, and code must come from memory.
-    static constexpr int  TEXTS = IS_PINGPONG && EPILOGUE_WEIGHT > 20 ? 2 : 8;
+    // Of an epilogue for 32 columns. On an H200 (2026-11-22) one for each takes 1 to 3 % less than one for all; but of pingpong's large
+    // epilogues (gelu), whose groups are at different places, one takes 2 to 4 % less than two, and these took 3 to 9 % less than eight.
+    static constexpr int  TEXTS = IS_PINGPONG && EPILOGUE_WEIGHT > 20 ? 1 : 8;
     static constexpr u32  A_BYTES = TILE_M * 128, STAGE = A_BYTES + tiles_boxes(TILE_N) * 8192;
     static constexpr u32  BROUGHT = B_TURNED ? STAGE : A_BYTES + TILE_N * 128;       // of a stage
     static constexpr u32  SHARED = tiles_shared(TILE_M, TILE_N, STAGES, IS_PINGPONG, HAS_EPILOGUE);
     static constexpr u32  BUFFERS = tiles_buffers(TILE_M, TILE_N, STAGES, IS_PINGPONG, HAS_EPILOGUE);   // of a warpgroup
     static_assert(DOWN == 1 || ACROSS == 1, "all blocks of a cluster share one operand");
     static_assert(SHARED <= SHARED_MOST && (BUFFERS > 0 || Kind::BYTES == 8), "shared memory of a multiprocessor");
+    static_assert(!HAS_BOX || IS_BARE || BUFFERS == BLOCKS * tiles_boxes(TILE_N), "what comes by boxes has room");
     static_assert(SUMS <= (PLANES ? 128 : 192), "sums fit the registers");
 };
 

@@ -61,7 +61,7 @@ constexpr KernelFacts FACTS[] = {
 #undef SPLIT
 #undef ASIDE
 #define TILES_SHAPE(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule)                                   \
-    "TilesShape<" #Kind ", " #m ", " #n ", " #down ", " #across ", " #stages " - FINISH_FEWER_STAGES, " #a ", " #b ", " #schedule ", " #promote ">",
+    "TilesShape<" #Kind ", " #m ", " #n ", " #down ", " #across ", finish_stages(" #stages ", " #schedule " < 0, HAS_BOX), " #a ", " #b ", " #schedule ", " #promote ">",
 #define SPLIT_SHAPE(types, way, Kind, a, b, promote, tile, m, n, stages, units) "SplitShape<" #Kind ", " #m ", " #n ", " #stages ", " #a ", " #b ", " #promote ">",
 #define TILES(group, ...) GEMM_SM90_##group(TILES_SHAPE, __VA_ARGS__)
 #define SPLIT(group, ...) GEMM_SM90_##group(SPLIT_SHAPE, __VA_ARGS__)

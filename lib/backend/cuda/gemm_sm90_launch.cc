@@ -340,8 +340,7 @@ Finisher finisher_of(const Form& form, uint32_t instance)
 {
     const Problem&  p = form.problem;
     const Instance& i = instances()[instance];
-    Finisher f = {false, instance, form.variant, i.is_split ? kernels::split_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages))
-                                                     : kernels::tiles_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages - kernels::FINISH_FEWER_STAGES), i.schedule < 0, true), {}, 16, 1, p.epilogue.inner > 0};
+    Finisher f = {false, instance, form.variant, kernels::split_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages)), {}, 16, 1, p.epilogue.inner > 0};
     for (int k = p.epilogue.loads; k < p.epilogue.count; k++) f.kinds[k] = kernels::EpilogueKind(p.epilogue.tensor[k].kind);
     // As kernels/gemm_folds.cuh cuts a tile: a fold over columns goes through all of its own, or through a unit's.
     if (has_folds(p) && f.kinds[p.epilogue.count - 1] == kernels::OVER_COLUMNS) f.part_length = i.is_split ? int32_t(kernels::split_unit(uint32_t(i.n))) * 8 : i.n;
@@ -353,6 +352,7 @@ Finisher finisher_of(const Form& form, uint32_t instance)
         else if (vectors < kernels::FINISH_VECTORS && can_come(p, k, kernels::OF_ROWS)) f.kinds[k] = kernels::OF_ROWS, vectors++;
         else if (!has_box && can_come(p, k, kernels::BY_ENGINE)) f.kinds[k] = kernels::BY_ENGINE, has_box = true;
     }
+    f.shared_bytes = kernels::tiles_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(kernels::finish_stages(i.stages, i.schedule < 0, has_box)), i.schedule < 0, true);
     return f;
 }
 
