@@ -1,0 +1,289 @@
+// Times whatever could run a product on Hopper, beside what the model of its choice says of it: what that model is fitted to.
+//
+//     choice_gpu SHAPES.txt TIMES.csv [--seconds N] [--within F] [--dry]
+//
+// SHAPES: lines "fp16 1760 16 1760 nn" (also bf16 tf32 e4m3 int8 fp32; n: as in m x k and k x n, t: transposed). TIMES: a line for each
+// way to run it. Launches are in graphs, as captured runs are, and begin before the one ahead has ended; operands are normal numbers that
+// take turns until they are twice the second cache. All ways of a shape take turns too, and those that are clearly behind leave. --within:
+// ways whose model is so many times the least, 2.5. --dry: what the model says alone, on any machine.
+#include "lib/backend/cuda/gemm_sm90.h"
+#include "lib/backend/cuda/images.h"
+#include "lib/backend/cuda/rounding.h"
+#include "lib/backend/cuda/shipped_launch.h"
+#include "lib/strided.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <random>
+#include <sstream>
+
+using namespace ng;
+using namespace ng::cuda;
+namespace sm90 = gemm::sm90;
+
+namespace {
+
+constexpr uint64_t OPERAND_BYTES = uint64_t(5) << 29, RESULT_BYTES = uint64_t(1) << 30, WORKSPACE_BYTES = uint64_t(1) << 30, ROTATED_BYTES = uint64_t(120) << 20;
+constexpr uint64_t PATTERN_BYTES = uint64_t(8) << 20;
+constexpr gemm::Device H200 = {90, 132, {true, true, true, true}};
+
+struct Kind { const char* name; Dtype in, out; bool allows_tf32; };
+constexpr Kind KINDS[] = {
+    {"fp16", Dtype::f16, Dtype::f16, false}, {"bf16", Dtype::bf16, Dtype::bf16, false}, {"tf32", Dtype::f32, Dtype::f32, true},
+    {"e4m3", Dtype::e4m3, Dtype::f16, false}, {"int8", Dtype::i8, Dtype::i32, false},   {"fp32", Dtype::f32, Dtype::f32, false},
+};
+
+struct Shape { Kind kind; int64_t m, n, k; char a, b; };
+
+std::vector<Shape> read_shapes(const char* path)
+{
+    std::vector<Shape> all;
+    std::ifstream      file(path);
+    for (std::string line; std::getline(file, line);) {
+        std::istringstream words(line);
+        std::string        kind;
+        Shape              s = {};
+        if (!(words >> kind >> s.m >> s.n >> s.k >> s.a >> s.b)) continue;
+        const auto* const k = std::ranges::find(KINDS, kind, [](const Kind& x) { return std::string(x.name); });
+        if (k != std::end(KINDS)) s.kind = *k, all.push_back(s);
+    }
+    return all;
+}
+
+gemm::Problem problem_of(const Shape& s)
+{
+    gemm::Problem p;
+    std::memset(static_cast<void*>(&p), 0, sizeof p);
+    p.a_type = p.b_type = s.kind.in, p.c_type = s.kind.out, p.allows_tf32 = s.kind.allows_tf32;
+    p.m = s.m, p.n = s.n, p.k = s.k, p.batches = 1;
+    p.a_row = s.a == 'n' ? s.k : 1, p.a_depth = s.a == 'n' ? 1 : s.m, p.b_depth = s.b == 'n' ? s.n : 1, p.b_column = s.b == 'n' ? 1 : s.k;
+    p.c_row = s.n, p.c_column = 1;
+    p.epilogue.is_cast = bytes_of(s.kind.out) == 2;
+    return p;
+}
+
+struct Timed {
+    sm90::Choice        choice;
+    double              model_us;
+    std::vector<double> us = {};
+    CUgraphExec         graph = nullptr;
+    int                 count = 0;
+    double median() const
+    {
+        if (us.empty()) return HUGE_VAL;
+        std::vector<double> sorted = us;
+        std::ranges::sort(sorted);
+        return sorted[sorted.size() / 2];
+    }
+};
+
+// More than the library would look at: every cluster and cut.
+std::vector<Timed> ways_of(const sm90::Form& form, double within)
+{
+    std::vector<Timed> all, kept;
+    const auto offer = [&](const sm90::Choice& c) {
+        if (sm90::is_possible(form, c) && sm90::partial_bytes(form, c.splits) <= sm90::MOST_PARTIAL_BYTES) all.push_back({c, sm90::cost_us(form, H200, c)});
+    };
+    for (uint32_t i = 0; i < sm90::instances().size(); i++) {
+        const sm90::Instance& x = sm90::instances()[i];
+        if (x.group != form.group) continue;
+        if (!x.is_split) offer({i, x.cluster, 1, 8});
+        if (!x.is_split) continue;
+        for (const int32_t cluster : {1, 2, 3, 4, 5, 6, 8})
+            for (int32_t splits = 1; splits <= (sm90::steps_of(form) < sm90::DEEP ? 1 : sm90::MOST_SPLITS); splits *= 2) offer({i, cluster, splits, 8});
+    }
+    double least = HUGE_VAL;
+    for (const Timed& t : all) least = std::min(least, t.model_us);
+    for (const Timed& t : all)
+        if (t.model_us <= least * within) kept.push_back(t);
+    return kept;
+}
+
+class Bench {
+  public:
+    explicit Bench(const Driver& driver)
+        : home_(DeviceContext::primary(driver, 0)), now_(home_), pool_(home_), stream_(make_stream(home_, StreamKind::Independent)),
+          begin_(home_, Event::Timing::On), end_(home_, Event::Timing::On), basic_(home_, std::string(basic_image()), Module::Accepts::Ptx),
+          operands_(pool_, OPERAND_BYTES, stream_.get()), results_(pool_, RESULT_BYTES, stream_.get()), workspace_(pool_, WORKSPACE_BYTES, stream_.get())
+    {
+        for (uint32_t k = 0; k < uint32_t(basic::BasicKernel::count_); k++) basic_functions_.push_back(basic_.function(basic::name_of(basic::BasicKernel(k))));
+        for (const gemm::Image image : {gemm::Image::Sm90Half, gemm::Image::Sm90Byte, gemm::Image::Sm90Wide}) {
+            modules_.emplace_back(home_, std::string(gemm_image(image)), Module::Accepts::Ptx);
+            for (const gemm::KernelFacts& k : gemm::kernels_of(image)) {
+                functions_[image].push_back(modules_.back().function(k.name));
+                if (k.shared_bytes) allow_shared(home_, functions_[image].back(), k.shared_bytes);
+            }
+        }
+    }
+    void measure(const Shape& s, double within, std::FILE* out);
+
+  private:
+    void   fill(Dtype type);
+    void   run(const Shape& s, const sm90::Choice& c, int turn);
+    void   capture(const Shape& s, Timed& t);
+    double replay(const Timed& t);
+    void   rounds(std::vector<Timed>& all, double within, int count);
+    void   release(std::vector<Timed>& all);
+
+    DeviceContext  home_;
+    CurrentContext now_;
+    MemoryPool     pool_;
+    Stream         stream_;
+    Event          begin_, end_;
+    Module         basic_;
+    std::vector<Function> basic_functions_;
+    std::vector<Module>   modules_;
+    std::map<gemm::Image, std::vector<Function>> functions_;
+    DeviceMemory   operands_, results_, workspace_;
+    Dtype          filled_ = Dtype::bool_;
+};
+
+// Whole numbers of -127 to 127, or normal ones.
+void Bench::fill(Dtype type)
+{
+    if (type == filled_) return;
+    filled_ = type;
+    std::vector<char> pattern(PATTERN_BYTES);
+    std::mt19937      random(7);
+    std::normal_distribution<double> normal;
+    std::vector<uint64_t>            codes(1 << 16);
+    for (uint64_t& c : codes) c = encode(type, is_float(type) ? normal(random) : double(int64_t(random() % 255) - 127));
+    for (uint64_t i = 0; i < PATTERN_BYTES; i += uint64_t(bytes_of(type))) std::memcpy(&pattern[i], &codes[random() % codes.size()], size_t(bytes_of(type)));
+    const Driver& driver = home_.driver();
+    driver.cuMemcpyHtoDAsync(operands_.get(), pattern.data(), PATTERN_BYTES, stream_.get());
+    for (uint64_t done = PATTERN_BYTES; done < OPERAND_BYTES; done += std::min(done, OPERAND_BYTES - done))
+        driver.cuMemcpyDtoDAsync(operands_.get() + done, operands_.get(), std::min(done, OPERAND_BYTES - done), stream_.get());
+    driver.cuStreamSynchronize(stream_.get());
+}
+
+void Bench::run(const Shape& s, const sm90::Choice& c, int turn)
+{
+    auto body = [&](const gemm::Launch& l) { launch_with(home_, functions_.at(l.image)[l.kernel], shape_of(l), stream_.get(), l.numbers); };
+    auto basic_body = [&](const basic::Launch& l) { launch_with(home_, basic_functions_[size_t(l.kernel)], shape_of(l), stream_.get(), l.numbers); };
+    const gemm::Launcher  launcher(body);
+    const basic::Launcher basic_launcher(basic_body);
+    gemm::Problem  p = problem_of(s);
+    const uint64_t a = aligned(uint64_t(s.m * s.k * bytes_of(p.a_type))), b = aligned(uint64_t(s.k * s.n * bytes_of(p.b_type))), r = aligned(uint64_t(s.m * s.n * bytes_of(p.c_type)));
+    const uint64_t sets = std::clamp<uint64_t>((ROTATED_BYTES + a + b + r - 1) / (a + b + r), 1, 64), at = uint64_t(turn) % sets;
+    p.a = reinterpret_cast<void*>(operands_.get() + at * (a + b)), p.b = reinterpret_cast<void*>(operands_.get() + at * (a + b) + a), p.c = reinterpret_cast<void*>(results_.get() + at * r);
+    sm90::Form form;
+    sm90::make_form(p, true, form);
+    sm90::run_as(form, H200, c, nullptr, {reinterpret_cast<void*>(workspace_.get()), WORKSPACE_BYTES, launcher, basic_launcher, &home_.driver()});
+}
+
+void Bench::capture(const Shape& s, Timed& t)
+{
+    constexpr double WANTED_US = 200;
+    const Driver& driver = home_.driver();
+    t.count = int(std::clamp(WANTED_US / t.model_us, 2.0, 60.0));
+    CUgraph graph = nullptr;
+    driver.cuStreamBeginCapture(stream_.get(), CU_STREAM_CAPTURE_MODE_RELAXED);
+    for (int i = 0; i < t.count; i++) run(s, t.choice, i);
+    driver.cuStreamEndCapture(stream_.get(), &graph);
+    driver.cuGraphInstantiateWithFlags(&t.graph, graph, 0);
+    driver.cuGraphDestroy(graph);
+    driver.cuGraphLaunch(t.graph, stream_.get());
+}
+
+double Bench::replay(const Timed& t)
+{
+    begin_.record(stream_.get());
+    home_.driver().cuGraphLaunch(t.graph, stream_.get());
+    end_.record(stream_.get());
+    end_.wait();
+    return double(end_.milliseconds_since(begin_)) * 1000 / t.count;
+}
+
+void Bench::rounds(std::vector<Timed>& all, double within, int count)
+{
+    double least = HUGE_VAL;
+    for (const Timed& t : all) least = std::min(least, t.median());
+    for (int i = 0; i < count; i++)
+        for (Timed& t : all)
+            if (t.us.empty() || t.median() <= least * within) t.us.push_back(replay(t));
+}
+
+void Bench::release(std::vector<Timed>& all)
+{
+    home_.driver().cuStreamSynchronize(stream_.get());
+    for (Timed& t : all) home_.driver().cuGraphExecDestroy(t.graph), t.graph = nullptr;
+}
+
+void print(std::FILE* out, const Shape& s, const Timed& t)
+{
+    const sm90::Instance& i = sm90::instances()[t.choice.instance];
+    std::fprintf(out, "%s,%lld,%lld,%lld,%c%c,%s,%d,%d,%d,%.4g,%.5g,%zu\n", s.kind.name, (long long)s.m, (long long)s.n, (long long)s.k, s.a, s.b, i.tile, t.choice.cluster, t.choice.splits, t.choice.group,
+                 t.model_us, t.us.empty() ? 0 : t.median(), t.us.size());
+}
+
+void Bench::measure(const Shape& s, double within, std::FILE* out)
+{
+    constexpr double WARM_US = 10000;
+    constexpr int    GROUPED = 2;            // tiles whose order is tried, too
+    fill(s.kind.in);
+    sm90::Form form;
+    if (!sm90::make_form(problem_of(s), false, form)) return;
+    std::vector<Timed> all = ways_of(form, within);
+    for (Timed& t : all) capture(s, t);
+    const auto least = std::ranges::min_element(all, {}, &Timed::model_us);
+    for (double warm = 0; warm < WARM_US; warm += replay(*least) * least->count) {}
+    rounds(all, 1, 1), rounds(all, 1.5, 1), rounds(all, 1.2, 3), rounds(all, 1.06, 5);
+    release(all);
+    for (const Timed& t : all) print(out, s, t);
+    std::vector<Timed> grouped;
+    std::ranges::stable_sort(all, {}, &Timed::median);
+    for (const Timed& t : all) {
+        const sm90::Instance& i = sm90::instances()[t.choice.instance];
+        if (i.is_split || divided_up(s.m, i.m) * divided_up(s.n, i.n) <= 2 * H200.units || grouped.size() >= GROUPED * 4) continue;
+        for (const int32_t g : {1, 4, 16, 8}) grouped.push_back({t.choice, t.median()}), grouped.back().choice.group = g;
+    }
+    for (Timed& t : grouped) capture(s, t);
+    rounds(grouped, HUGE_VAL, 5);
+    release(grouped);
+    for (const Timed& t : grouped) std::fputs("group,", out), print(out, s, t);
+    std::fflush(out);
+}
+
+}  // namespace
+
+int main(int argc, char** argv)
+{
+    if (argc < 3) return std::puts("choice_gpu SHAPES.txt TIMES.csv [--seconds N] [--within F] [--dry]"), 2;
+    double seconds = 1e9, within = 2.5;
+    bool   is_dry = false;
+    for (int i = 3; i < argc; i++) {
+        const std::string word = argv[i];
+        if (word == "--dry") is_dry = true;
+        else if (word == "--seconds" && i + 1 < argc) seconds = std::atof(argv[++i]);
+        else if (word == "--within" && i + 1 < argc) within = std::atof(argv[++i]);
+    }
+    const std::vector<Shape> shapes = read_shapes(argv[1]);
+    std::FILE* const out = std::fopen(argv[2], "w");
+    if (!out) return std::puts("TIMES cannot be written"), 2;
+    const auto begin = std::chrono::steady_clock::now();
+    size_t done = 0;
+    try {
+        std::unique_ptr<Bench> bench;
+        if (!is_dry) bench = std::make_unique<Bench>(Driver::need("times of products"));
+        for (const Shape& s : shapes) {
+            if (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > seconds) break;
+            sm90::Form form;
+            if (bench) bench->measure(s, within, out);
+            else if (sm90::make_form(problem_of(s), false, form))
+                for (const Timed& t : ways_of(form, within)) print(out, s, t);
+            done++;
+        }
+    } catch (const Error& error) {
+        std::printf("%s\n", error.text.c_str());
+        return 1;
+    }
+    std::printf("%zu of %zu shapes in %.1f s\n", done, shapes.size(), std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    std::fclose(out);
+    return 0;
+}
