@@ -112,7 +112,7 @@ bool make_form(const Problem& problem, bool has_addresses, Form& form)
 Form swapped(const Form& form)
 {
     Form r = form;
-    std::swap(r.problem.m, r.problem.n), std::swap(r.a, r.b);
+    std::swap(r.problem.m, r.problem.n), std::swap(r.problem.c_row, r.problem.c_column), std::swap(r.a, r.b);
     return r;
 }
 
