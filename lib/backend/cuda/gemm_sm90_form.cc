@@ -10,6 +10,7 @@ namespace {
 
 constexpr int64_t MOST_EXTENT = int64_t(1) << 31, MOST_STRIDE_BYTES = int64_t(1) << 40;
 constexpr int64_t UNIT_BYTES = 16;       // what the copy engine wants addresses and strides to be multiples of
+constexpr int64_t LINE_BYTES = 128;      // of the second cache: copies begin each line there, so that no box crosses one more
 
 bool is_byte_float(Dtype t) { return t == Dtype::e4m3 || t == Dtype::e5m2; }
 bool is_byte_integer(Dtype t) { return t == Dtype::i8 || t == Dtype::u8; }
@@ -50,7 +51,7 @@ void settle(Source& s, const Form& form, Dtype type, bool has_addresses)
     const int64_t bytes = bytes_of(type);
     if (s.batch_stride == 0) s.batches = 1;
     if (s.lines == 1) s.line_stride = rounded_up(std::max<int64_t>(s.length, 1), UNIT_BYTES);
-    s.pitch = rounded_up(s.length, UNIT_BYTES / std::min<int64_t>(bytes, 2));
+    s.pitch = rounded_up(s.length, LINE_BYTES / (form.planes == 3 ? 2 : bytes));
     s.copy_bytes = 0;
     if (form.planes == 3) {
         s.copying = Copying::Planes;
@@ -137,8 +138,8 @@ uint64_t workspace(const Problem& largest, const Device& device, bool is_fixed)
     if (is_double(form)) return 0;
     const bool     is_cut = form.group == Group::Half && steps_of(form) >= DEEP;
     const uint64_t parts = is_cut ? std::min(partial_bytes(form, MOST_SPLITS), MOST_PARTIAL_BYTES) : 0;
-    const uint64_t element = form.planes == 3 ? 6 : uint64_t(bytes_of(p.a_type)), depth = uint64_t(p.k) + 16;
-    const auto     copy = [&](int64_t rows) { return uint64_t(p.batches) * (uint64_t(rows) + 16) * depth * element + 256; };
+    const uint64_t element = form.planes == 3 ? 6 : uint64_t(bytes_of(p.a_type)), depth = uint64_t(p.k) + LINE_BYTES;
+    const auto     copy = [&](int64_t rows) { return uint64_t(p.batches) * (uint64_t(rows) + LINE_BYTES) * depth * element + 256; };
     return copy(p.m) + copy(p.n) + parts;
 }
 
