@@ -104,8 +104,8 @@ double element_bytes(const Form& form) { return form.planes == 3 ? 6 : double(by
 
 // What follows is in microseconds. Its numbers were fitted to 12905 times of 392 shapes of f16, bf16, tf32, e4m3 and int8 on an H200
 // (2026-11-22, tests/bench/choice_gpu.cc): least squares of logarithms, then steps that made what is chosen faster. It meets those times
-// within 15 % (rms). What it chose took 1.5 % more than the fastest way in the mean, of 234 shapes measured later 2.7 %. The clock that
-// power leaves (LIMITED_CYCLES_A_US) is of longer runs of the same day, and ROUND_US goes with it: 0.2 ms of a way do not show it.
+// within 15 % (rms). What it chose took 1.5 % more than the fastest way in the mean, of 234 other shapes 2.7 %. But LIMITED_CYCLES_A_US
+// is what an earlier fit had, for 0.2 ms of a way do not show the clock that lasting power leaves, and ROUND_US was tried out with it.
 
 // A step of depth of a tile: by the tensor cores or, where tiles are small, by shared memory, which gives them 128 bytes a cycle
 // and takes what is loaded; by the clock that is left where many work and power ends; by rows from the second cache, of which
