@@ -200,7 +200,7 @@ void bench_batches(Bench& bench)
         { "scale", "f16((q @ k) * 0.125)" },
         { "scale and mask", "f16((q @ k) * 0.125 + m)" },
         { "scale and bias of heads", "f16((q @ k) * 0.125 + w)" },
-        { "scale and mask, heads beside", "f16((permute(p, [0, 2, 1, 3]) @ permute(t, [0, 2, 3, 1])) * 0.125 + m)" },
+        { "scale and mask by heads beside", "f16((permute(p, [0, 2, 1, 3]) @ permute(t, [0, 2, 3, 1])) * 0.125 + m)" },
     };
     static const struct { int64_t b, h, n; } shapes[] = { { 32, 12, 128 }, { 32, 12, 512 }, { 8, 16, 1024 }, { 4, 16, 2048 } };
     for (const auto& s : shapes)
