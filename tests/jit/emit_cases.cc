@@ -180,6 +180,7 @@ std::string source_root()
 
 bool succeeds(const std::string& command)
 {
+    unsetenv("LD_PRELOAD");                            // LeakSanitizer's, for which compilers leak
     const std::string log = "/tmp/ng_emit_" + std::to_string(std::random_device()()) + ".log";
     const bool well = std::system((command + " >" + log + " 2>&1").c_str()) == 0;
     if (!well) (void)std::system(("head -c 6000 " + log).c_str());

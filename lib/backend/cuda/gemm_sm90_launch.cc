@@ -340,11 +340,14 @@ Finisher finisher_of(const Form& form, uint32_t instance)
 {
     const Problem&  p = form.problem;
     const Instance& i = instances()[instance];
-    Finisher f = {false, instance, form.variant, kernels::split_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages)), {}, 16, 1, p.epilogue.inner > 0};
+    Finisher f = {false, instance, form.variant, 0, {}, 16, 1, p.epilogue.inner > 0};
     for (int k = p.epilogue.loads; k < p.epilogue.count; k++) f.kinds[k] = kernels::EpilogueKind(p.epilogue.tensor[k].kind);
     // As kernels/gemm_folds.cuh cuts a tile: a fold over columns goes through all of its own, or through a unit's.
     if (has_folds(p) && f.kinds[p.epilogue.count - 1] == kernels::OVER_COLUMNS) f.part_length = i.is_split ? int32_t(kernels::split_unit(uint32_t(i.n))) * 8 : i.n;
-    if (i.is_split) return f;
+    if (i.is_split) {
+        f.shared_bytes = kernels::split_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages));
+        return f;
+    }
     uint32_t vectors = 0;
     bool     has_box = false;
     for (int k = 0; k < p.epilogue.loads; k++) {
