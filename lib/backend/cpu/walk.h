@@ -63,18 +63,18 @@ class Elements {
         : native_(compute_of(t) == t), bytes_(bytes_of(t)), load_(isa.load[int(t)]), store_(isa.store[int(t)]), round_(isa.convert[int(compute_of(t))][int(t)])
     {
     }
-    // Memory holds T itself.
-    bool is_native() const { return native_; }
+    // Memory holds T itself, as it does of all but narrow floats.
+    bool is_native() const { return !std::is_same_v<T, float> || native_; }
     T get(const void* array, int64_t at) const
     {
-        if (native_) return static_cast<const T*>(array)[at];
+        if (is_native()) return static_cast<const T*>(array)[at];
         T v;
         load_(&v, static_cast<const char*>(array) + at * bytes_, 1, 1);
         return v;
     }
     void set(void* array, int64_t at, T v) const
     {
-        if (native_) return void(static_cast<T*>(array)[at] = v);
+        if (is_native()) return void(static_cast<T*>(array)[at] = v);
         round_(&v, &v, 1);
         store_(static_cast<char*>(array) + at * bytes_, 1, &v, 1);
     }
