@@ -66,12 +66,16 @@ constexpr void fill_narrow(ProductTable& t)
 }
 #endif
 
+// Of blocks of f32 and f64. With AVX-512, whose processors have a second cache of 1 MB and more, deeper ones pass the result less often:
+// of 1021 x 1019 x 1031 f64 on a Xeon 5 to 8 % less in blocks of 384 than of 256 (2026-11-22), of f32 and of 1024^3 1 to 2 %.
+constexpr int64_t F32_DEPTH = VECTOR_BYTES == 64 ? 512 : 384, F64_DEPTH = VECTOR_BYTES == 64 ? 384 : 256;
+
 constexpr ProductTable product_loops(const char* name)
 {
     ProductTable t = {};
     t.name = name;
-    t.tile[PACKED_F32] = tile_kind<Multiply<float>>(1, 4, 384);
-    t.tile[PACKED_F64] = tile_kind<Multiply<double>>(1, 8, 256);
+    t.tile[PACKED_F32] = tile_kind<Multiply<float>>(1, 4, F32_DEPTH);
+    t.tile[PACKED_F64] = tile_kind<Multiply<double>>(1, 8, F64_DEPTH);
     t.tile[PACKED_U32] = tile_kind<Multiply<uint32_t>>(1, 4, 256);
     t.tile[PACKED_U64] = tile_kind<Multiply<uint64_t>>(1, 8, 128);
     t.tile[PACKED_I16] = tile_kind<MultiplyPairs>(2, 2, 512);

