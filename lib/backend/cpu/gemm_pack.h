@@ -172,10 +172,11 @@ struct Packer {
             for (int64_t e = 0; e < count; e++) to[e] = from[e * step];
     }
 
-    // A few steps of depth go through all panels before the next few: memory is read in long runs, from few pages at once.
+    // A few steps of depth go through all panels before the next few: memory is read in long runs, from few pages at once. What comes
+    // soon, the beginning of the next few's too, is asked for.
     static void side_by_side(Raw* out, const PanelSource& s)
     {
-        constexpr int64_t STEPS = 8;
+        constexpr int64_t STEPS = 8, AHEAD = 1024 / int64_t(sizeof(Raw));
         const int64_t     whole = s.lines.count / s.width * s.width, left = s.lines.count - whole;
         const Raw*        data = reinterpret_cast<const Raw*>(s.data) + s.lines.points[0].offset;
         if (left) __builtin_memset(out + whole / s.width * s.panel_step, 0, sizeof(Raw) * size_t(s.depth.count * s.width));
@@ -183,9 +184,18 @@ struct Packer {
             rows = least(STEPS, run_at(s.depth, p));
             const Raw* from = data + s.depth.points[p].offset;
             Raw*       to = out + p * s.width;
-            for (int64_t j = 0; j < whole; j += s.width, to += s.panel_step) rows_of_run(to, from + j, s, rows, s.width);
+            for (int64_t j = 0; j < whole; j += s.width, to += s.panel_step) {
+                const int64_t soon = j + AHEAD < whole ? j + AHEAD : j + AHEAD - whole + rows * s.depth.step;
+                for (int64_t q = 0; q < rows; q++) ask(from + soon + q * s.depth.step, s.width);
+                rows_of_run(to, from + j, s, rows, s.width);
+            }
             if (left) rows_of_run(to, from + whole, s, rows, left);
         }
+    }
+
+    static void ask(const Raw* from, int64_t count)
+    {
+        for (int64_t e = 0; e < count; e += 64 / int64_t(sizeof(Raw))) __builtin_prefetch(from + e);
     }
 
     // Runs of depth are a line's own column of the panel; GROUP lines at a time where memory is consecutive.
