@@ -198,13 +198,14 @@ struct Packer {
         for (int64_t e = 0; e < count; e += 64 / int64_t(sizeof(Raw))) __builtin_prefetch(from + e);
     }
 
-    // Runs of depth are a line's own column of the panel; GROUP lines at a time where memory is consecutive.
+    // Runs of depth are a line's own column of the panel; GROUP lines at a time where memory is consecutive. The last ones are a
+    // group as well, with lines of the one before.
     static void along_depth(Raw* out, const PanelSource& s)
     {
         for (int64_t p = 0, n; p < s.depth.count; p += n) {
             n = run_at(s.depth, p);
             for (int64_t j = 0; j < s.lines.count; j += GROUP)
-                group(out, s, p, n, j, least(GROUP, s.lines.count - j));
+                group(out, s, p, n, most(0, least(j, s.lines.count - GROUP)), least(GROUP, s.lines.count));
         }
     }
     static void group(Raw* out, const PanelSource& s, int64_t p, int64_t n, int64_t j, int64_t lines)
