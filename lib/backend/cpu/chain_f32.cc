@@ -310,8 +310,8 @@ void ISA_NAME(chain)(const Link* links, int links_count, int64_t count, Aheads a
     for (; at + BUNDLE <= count; at += BUNDLE) {
         for (int k = 0; k < aheads.count; k++) {       // reading ahead and writing past the caches take turns
             const Ahead&  ahead = aheads.first[k];
-            const int64_t last = ahead.bytes * (at + BUNDLE) / count & ~int64_t(63);
-            for (int64_t i = ahead.bytes * at / count & ~int64_t(63); i < last; i += 64) __builtin_prefetch(ahead.from + i);
+            const int64_t soon = (at + BUNDLE) * ahead.element_bytes, last = soon < ahead.bytes ? soon : ahead.bytes;
+            for (int64_t i = at * ahead.element_bytes; i < last; i += 64) __builtin_prefetch(ahead.from + i);
         }
         bound[0].run(bound, at, Vector{}, Vector{}, Vector{}, Vector{}, Vector{}, Vector{}, Vector{}, Vector{});
     }

@@ -72,21 +72,37 @@ void fetch_part(Frame& frame)
     frame.aheads -= ahead.bytes == 0;
 }
 
-// Writes past the caches while the next block is read: each waits for memory, so they take turns.
-void stream(const Block& b, StreamLoop loop, const Instruction& i, char* out, const char* in)
-{
-    constexpr int64_t TURN = 64;
-    const int64_t turns = b.count / TURN;
-    for (int64_t turn = 0; turn < turns; turn++) {
-        for (int k = 0; k < b.frame.aheads; k++) {
-            const Ahead& a = b.frame.ahead[k];
-            const int64_t from = a.bytes * turn / turns & ~int64_t(63);
-            fetch(a.from + from, (a.bytes * (turn + 1) / turns & ~int64_t(63)) - from);
-        }
-        loop(out + turn * TURN * i.memory_bytes, in + turn * TURN * bytes_of(i.operand), TURN);
+// What a block writes past the caches, while what the next one reads is asked for: each waits for memory, so they take turns.
+class Stream {
+  public:
+    static constexpr int64_t TURN = 64;                // elements
+
+    Stream(const Block& b, const Instruction& store)
+        : b_(b), store_(store), loop_(b.isa.stream[int(store.type)]), out_(b.buffers[store.buffer] ? b.memory(store, store.extra) : nullptr)
+    {
     }
-    b.frame.aheads = 0;
-}
+    bool is_open() const { return b_.plan.is_streaming && b_.plan.step[store_.extra] == 1 && loop_ && out_ && b_.count % TURN == 0 && reinterpret_cast<uintptr_t>(out_) % 64 == 0; }
+    // Elements first .. first + count - 1 of the block, both multiples of TURN.
+    void write(const char* in, int64_t first, int64_t count) const
+    {
+        const int64_t step = TURN * bytes_of(store_.operand);
+        for (int64_t at = first; at < first + count; at += TURN, in += step) {
+            for (int k = 0; k < b_.frame.aheads; k++) {
+                const Ahead&  a = b_.frame.ahead[k];
+                const int64_t from = at * a.element_bytes;
+                fetch(a.from + from, std::min(TURN * a.element_bytes, a.bytes - from));
+            }
+            loop_(out_ + at * store_.memory_bytes, in, TURN);
+        }
+        if (first + count == b_.count) b_.frame.aheads = 0;
+    }
+
+  private:
+    const Block&       b_;
+    const Instruction& store_;
+    const StreamLoop   loop_;
+    char* const        out_;
+};
 
 void load(const Block& b, const Instruction& i)
 {
@@ -106,8 +122,25 @@ void load(const Block& b, const Instruction& i)
     const int64_t bytes = b.count * i.memory_bytes;
     const char* next = in + b.plan.stride(b.plan.kept + b.plan.reduced - 1)[i.extra] * i.memory_bytes;
     if (next == in) return;
-    if (b.plan.is_streaming && b.frame.aheads < MAX_AHEAD) b.frame.ahead[b.frame.aheads++] = {next, bytes};
+    if (b.plan.is_streaming && b.frame.aheads < MAX_AHEAD) b.frame.ahead[b.frame.aheads++] = {next, bytes, i.memory_bytes};
     else fetch(next, bytes);
+}
+
+// A map and the store behind it, a piece of the block after the other: memory has something to do while the next piece is computed. In
+// turns with one behind the other, 256 MB by two threads on a Xeon (2026-11-22): softmax 47 to 60 ms instead of 53 to 64, x + y 37 to 42
+// instead of 38 to 44.
+void map_past_caches(const Block& b, const Instruction*& at, MapLoop loop, const char* const (&in)[3], int mode, const Stream& stream)
+{
+    constexpr int64_t  PIECE = 4 * Stream::TURN;
+    const Instruction& i = *at++;
+    char* const        piece = b.frame.homes[i.out];
+    const int64_t      bytes = bytes_of(i.operand);
+    const auto         from = [&](int k, int64_t first) { return mode >> k & 1 ? in[k] : in[k] + first * bytes; };
+    for (int64_t first = 0, count; first < b.count; first += count) {
+        count = std::min(PIECE, b.count - first);
+        loop(piece, from(0, first), i.arity > 1 ? from(1, first) : nullptr, nullptr, count);
+        stream.write(piece, first, count);
+    }
 }
 
 void map(const Block& b, const Instruction*& at)
@@ -126,6 +159,8 @@ void map(const Block& b, const Instruction*& at)
             if (mode >> k & 1) in[k] = b.spread(i.args[k], i.operand, n, temp++);
         loop = i.map[MODE_ALL];
     }
+    if (i.flags & DIRECT && !single && i.arity < 3 && !b.plan.group)
+        if (const Stream stream(b, at[1]); stream.is_open()) return map_past_caches(b, at, loop, in, mode, stream);
     loop(b.result_or_memory(at, single), in[0], in[1], in[2], n);
 }
 
@@ -151,9 +186,7 @@ void store(const Block& b, const Instruction& i)
     const int64_t step = b.plan.step[i.extra];
     const char* in = b.spread(i.args[0], i.operand, b.count, 0);
     char* out = b.memory(i, i.extra);
-    const StreamLoop stream_loop = b.isa.stream[int(i.type)];
-    if (b.plan.is_streaming && step == 1 && stream_loop && b.count % 64 == 0 && reinterpret_cast<uintptr_t>(out) % 64 == 0)
-        return stream(b, stream_loop, i, out, in);
+    if (const Stream stream(b, i); stream.is_open()) return stream.write(in, 0, b.count);
     i.store(out, step, in, b.count);
 }
 

@@ -112,10 +112,10 @@ struct Link {
 inline constexpr int MAX_NEAR = 16;
 inline constexpr int MAX_LINKS = 96, MAX_MET = 24;       // of a chain, and how many of them meet memory
 
-// What will be read soon, and is asked for meanwhile.
+// What will be read soon, and is asked for meanwhile: so much with each element of what is computed now.
 struct Ahead {
     const char* from;
-    int64_t     bytes;
+    int64_t     bytes, element_bytes;
 };
 struct Aheads { const Ahead* first; int count; };
 using ChainLoop = void (*)(const Link* links, int links_count, int64_t count, Aheads aheads);
