@@ -238,7 +238,8 @@ void copy_channels_last(const Operand& x, int spatial, char* to, Point* points, 
     const PanelPack pack = place.table.pack[bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3];
     const int64_t   tasks = std::min(rows, tasks_for(16 * double(rows) * double(width) * double(channels), place.parallel.workers()));
     place.parallel.for_each(uint32_t(tasks), [&](uint32_t task, uint32_t) {
-        for (int64_t row = rows * task / tasks; row < rows * (task + 1) / tasks; row++) {
+        const int64_t end = rows * (task + 1) / tasks;
+        for (int64_t row = rows * task / tasks; row < end; row++) {
             int64_t rest = row;
             Point   first = {};
             for (int d = spatial - 2; d >= 0; rest /= x.dims[SPATIAL + d], d--) first.offset += rest % x.dims[SPATIAL + d] * x.strides[SPATIAL + d];

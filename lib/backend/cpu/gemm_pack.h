@@ -1,6 +1,7 @@
 // Copies a panel of any strided, windowed matrix into the order tiles read it in; part of gemm_isa.cc, built per instruction set.
 #pragma once
 #include "lib/backend/cpu/gemm_tile.h"
+#include "lib/backend/cpu/quotient.h"
 
 namespace ng::cpu {
 namespace {
@@ -13,7 +14,7 @@ inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 // Elements of the run that begins at point i and ends where the fastest axis wraps.
-inline int64_t run_at(const Strand& s, int64_t i) { return least(s.extent - (s.position + i) % s.extent, s.count - i); }
+inline int64_t run_at(const Strand& s, int64_t i) { return least(s.extent - remainder(s.position + i, s.extent), s.count - i); }
 
 // The e of 0 .. count for which 0 <= start + e * advance < limit.
 inline Range inside(int64_t start, int64_t advance, int64_t limit, int64_t count)

@@ -71,7 +71,8 @@ class PoolWalk {
         if (lines_ == 0) return;
         const int64_t tasks = units_ ? std::min(units_, tasks_for(double(units_) * double(lines_) * line_count() * repeats, parallel.workers())) : 0;
         parallel.for_each(uint32_t(tasks), [&](uint32_t task, uint32_t) {
-            for (int64_t unit = units_ * task / tasks; unit < units_ * (task + 1) / tasks; unit++)
+            const int64_t end = units_ * (task + 1) / tasks;
+            for (int64_t unit = units_ * task / tasks; unit < end; unit++)
                 for (int64_t i = 0; i < lines_; i++) body(line(unit, i));
         });
     }

@@ -1,5 +1,6 @@
 // Windows of a pooling: which line is where, which taps are inside, and under which tap a window has its maximum.
 #include "lib/backend/cpu/pool.h"
+#include "lib/backend/cpu/quotient.h"
 
 #include <cstdlib>
 
@@ -33,9 +34,10 @@ PoolLine PoolWalk::line(int64_t unit, int64_t index) const
 {
     PoolLine l;
     for (int i = rank_ - 1; i >= 0; i--) {
-        int64_t& rest = axis_[i].is_free() ? unit : index;
-        l.position[i] = rest % pieces(i);
-        rest /= pieces(i);
+        int64_t&      rest = axis_[i].is_free() ? unit : index;
+        const int64_t count = pieces(i), next = quotient(rest, count);
+        l.position[i] = rest - next * count;
+        rest = next;
     }
     l.position[lane_] *= POOL_LINE;
     l.count = std::min<int64_t>(POOL_LINE, axis_[lane_].out - l.position[lane_]);
@@ -83,8 +85,8 @@ void PoolWalk::count_elements(const PoolLine& line, bool counts_padding, double*
 void PoolWalk::lanes_inside(int64_t at, int64_t& first, int64_t& last) const
 {
     const PoolAxis& a = axis_[lane_];
-    if (at < 0) first = std::max(first, (a.stride - 1 - at) / a.stride);
-    last = at < a.in ? std::min(last, (a.in - 1 - at) / a.stride + 1) : 0;
+    if (at < 0) first = std::max(first, quotient(a.stride - 1 - at, a.stride));
+    last = at < a.in ? std::min(last, quotient(a.in - 1 - at, a.stride) + 1) : 0;
 }
 
 const void* PoolReading::line(const PoolLine& line, int64_t tap, int64_t first, int64_t last, void* buffer) const
