@@ -35,7 +35,7 @@ PoolLine PoolWalk::line(int64_t unit, int64_t index) const
     PoolLine l;
     for (int i = rank_ - 1; i >= 0; i--) {
         int64_t&      rest = axis_[i].is_free() ? unit : index;
-        const int64_t count = pieces(i), next = quotient(rest, count);
+        const int64_t count = pieces(i), next = count == 1 ? rest : quotient(rest, count);
         l.position[i] = rest - next * count;
         rest = next;
     }
@@ -86,7 +86,7 @@ void PoolWalk::lanes_inside(int64_t at, int64_t& first, int64_t& last) const
 {
     const PoolAxis& a = axis_[lane_];
     if (at < 0) first = std::max(first, quotient(a.stride - 1 - at, a.stride));
-    last = at < a.in ? std::min(last, quotient(a.in - 1 - at, a.stride) + 1) : 0;
+    if (at + (last - 1) * a.stride >= a.in) last = at < a.in ? quotient(a.in - 1 - at, a.stride) + 1 : 0;
 }
 
 const void* PoolReading::line(const PoolLine& line, int64_t tap, int64_t first, int64_t last, void* buffer) const
