@@ -80,6 +80,7 @@ void put(const Operand& x, const Operand& indices, const Operand& y, const PutEx
     for (int a = 0; a < n.axis; a++) before.add(x.dims[a], x.strides[a], y.strides[a]);
     for (int a = 0; a < shift; a++) at.add(indices.dims[a], indices.strides[a], y.strides[n.axis + a]);
     if (shift >= 0) run.count = indices.dims[shift], run.index_stride = indices.strides[shift], run.y_stride = y.strides[n.axis + shift];
+    if (run.count == 0 || run.size == 0) return;         // there may be no memory to point into
     int last = n.rank - 1;
     if (last > n.axis) run.x_step = x.strides[last], run.y_step = y.strides[last + shift];
     const auto goes_on = [&](int a) { return x.strides[a] == run.row * run.x_step && y.strides[a + shift] == run.row * run.y_step; };
