@@ -194,11 +194,6 @@ struct Packer {
         }
     }
 
-    static void ask(const Raw* from, int64_t count)
-    {
-        for (int64_t e = 0; e < count; e += 64 / int64_t(sizeof(Raw))) __builtin_prefetch(from + e);
-    }
-
     // Runs of depth are a line's own column of the panel; GROUP lines at a time where memory is consecutive. The last ones are a
     // group as well, with lines of the one before.
     static void along_depth(Raw* out, const PanelSource& s)

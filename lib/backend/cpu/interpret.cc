@@ -77,11 +77,13 @@ class Stream {
   public:
     static constexpr int64_t TURN = 64;                // elements
 
-    Stream(const Block& b, const Instruction& store)
-        : b_(b), store_(store), loop_(b.isa.stream[int(store.type)]), out_(b.buffers[store.buffer] ? b.memory(store, store.extra) : nullptr)
+    Stream(const Block& b, const Instruction& store) : b_(b), store_(store)
     {
+        if (!b.plan.is_streaming || b.plan.step[store.extra] != 1 || !b.buffers[store.buffer] || b.count % TURN != 0) return;
+        char* const out = b.memory(store, store.extra);
+        if (reinterpret_cast<uintptr_t>(out) % 64 == 0) out_ = out, loop_ = b.isa.stream[int(store.type)];
     }
-    bool is_open() const { return b_.plan.is_streaming && b_.plan.step[store_.extra] == 1 && loop_ && out_ && b_.count % TURN == 0 && reinterpret_cast<uintptr_t>(out_) % 64 == 0; }
+    bool is_open() const { return loop_; }
     // Elements first .. first + count - 1 of the block, both multiples of TURN.
     void write(const char* in, int64_t first, int64_t count) const
     {
@@ -100,8 +102,8 @@ class Stream {
   private:
     const Block&       b_;
     const Instruction& store_;
-    const StreamLoop   loop_;
-    char* const        out_;
+    StreamLoop         loop_ = nullptr;
+    char*              out_ = nullptr;
 };
 
 void load(const Block& b, const Instruction& i)
@@ -159,7 +161,7 @@ void map(const Block& b, const Instruction*& at)
             if (mode >> k & 1) in[k] = b.spread(i.args[k], i.operand, n, temp++);
         loop = i.map[MODE_ALL];
     }
-    if (i.flags & DIRECT && !single && i.arity < 3 && !b.plan.group)
+    if (i.flags & DIRECT && !single && i.arity < 3 && !b.plan.group)       // one or two operands are of one type
         if (const Stream stream(b, at[1]); stream.is_open()) return map_past_caches(b, at, loop, in, mode, stream);
     loop(b.result_or_memory(at, single), in[0], in[1], in[2], n);
 }
@@ -183,11 +185,9 @@ void bitcast(const Block& b, const Instruction& i)
 void store(const Block& b, const Instruction& i)
 {
     if (!b.buffers[i.buffer]) return;                  // an output that is not wanted this time
-    const int64_t step = b.plan.step[i.extra];
     const char* in = b.spread(i.args[0], i.operand, b.count, 0);
-    char* out = b.memory(i, i.extra);
     if (const Stream stream(b, i); stream.is_open()) return stream.write(in, 0, b.count);
-    i.store(out, step, in, b.count);
+    i.store(b.memory(i, i.extra), b.plan.step[i.extra], in, b.count);
 }
 
 // base[index[i] * stride + i * step]: as a gather with stride 1 from the lowest place that can come up.

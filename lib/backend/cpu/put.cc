@@ -41,22 +41,15 @@ void put_elements(const IndexRun& r, T* x, const int64_t* index, const T* y)
         element = HOW == Folding::Last ? *y : folded(HOW, element, *y);
     }
 }
-template <class T>
-void put_elements(Folding how, const IndexRun& r, T* x, const int64_t* index, const T* y)
-{
-    switch (how) {
-    case Folding::Last: return put_elements<Folding::Last>(r, x, index, y);
-    case Folding::Sum: return put_elements<Folding::Sum>(r, x, index, y);
-    case Folding::Prod: return put_elements<Folding::Prod>(r, x, index, y);
-    case Folding::Min: return put_elements<Folding::Min>(r, x, index, y);
-    default: return put_elements<Folding::Max>(r, x, index, y);
-    }
-}
 
 template <class T>
 [[gnu::noinline]] void put_run(const Elements<T>& e, Folding how, const IndexRun& r, int64_t x_first, int64_t index_first, int64_t y_first)
 {
-    if (e.is_native() && r.row == 1) return put_elements(how, r, static_cast<T*>(r.x) + x_first, r.index + index_first, static_cast<const T*>(r.y) + y_first);
+    if (e.is_native() && r.row == 1) {
+        T* const       x = static_cast<T*>(r.x) + x_first;
+        const T* const y = static_cast<const T*>(r.y) + y_first;
+        return with_folding(how, [&](auto constant) { put_elements<constant.value>(r, x, r.index + index_first, y); });
+    }
     for (int64_t i = 0; i < r.count; i++, index_first += r.index_stride, y_first += r.y_stride) {
         const int64_t to = r.index[index_first];
         if (to < 0 || to >= r.size) continue;

@@ -49,13 +49,7 @@ void scan_lines(const Elements<T>& e, Dtype t, const Line& l, uint32_t flags, co
 template <class T>
 [[gnu::noinline]] void scan_lines(Folding how, const Elements<T>& e, Dtype t, const Line& l, uint32_t flags, const Beside& lines)
 {
-    switch (how) {
-    case Folding::Last: return scan_lines<T, Folding::Last>(e, t, l, flags, lines);
-    case Folding::Sum: return scan_lines<T, Folding::Sum>(e, t, l, flags, lines);
-    case Folding::Prod: return scan_lines<T, Folding::Prod>(e, t, l, flags, lines);
-    case Folding::Min: return scan_lines<T, Folding::Min>(e, t, l, flags, lines);
-    default: return scan_lines<T, Folding::Max>(e, t, l, flags, lines);
-    }
+    with_folding(how, [&](auto constant) { scan_lines<T, constant.value>(e, t, l, flags, lines); });
 }
 
 Op fold_op(Folding how) { return how == Folding::Sum ? Op::sum : Op::prod; }

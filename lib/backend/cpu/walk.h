@@ -25,6 +25,19 @@ void with_compute_type(Dtype t, F&& f)
     }
 }
 
+// Calls f with the folding as a constant.
+template <class F>
+void with_folding(Folding how, F&& f)
+{
+    switch (how) {
+    case Folding::Last: return f(std::integral_constant<Folding, Folding::Last>{});
+    case Folding::Sum: return f(std::integral_constant<Folding, Folding::Sum>{});
+    case Folding::Prod: return f(std::integral_constant<Folding, Folding::Prod>{});
+    case Folding::Min: return f(std::integral_constant<Folding, Folding::Min>{});
+    default: return f(std::integral_constant<Folding, Folding::Max>{});
+    }
+}
+
 // Points of some axes in row-major order, with their offsets in two arrays.
 class Walk {
   public:
