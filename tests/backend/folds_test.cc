@@ -206,20 +206,45 @@ TEST_CASE("folds: rows of f32 meet no deeper than pairwise before they are widen
             }
         }
 }
-TEST_CASE("folds: min and max keep NaN wherever it stands")
+template <class T>
+void check_nan_stays()
 {
+    constexpr int COUNT = 150;                         // more than one turn, and some
     for (const IsaTable* isa : tables())
-        for (int at = 0; at < 70; at++) {
-            std::vector<float> x(70, 1.0f);
-            x[size_t(at)] = std::nanf("");
+        for (int at = 0; at < COUNT; at++) {
+            std::vector<T> x(COUNT, T(1));
+            x[size_t(at)] = std::numeric_limits<T>::quiet_NaN();
             for (const Op op : {Op::min, Op::max}) {
-                float a = 2;
-                isa->fold[int(op)][int(Dtype::f32)].along(&a, x.data(), 70);
+                const FoldLoops& f = isa->fold[int(op)][int(DTYPE_OF<T>)];
+                T                a = 2;
+                f.along(&a, x.data(), COUNT);
                 CHECK(a != a);
-                isa->fold[int(op)][int(Dtype::f32)].along(&a, x.data() + at + 1, 69 - at);
+                f.along(&a, x.data() + at + 1, COUNT - 1 - at);
                 CHECK(a != a);
             }
         }
+}
+TEST_CASE("folds: min and max keep NaN wherever it stands")
+{
+    check_nan_stays<float>();
+    check_nan_stays<double>();
+}
+TEST_CASE("folds: which of the zeros is least or greatest is the same on every instruction set")
+{
+    std::mt19937_64 dice{5};
+    for (const int count : COUNTS) {
+        std::vector<float> x;
+        for (int i = 0; i < count; i++) x.push_back(dice() & 1 ? 0.0f : -0.0f);
+        for (const Op op : {Op::min, Op::max}) {
+            std::vector<float> results;
+            for (const IsaTable* isa : tables()) {
+                float a = x[0];
+                isa->fold[int(op)][int(Dtype::f32)].along(&a, x.data(), count);
+                results.push_back(a);
+            }
+            for (const float r : results) CHECK(std::signbit(r) == std::signbit(results[0]));
+        }
+    }
 }
 TEST_CASE("folds: any and all of bools")
 {

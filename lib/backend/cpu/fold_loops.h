@@ -4,6 +4,7 @@
 #include "lib/backend/cpu/math_core.h"
 
 #include <limits>
+#include <utility>
 
 namespace ng::cpu {
 namespace {
@@ -28,6 +29,13 @@ template <class T> constexpr T HIGHEST_OF = IS_FLOAT<T> ? T(__builtin_inf()) : s
 
 // Element i goes to lane i mod LANES, the lanes meet as a tree: the same sums on every instruction set.
 constexpr int LANES = 32;
+#if defined __AVX512F__
+constexpr int VECTOR_BYTES = 64;
+#elif defined __AVX__
+constexpr int VECTOR_BYTES = 32;
+#else
+constexpr int VECTOR_BYTES = 16;
+#endif
 
 template <class Fold, class A>
 INLINE A meet(A* lane)
@@ -62,7 +70,7 @@ INLINE int64_t fold_widened(double* lane, const float* x, int64_t count, bool me
 #undef LANEWISE
 
 template <class Fold, class A, class T>
-INLINE A fold_block(const T* x, int64_t count, [[maybe_unused]] bool meets = false)
+INLINE A fold_lanes(const T* x, int64_t count, [[maybe_unused]] bool meets)
 {
     alignas(64) A lane[LANES];
     for (int j = 0; j < LANES; j++) lane[j] = Fold::template start<A>();
@@ -77,6 +85,64 @@ INLINE A fold_block(const T* x, int64_t count, [[maybe_unused]] bool meets = fal
     }
     for (int j = 0; i < count; i++, j++) lane[j] = Fold::combine(lane[j], A(x[i]));
     return meet<Fold>(lane);
+}
+
+template <class Fold> constexpr bool IS_GREATEST = Fold::op == Op::max || Fold::op == Op::argmax;
+template <class Fold> constexpr bool IS_LEAST = Fold::op == Op::min || Fold::op == Op::argmin;
+template <class T> struct VectorOf {
+    typedef T Type __attribute__((vector_size(VECTOR_BYTES)));
+};
+template <class Fold, class V>
+INLINE V better_of(V x, V y)
+{
+    return Fold::op == Op::max ? (x > y ? x : y) : (x < y ? x : y);
+}
+template <int HALF, class V, int... J>
+INLINE V exchanged(V x, std::integer_sequence<int, J...>) { return __builtin_shufflevector(x, x, (J ^ HALF)...); }
+template <class Fold, int HALF, class V>
+INLINE auto best_of(V x)
+{
+    if constexpr (HALF == 0) return x[0];
+    else return best_of<Fold, HALF / 2>(better_of<Fold>(x, exchanged<HALF>(x, std::make_integer_sequence<int, int(sizeof(x) / sizeof(x[0]))>())));
+}
+// The processor's own instruction drops NaN, so whether there is one is seen to beside it; then all is done again, with care.
+template <class Fold, class T>
+[[gnu::noinline]] T fold_floats(const T* x, int64_t count)
+{
+    using Vector = typename VectorOf<T>::Type;
+    constexpr int WIDTH = VECTOR_BYTES / int(sizeof(T)), VECTORS = 256 / VECTOR_BYTES, TURN = WIDTH * VECTORS;
+    Vector best[VECTORS];
+    for (Vector& v : best) v = Vector{} + Fold::template start<T>();
+    auto    odd = best[0] != best[0];
+    int64_t i = 0;
+    for (; i + TURN <= count; i += TURN) {
+        _Pragma("GCC unroll 8")
+        for (int k = 0; k < VECTORS; k++) {
+            Vector v;
+            __builtin_memcpy(&v, x + i + k * WIDTH, sizeof(v));
+            best[k] = better_of<Fold>(best[k], v);
+            odd |= v != v;
+        }
+    }
+    _Pragma("GCC unroll 4")
+    for (int half = VECTORS / 2; half >= 1; half /= 2) {
+        _Pragma("GCC unroll 4")
+        for (int k = 0; k < half; k++) best[k] = better_of<Fold>(best[k], best[k + half]);
+    }
+    T all = best_of<Fold, WIDTH / 2>(best[0]);
+    for (; i < count; i++) all = Fold::combine(all, x[i]);
+    int64_t codes[VECTOR_BYTES / 8], any = 0;
+    __builtin_memcpy(codes, &odd, sizeof(odd));
+    for (const int64_t code : codes) any |= code;
+    return any ? fold_lanes<Fold, T, T>(x, count, false) : all;
+}
+
+template <class Fold, class A, class T>
+INLINE A fold_block(const T* x, int64_t count, bool meets = false)
+{
+    if constexpr (IS_GREATEST<Fold> && IS_FLOAT<T>) return fold_floats<Fold_max>(x, count);
+    else if constexpr (IS_LEAST<Fold> && IS_FLOAT<T>) return fold_floats<Fold_min>(x, count);
+    else return fold_lanes<Fold, A>(x, count, meets);
 }
 template <class Fold, class A, class T, bool MEETS = false>
 void fold_along(void* accumulator, const void* x, int64_t count)

@@ -117,7 +117,7 @@ void walk_steps(Frame& frame, Place& place, size_t pass, const int64_t* unit_at,
     const Plan& plan = place.plan;
     const List  full = plan.tape->full[pass];
     if (first == last) return;
-    if (plan.reduced == 0) return execute(frame, full, unit_at, plan.count_at(place.index));
+    if (plan.steps == 1) return execute(frame, full, unit_at, plan.count_at(place.index));
     std::copy_n(unit_at, plan.accesses, at);
     place.seek(plan.kept, plan.reduced, first, at);
     const bool sums_memory = plan.sums_memory >> pass & 1;

@@ -8,30 +8,31 @@
 namespace ng::cpu {
 namespace {
 
-// One block: the frame with what does not change while its instructions run.
+// One block. Lists are short, so it holds no more than it must.
 struct Block {
     Frame&             frame;
-    const Program&     program;
-    const Plan&        plan;
-    const IsaTable&    isa;
-    char* const*       buffers;
     const int64_t*     at;            // [accesses]
     const int64_t      count;
 
+    const Program&  program() const { return frame.job->program; }
+    const Plan&     plan() const { return frame.job->plan; }
+    const IsaTable& isa() const { return *program().isa; }
+    char*           buffer(int32_t i) const { return frame.job->run.buffers[i]; }
+
     const char* operand(int32_t slot) const
     {
-        return slot >= 0 ? frame.slots[slot] : reinterpret_cast<const char*>(program.constants.data() + ~slot);
+        return slot >= 0 ? frame.slots[slot] : reinterpret_cast<const char*>(program().constants.data() + ~slot);
     }
     Form form(int32_t slot) const { return slot < 0 ? Form::One : frame.form[slot]; }
     bool is_single(int32_t slot) const { return form(slot) == Form::One; }
-    char* memory(const Instruction& i, int32_t access) const { return buffers[i.buffer] + at[access] * i.memory_bytes; }
+    char* memory(const Instruction& i, int32_t access) const { return buffer(i.buffer) + at[access] * i.memory_bytes; }
 
     // The operand as a block of n elements.
     const char* spread(int32_t slot, Dtype type, int64_t n, int temp) const
     {
         const char* in = operand(slot);
         if (n == 1 || !is_single(slot)) return in;
-        isa.load[int(type)](frame.temps[temp], in, 0, n);
+        isa().load[int(type)](frame.temps[temp], in, 0, n);
         return frame.temps[temp];
     }
     char* result(const Instruction& i, bool single) const
@@ -42,9 +43,9 @@ struct Block {
     // As result; the memory that the next instruction would store it in, where that does as well.
     char* result_or_memory(const Instruction*& i, bool single) const
     {
-        if (!(i->flags & DIRECT) || single || plan.is_streaming || plan.group) return result(*i, single);
+        if (!(i->flags & DIRECT) || single || plan().is_streaming || plan().group) return result(*i, single);
         const Instruction& store = i[1];
-        if (plan.step[store.extra] != 1 || !buffers[store.buffer]) return result(*i, single);
+        if (plan().step[store.extra] != 1 || !buffer(store.buffer)) return result(*i, single);
         i++;
         return memory(store, store.extra);
     }
@@ -79,9 +80,9 @@ class Stream {
 
     Stream(const Block& b, const Instruction& store) : b_(b), store_(store)
     {
-        if (!b.plan.is_streaming || b.plan.step[store.extra] != 1 || !b.buffers[store.buffer] || b.count % TURN != 0) return;
+        if (!b.plan().is_streaming || b.plan().step[store.extra] != 1 || !b.buffer(store.buffer) || b.count % TURN != 0) return;
         char* const out = b.memory(store, store.extra);
-        if (reinterpret_cast<uintptr_t>(out) % 64 == 0) out_ = out, loop_ = b.isa.stream[int(store.type)];
+        if (reinterpret_cast<uintptr_t>(out) % 64 == 0) out_ = out, loop_ = b.isa().stream[int(store.type)];
     }
     bool is_open() const { return loop_; }
     // Elements first .. first + count - 1 of the block, both multiples of TURN.
@@ -108,7 +109,7 @@ class Stream {
 
 void load(const Block& b, const Instruction& i)
 {
-    const int64_t step = b.plan.step[i.extra];
+    const int64_t step = b.plan().step[i.extra];
     char* in = b.memory(i, i.extra);
     const bool single = step == 0 || b.count == 1;
     if ((i.flags & IN_PLACE) && (single || step == 1)) {
@@ -120,11 +121,11 @@ void load(const Block& b, const Instruction& i)
     } else {
         i.load(b.result(i, single), in, step, single ? 1 : b.count);
     }
-    if (!b.plan.is_prefetching || step != 1) return;
+    if (!b.plan().is_prefetching || step != 1) return;
     const int64_t bytes = b.count * i.memory_bytes;
-    const char* next = in + b.plan.stride(b.plan.kept + b.plan.reduced - 1)[i.extra] * i.memory_bytes;
+    const char* next = in + b.plan().stride(b.plan().kept + b.plan().reduced - 1)[i.extra] * i.memory_bytes;
     if (next == in) return;
-    if (b.plan.is_streaming && b.frame.aheads < MAX_AHEAD) b.frame.ahead[b.frame.aheads++] = {next, bytes, i.memory_bytes};
+    if (b.plan().is_streaming && b.frame.aheads < MAX_AHEAD) b.frame.ahead[b.frame.aheads++] = {next, bytes, i.memory_bytes};
     else fetch(next, bytes);
 }
 
@@ -161,7 +162,7 @@ void map(const Block& b, const Instruction*& at)
             if (mode >> k & 1) in[k] = b.spread(i.args[k], i.operand, n, temp++);
         loop = i.map[MODE_ALL];
     }
-    if (i.flags & DIRECT && !single && i.arity < 3 && !b.plan.group)       // one or two operands are of one type
+    if (i.flags & DIRECT && !single && i.arity < 3 && !b.plan().group)       // one or two operands are of one type
         if (const Stream stream(b, at[1]); stream.is_open()) return map_past_caches(b, at, loop, in, mode, stream);
     loop(b.result_or_memory(at, single), in[0], in[1], in[2], n);
 }
@@ -178,22 +179,22 @@ void bitcast(const Block& b, const Instruction& i)
 {
     const bool single = b.is_single(i.args[0]);
     const int64_t n = single ? 1 : b.count;
-    b.isa.store[int(i.operand)](b.frame.temps[0], 1, b.operand(i.args[0]), n);
+    b.isa().store[int(i.operand)](b.frame.temps[0], 1, b.operand(i.args[0]), n);
     i.load(b.result(i, single), b.frame.temps[0], 1, n);
 }
 
 void store(const Block& b, const Instruction& i)
 {
-    if (!b.buffers[i.buffer]) return;                  // an output that is not wanted this time
+    if (!b.buffer(i.buffer)) return;                  // an output that is not wanted this time
     const char* in = b.spread(i.args[0], i.operand, b.count, 0);
     if (const Stream stream(b, i); stream.is_open()) return stream.write(in, 0, b.count);
-    i.store(b.memory(i, i.extra), b.plan.step[i.extra], in, b.count);
+    i.store(b.memory(i, i.extra), b.plan().step[i.extra], in, b.count);
 }
 
 // base[index[i] * stride + i * step]: as a gather with stride 1 from the lowest place that can come up.
 void gather_diagonally(const Block& b, const Instruction& i, const GatherInfo& info, int64_t extent, int64_t stride)
 {
-    const int64_t step = b.plan.step[info.access];
+    const int64_t step = b.plan().step[info.access];
     const auto* index = reinterpret_cast<const int64_t*>(b.operand(i.args[0]));
     auto* place = reinterpret_cast<int64_t*>(b.frame.temps[0]);
     const int64_t low = std::min<int64_t>(0, (extent - 1) * stride) + std::min<int64_t>(0, (b.count - 1) * step);
@@ -207,9 +208,9 @@ void gather_diagonally(const Block& b, const Instruction& i, const GatherInfo& i
 
 void gather(const Block& b, const Instruction& i)
 {
-    const GatherInfo& info = b.program.gathers[size_t(i.extra)];
+    const GatherInfo& info = b.program().gathers[size_t(i.extra)];
     const int64_t extent = b.frame.job->lengths[info.extent], stride = b.frame.job->lengths[info.stride];
-    const int64_t step = b.plan.step[info.access];
+    const int64_t step = b.plan().step[info.access];
     const bool    single = b.is_single(i.args[0]);
     const auto*   index = reinterpret_cast<const int64_t*>(b.operand(i.args[0]));
     const char*   base = b.memory(i, info.access);
@@ -247,19 +248,19 @@ void stochastic(const Block& b, const Instruction& i)
 
 void index(const Block& b, const Instruction& i)
 {
-    const int64_t step = b.plan.step[i.extra];
+    const int64_t step = b.plan().step[i.extra];
     const bool    single = step == 0 || b.count == 1;
-    b.isa.ramp(reinterpret_cast<int64_t*>(b.result(i, single)), b.at[i.extra], step, single ? 1 : b.count);
+    b.isa().ramp(reinterpret_cast<int64_t*>(b.result(i, single)), b.at[i.extra], step, single ? 1 : b.count);
 }
 
 void start(const Block& b, const Instruction& i)
 {
-    const FoldSlot& fold = b.program.folds[size_t(i.extra)];
+    const FoldSlot& fold = b.program().folds[size_t(i.extra)];
     const bool single = b.count == 1;
     const auto fill = [&](int32_t slot, Dtype type, const void* value) {
         b.frame.form[slot] = single ? Form::One : Form::Block;
         b.frame.slots[slot] = b.frame.homes[slot];
-        b.isa.load[int(type)](b.frame.homes[slot], value, 0, b.count);
+        b.isa().load[int(type)](b.frame.homes[slot], value, 0, b.count);
     };
     fill(fold.slot, fold.accumulator, &fold.start);
     const int64_t nothing_yet = -1;
@@ -268,27 +269,27 @@ void start(const Block& b, const Instruction& i)
 
 void fold(const Block& b, const Instruction& i)
 {
-    const FoldSlot& fold = b.program.folds[size_t(i.extra)];
+    const FoldSlot& fold = b.program().folds[size_t(i.extra)];
     const char* x = b.spread(i.args[0], i.operand, b.count, 0);
     char* into = b.frame.slots[fold.slot];
-    if (!fold.is_arg()) return (b.plan.is_columns ? fold.loops.across : fold.loops.along)(into, x, b.count);
+    if (!fold.is_arg()) return (b.plan().is_columns ? fold.loops.across : fold.loops.along)(into, x, b.count);
     auto* where = reinterpret_cast<int64_t*>(b.frame.slots[fold.at]);
-    const int64_t position = b.at[b.program.position];
-    if (b.plan.is_columns) return fold.loops.arg_across(into, where, x, position, b.count);
-    fold.loops.arg_along(into, where, x, position, b.plan.step[b.program.position], b.count);
+    const int64_t position = b.at[b.program().position];
+    if (b.plan().is_columns) return fold.loops.arg_across(into, where, x, position, b.count);
+    fold.loops.arg_along(into, where, x, position, b.plan().step[b.program().position], b.count);
 }
 
 void finish(const Block& b, const Instruction*& at)
 {
     const Instruction& i = *at;
-    const FoldSlot& fold = b.program.folds[size_t(i.extra)];
+    const FoldSlot& fold = b.program().folds[size_t(i.extra)];
     char* out = b.result_or_memory(at, b.count == 1);
-    if (!(b.plan.sums_whole >> fold.pass & 1)) return i.convert(out, b.frame.slots[fold.slot], b.count);
-    const Instruction& load = b.plan.tape->code[b.plan.tape->full[size_t(fold.pass)].begin];
+    if (!(b.plan().sums_whole >> fold.pass & 1)) return i.convert(out, b.frame.slots[fold.slot], b.count);
+    const Instruction& load = b.plan().tape->code[b.plan().tape->full[size_t(fold.pass)].begin];
     char* const sums = b.frame.homes[fold.slot];
     const bool  rounds = i.type == Dtype::f32;
-    b.isa.sum_rows[int(load.type)]({b.memory(load, load.extra), b.plan.stride(b.plan.kept)[load.extra], b.plan.steps, b.count, reinterpret_cast<double*>(sums),
-                                    b.plan.is_prefetching, true, rounds ? reinterpret_cast<float*>(out) : nullptr});
+    b.isa().sum_rows[int(load.type)]({b.memory(load, load.extra), b.plan().stride(b.plan().kept)[load.extra], b.plan().steps, b.count, reinterpret_cast<double*>(sums),
+                                    b.plan().is_prefetching, true, rounds ? reinterpret_cast<float*>(out) : nullptr});
     if (!rounds) i.convert(out, sums, b.count);
 }
 
@@ -346,11 +347,11 @@ void Chain::push_operand(int code, const Instruction& i, int k)
 void Chain::push_store(bool is_rounding)
 {
     const Instruction& i = *store_++;
-    if (!b_.buffers[i.buffer]) return;
-    if (b_.plan.step[i.extra] == 1) {
+    if (!b_.buffer(i.buffer)) return;
+    if (b_.plan().step[i.extra] == 1) {
         char* out = b_.memory(i, i.extra);
         push(is_rounding ? i.link - LINK_PUT_F16 + LINK_ROUNDED_F16 : i.link, out, i.memory_bytes);
-        links_[count_ - 1].is_streaming = b_.plan.is_streaming && reinterpret_cast<uintptr_t>(out) % 64 == 0;
+        links_[count_ - 1].is_streaming = b_.plan().is_streaming && reinterpret_cast<uintptr_t>(out) % 64 == 0;
         return;
     }
     b_.frame.form[i.args[0]] = Form::Block;
@@ -361,7 +362,7 @@ void Chain::push_store(bool is_rounding)
 void Chain::add(const Instruction& i)
 {
     if (!(i.flags & (FROM_X | FROM_Y))) push_operand(LINK_GET, i, 0);
-    const bool is_rounding = i.flags & ROUNDS && b_.buffers[store_->buffer] && b_.plan.step[store_->extra] == 1;
+    const bool is_rounding = i.flags & ROUNDS && b_.buffer(store_->buffer) && b_.plan().step[store_->extra] == 1;
     if (i.arity == 2) push_operand(i.link, i, i.flags & FROM_Y ? 0 : 1);
     else if (!is_rounding) push(i.link, nullptr, 0);
     if (i.near[2] >= 0) {
@@ -376,8 +377,8 @@ void Chain::add(const Instruction& i)
 void Chain::run()
 {
     Frame& frame = b_.frame;
-    const bool is_streaming = b_.plan.is_streaming;
-    b_.isa.chain(links_, count_, b_.count, {frame.ahead, is_streaming ? frame.aheads : 0});
+    const bool is_streaming = b_.plan().is_streaming;
+    b_.isa().chain(links_, count_, b_.count, {frame.ahead, is_streaming ? frame.aheads : 0});
     if (is_streaming) frame.aheads = 0;
     for (int k = 0; k < later_count_; k++) store(b_, *later_[k]);
 }
@@ -402,12 +403,10 @@ void scalar(const Block& b, const Instruction& i)
 
 }  // namespace
 
-void execute(Frame& frame, List list, const int64_t* at, int64_t count, int64_t group) noexcept
+void execute_list(Frame& frame, List list, const int64_t* at, int64_t count, int64_t group) noexcept
 {
-    if (list.begin == list.end) return;
-    const Job& job = *frame.job;
-    const Block b{frame, job.program, job.plan, *job.program.isa, job.run.buffers, at, count};
-    const Block part{frame, job.program, job.plan, *job.program.isa, job.run.buffers, at, group ? group : count};
+    const Job&  job = *frame.job;
+    const Block b{frame, at, count}, part{frame, at, group ? group : count};
     const Instruction* end = job.plan.tape->code.data() + list.end;
     const bool spreads = job.plan.tape == &job.program.resident;       // there is more to come before the next block
     for (const Instruction* i = job.plan.tape->code.data() + list.begin; i < end; i++) {

@@ -33,7 +33,11 @@ struct Frame {
 void set_up(Frame& frame, const Job& job, char* scratch) noexcept;
 
 // Computes a list for the block of `count` elements whose accesses begin at `at`. group: of row lists, the plan's.
-void execute(Frame& frame, List list, const int64_t* at, int64_t count, int64_t group = 0) noexcept;
+void execute_list(Frame& frame, List list, const int64_t* at, int64_t count, int64_t group) noexcept;
+inline void execute(Frame& frame, List list, const int64_t* at, int64_t count, int64_t group = 0) noexcept
+{
+    if (list.begin != list.end) execute_list(frame, list, at, count, group);
+}
 
 // As execute does one after the other for `rows` steps of a list that folds memory, `stride` from one to the next.
 void sum_memory(Frame& frame, List list, const int64_t* at, const int64_t* stride, int64_t rows, int64_t count) noexcept;
