@@ -30,8 +30,10 @@ Bounds bounds_of(const Arranged& a, std::span<const int64_t> most)
     Bounds b{a.has_rows() ? magnitude(a.rows, most) : 1, magnitude(a.points, most), 0};
     for (const Access& access : a.kernel.accesses) {
         double reach = 0;
-        for (size_t x = 0; x < a.kernel.axes.size(); x++)
+        for (const int32_t axis : a.walked()) {
+            const auto x = size_t(axis);
             if (!access.strides[x].is(0)) reach += magnitude(access.strides[x], most) * magnitude(a.kernel.axes[x].extent, most);
+        }
         b.reach = std::max(b.reach, reach);
     }
     return b;

@@ -7,7 +7,7 @@
 namespace ng::emitting {
 
 // No launch has more; infinite where some length has no greatest value. reach: elements between the first and the last that
-// one access meets.
+// one access meets on its walk over points.
 struct Bounds {
     double rows, points, reach;
     bool within(double most) const { return rows < most && points < most && reach < most; }

@@ -49,6 +49,9 @@ void Scheduler::collect_ports()
         for (const Extent& s : strides) p.hidden = p.hidden || (p.row_major && !s.is_constant());
         if (p.hidden)
             for (Extent& s : p.strides) s = Extent::variable(plan_.lengths + plan_.hidden++);
+        // Of rows in their order one element lies beside the next, however long the whole tensor is: where its last axis is one
+        // long, only that one is read.
+        if (p.hidden && p.row_major) p.strides.back() = 1;
         return p;
     };
     for (const auto& [index, n] : params)
