@@ -82,6 +82,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 5) fused(const f32* __rest
             a2[j] = sum_f32(a2[j], pair_of_f32((((x2[j][0] + x2[j][1]) + (x2[j][2] + x2[j][3])) + ((x2[j][4] + x2[j][5]) + (x2[j][6] + x2[j][7])))));
         }
     }
+#pragma unroll 1
     for (; start0 < end; start0 += step) {
         const i64 start = start0;
         Vector<f32, WIDTH> m0[1];
