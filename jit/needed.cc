@@ -2,12 +2,19 @@
 #include "jit/needed.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 namespace ng {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || is_digit(c); }
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+constexpr std::array<bool, 256> WORDS = [] {
+    std::array<bool, 256> all{};
+    for (size_t i = 0; i < all.size(); i++) all[i] = (i >= 'a' && i <= 'z') || (i >= 'A' && i <= 'Z') || i == '_' || (i >= '0' && i <= '9');
+    return all;
+}();
+bool is_word(char c) { return WORDS[static_cast<unsigned char>(c)]; }
 bool is_name(std::string_view token) { return !token.empty() && is_word(token[0]) && !is_digit(token[0]); }
 
 // The next token at or behind `at`: a name or a number, ##, a string, one other character; empty at the end. Comments are blanks.
@@ -61,10 +68,30 @@ size_t end_of_declaration(std::string_view text, size_t at, bool is_macro)
 
 }  // namespace
 
-// The macros met so far, and what a piece declares and names.
+// The macros met so far, and what a piece declares and names, each name once, by its number.
 struct Pieces::Reading {
-    std::multimap<std::string_view, Macro> macros;
-    std::vector<std::string> declared, named;
+    Pieces& pieces;
+    std::unordered_multimap<std::string_view, Macro> macros = {};
+    std::vector<uint32_t> named = {};
+    std::vector<size_t> last_named = {}, last_declared = {};     // by name: the piece that did, and one more
+
+    uint32_t number_of(std::string_view name)
+    {
+        const auto known = pieces.names_.find(name);
+        if (known != pieces.names_.end()) return known->second;
+        last_named.push_back(0), last_declared.push_back(0), pieces.declared_.emplace_back();
+        return pieces.names_.emplace(name, uint32_t(pieces.names_.size())).first->second;
+    }
+    void declare(std::string_view name)
+    {
+        const uint32_t n = number_of(name);
+        if (std::exchange(last_declared[n], pieces.pieces_.size() + 1) <= pieces.pieces_.size()) pieces.declared_[n].push_back(uint32_t(pieces.pieces_.size()));
+    }
+    void call(std::string_view name)
+    {
+        const uint32_t n = number_of(name);
+        if (std::exchange(last_named[n], pieces.pieces_.size() + 1) <= pieces.pieces_.size()) named.push_back(n);
+    }
 
     void define(std::string_view directive)
     {
@@ -76,9 +103,9 @@ struct Pieces::Reading {
             for (std::string_view t; !(t = next(directive, at)).empty() && t != ")";)
                 if (is_name(t)) m.parameters.push_back(t);
         m.body = directive.substr(at);
-        declared.emplace_back(name);
+        declare(name);
         for (std::string_view t; !(t = next(directive, at)).empty();)
-            if (is_name(t)) named.emplace_back(t);
+            if (is_name(t)) call(t);
         macros.emplace(name, std::move(m));
     }
 
@@ -129,7 +156,7 @@ struct Pieces::Reading {
         for (std::string_view t; !(t = next(text, at)).empty(); last = t) {
             const bool is_open = braces || brackets;
             if (is_name(t)) {
-                named.emplace_back(t);
+                call(t);
                 if (is_open || at == text.size() || text[at] != '(') continue;
                 const auto [from, to] = macros.equal_range(t);
                 if (from == to) continue;
@@ -137,7 +164,7 @@ struct Pieces::Reading {
                 for (auto m = from; m != to; ++m) read(expanded(m->second, given));
                 continue;
             }
-            if (!is_open && is_name(last) && last != "struct" && (t == "(" || t == "{" || t == ";")) declared.emplace_back(last);
+            if (!is_open && is_name(last) && last != "struct" && (t == "(" || t == "{" || t == ";")) declare(last);
             braces += (t == "{") - (t == "}"), brackets += (t == "(") - (t == ")");
         }
     }
@@ -145,8 +172,8 @@ struct Pieces::Reading {
 
 Pieces::Pieces(std::string_view prelude) : all_(prelude)
 {
-    Reading reading;
-    std::vector<std::vector<std::string>> named;
+    Reading reading{*this};
+    std::vector<std::vector<uint32_t>> named;
     for (size_t at = 0; at < prelude.size();) {
         const size_t line = end_of_line(prelude, at);
         const std::string_view rest = prelude.substr(at, line - at);
@@ -154,7 +181,7 @@ Pieces::Pieces(std::string_view prelude) : all_(prelude)
             at = line;
             continue;
         }
-        reading.declared.clear(), reading.named.clear();
+        reading.named.clear();
         size_t end = line, first = at;
         bool stays = rest.starts_with("#");
         if (stays) {
@@ -166,19 +193,12 @@ Pieces::Pieces(std::string_view prelude) : all_(prelude)
             end = end_of_declaration(prelude, at, reading.is_called(next(prelude, first)));
             reading.read(prelude.substr(at, end - at));
         }
-        for (std::vector<std::string>* names : {&reading.declared, &reading.named}) {
-            std::ranges::sort(*names);
-            names->erase(std::ranges::unique(*names).begin(), names->end());
-        }
-        for (const std::string& name : reading.declared) declared_[name].push_back(uint32_t(pieces_.size()));
         pieces_.push_back({prelude.substr(at, end - at), stays, {}});
-        named.push_back(std::move(reading.named));
+        named.push_back(reading.named);
         at = end;
     }
     for (size_t i = 0; i < pieces_.size(); i++)
-        for (const std::string& name : named[i])
-            if (const auto found = declared_.find(name); found != declared_.end())
-                pieces_[i].needs.insert(pieces_[i].needs.end(), found->second.begin(), found->second.end());
+        for (const uint32_t name : named[i]) pieces_[i].needs.insert(pieces_[i].needs.end(), declared_[name].begin(), declared_[name].end());
 }
 
 std::string Pieces::needed_by(std::string_view text) const
@@ -194,8 +214,8 @@ std::string Pieces::needed_by(std::string_view text) const
     for (std::string_view t; !(t = next(text, at)).empty();) {
         if (t == "##") return std::string(all_);
         if (!is_name(t)) continue;
-        if (const auto found = declared_.find(t); found != declared_.end())
-            for (const uint32_t piece : found->second) need(piece);
+        if (const auto found = names_.find(t); found != names_.end())
+            for (const uint32_t piece : declared_[found->second]) need(piece);
     }
     while (!open.empty()) {
         const uint32_t piece = open.back();

@@ -1,9 +1,10 @@
 // What of a prelude a text needs: compilers read all that stands before a kernel, and NVRTC reads for one thread at a time.
 #pragma once
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace ng {
@@ -25,10 +26,12 @@ class Pieces {
     };
     struct Macro { std::vector<std::string_view> parameters; std::string_view body; };
     struct Reading;
+    struct Hash : std::hash<std::string_view> { using is_transparent = void; };
 
     std::string_view all_;
     std::vector<Piece> pieces_;
-    std::map<std::string, std::vector<uint32_t>, std::less<>> declared_;     // by name
+    std::unordered_map<std::string, uint32_t, Hash, std::equal_to<>> names_;     // numbered as they come
+    std::vector<std::vector<uint32_t>> declared_;                                // by name: the pieces that do
 };
 
 }  // namespace ng
