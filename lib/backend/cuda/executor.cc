@@ -121,8 +121,9 @@ void CudaExecutor::prepare(Work& w, const Step& step, int32_t variables, std::sp
         w.fitted = std::make_unique<Fitted>();
         w.fitted->variables.resize(size_t(variables)), w.fitted->alignment.resize(w.buffers.size());
     }
+    // The last ones are by elements, and the longest: what takes the most time begins first.
     if (use_ == Backend::Use::Often && may_compile(*w.fused))
-        for (size_t i = 0; i < w.fused->kernel.classes().size(); i++)
+        for (size_t i = w.fused->kernel.classes().size(); i-- > 0;)
             if (!w.fused->find(backend_.code(), i)) ask(w.fused, i);
     make_interim(w, kernel);
 }
