@@ -339,6 +339,7 @@ void add_points(std::vector<Trial>& all, int64_t bytes)
         const auto add = [&](const std::string& name, std::vector<Input> in, const std::string& words) { all.push_back({n + " " + name, std::move(in), {open + words + ")"}, tolerance}); };
         add("x * 2", {{t, dense, {}}}, "x * 2");
         add("x + y", {{t, dense, {}}, {t, dense, {}}}, "x + y");
+        add("x / y", {{t, dense, {}}, {t, dense, {}}}, "x / y");
         add("x * y + z", {{t, dense, {}}, {t, dense, {}}, {t, dense, {}}}, "x * y + z");
         add("gelu(x)", {{t, dense, {}}}, "gelu(x)");
         add("gelu chain", {{t, dense, {}}}, "0.5 * x * (1 + tanh(0.79788456 * (x + 0.044715 * x * x * x))) * 1.1 + 0.3");
@@ -361,7 +362,7 @@ void add_points(std::vector<Trial>& all, int64_t bytes)
 void add_rows(std::vector<Trial>& all, int64_t bytes)
 {
     for (const Dtype t : {Dtype::f32, Dtype::f16})
-        for (const int64_t length : {32, 64, 100, 256, 1000, 1024, 4096, 8192, 16384, 65536, 262144, 1048576}) {
+        for (const int64_t length : {32, 64, 100, 256, 1000, 1001, 1024, 4096, 8192, 10007, 16384, 65536, 100003, 262144, 1048576}) {
             const std::string n = name_of(t), open = t == Dtype::f16 ? "f16(" : "(", of = text(", ", length);
             const Extents dims = rows_of(bytes, t, length);
             all.push_back({n + " norm rows" + of, {{t, dims, {}}}, {open + "(x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5))"}, t == Dtype::f16 ? 2e-3 : 1e-5});
