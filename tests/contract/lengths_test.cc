@@ -91,6 +91,26 @@ TEST_CASE("P5: lengths that are given: longer tensors lend their heads, and noth
     CHECK(differs(f.get(y), want) == "");
 }
 
+TEST_CASE("P5: rows of an unknown length: heads of longer ones, and a last axis of one element, whose stride says nothing")
+{
+    Face f;
+    const ng_shape d = shape(NG_F32, {-1, -2});
+    ng_expr* x = f.param(0, d);
+    ng_prog* p = f.compile({ng_neg(x), ng_sum(x, NG_AXIS_1, 0)}, {.length_max = {9, 9}});
+    ng_tensor *tx = f.tensor(shape(NG_F32, {5, 4}), counted(20)), *y = f.tensor(shape(NG_F32, {6, 7}), Values(42, 77)), *sums = f.make(shape(NG_F32, {3}));
+    REQUIRE_MESSAGE(f.run(p, {.args = {tx}, .out = {y, sums}, .lengths = {3, 2}}) == NG_OK, f.said());
+    Values want(42, 77);
+    for (size_t k = 0; k < 6; k++) want[k / 2 * 7 + k % 2] = -double(k / 2 * 4 + k % 2);
+    CHECK(differs(f.get(y), want) == "");
+    CHECK(differs(f.get(sums), {1, 9, 17}) == "");
+    ng_tensor *narrow = f.tensor(shape(NG_F32, {3, 1}, {1, 77}), {4, 5, 6}), *z = f.make(shape(NG_F32, {3, 1}));
+    REQUIRE_MESSAGE(f.run(p, {.args = {narrow}, .out = {z, sums}}) == NG_OK, f.said());
+    CHECK(differs(f.get(z), {-4, -5, -6}) == "");
+    CHECK(differs(f.get(sums), {4, 5, 6}) == "");
+    ng_tensor* columns = f.tensor(shape(NG_F32, {3, 2}, {1, 3}), counted(6));
+    CHECK(f.run(p, {.args = {columns}, .out = {nullptr, sums}}) == NG_E_SHAPE);
+}
+
 TEST_CASE("P5: a length no argument shows, slices that must lie inside, a reshape to a length the program has not")
 {
     Face f;
