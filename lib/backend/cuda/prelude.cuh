@@ -323,7 +323,8 @@ DEVICE Inverse inverse_of(f32 y)
     const bool is_tame = code > 0x35800000 && code < 0x49800000;            // |y| within 2^-20 and 2^20
     Inverse r;
     r.y = y;
-    r.near = 1.0f / y;
+    bool is_rounded = true;                                                 // of such y it is 1 / y
+    r.near = quotient_of(1.0f, y, is_rounded);
     r.rest = fmaf(-r.near, y, 1.0f) * r.near;
     r.most = is_tame ? 0x1p100f : -1;
     return r;
