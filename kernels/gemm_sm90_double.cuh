@@ -2,10 +2,14 @@
 //
 //   grid, shared  as gemm_sm90_tiles.cuh has them; a stage is 16 steps of depth, 128 bytes of a's rows and b's columns, or 16 lines
 //                 of each step side by side, swizzled
-//   warp          TILE_M / 2 x TILE_N / 4 of the tile, as blocks of 16 x 8; lane is 4 g + t
-//   depth         the hardware's step s of lane t is number 8 (s / 2) + 2 t + s % 2 of the stage: two of a row are one access, and
-//                 rows of lines meet no bank twice. a and b agree, so any order would do
-//   rows          of a row-major operand are taken 4 (g % 2) + g / 2, so that neighbouring lanes' rows are swizzled apart
+//   warp          an eighth of the tile, nearly square. The hardware multiplies 16 lines by 8: those are 16 columns of b, these 8 rows
+//                 of a, so that a lane's sums are two neighbours in c; lane is 4 g + t
+//   order         blocks of one operand are the outer loop, those of the other the inner one. An outer block is read while the one
+//                 before it is multiplied, an inner one of the next stage as soon as it was multiplied last: no product waits
+//   registers     are read as the hardware wants them, without copies: of columns that lie side by side two neighbours are its lines
+//                 g and g + 8; of depth that lies side by side two steps of a row are a lane's next two
+//   depth         which of a stage's steps is the hardware's s of lane t, and which of 8 rows its line g, is what meets no bank of shared
+//                 memory twice, but where rows of a and depth of b lie side by side
 #pragma once
 #include "kernels/gemm_sm90_tiles.cuh"
 
@@ -14,69 +18,121 @@ namespace {
 
 struct OfF64 : OperandKind<double, 16, true> {};
 
-DEVICE void product_doubles(double (&c)[4], const double (&a)[8], const double (&b)[4])
+// 16 columns of b by 8 rows of a: c[0] and c[2] are neighbours in a row.
+DEVICE void product_doubles(double (&c)[4], const double (&b)[8], const double (&a)[4])
 {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7,%8,%9,%10,%11}, {%12,%13,%14,%15}, {%0,%1,%2,%3};"
                  : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
-                 : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
+                 : "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]), "d"(b[4]), "d"(b[5]), "d"(b[6]), "d"(b[7]), "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]));
 }
 DEVICE void read_double(u32 from, double& x) { asm volatile("ld.shared.f64 %0, [%1];" : "=d"(x) : "r"(from) : "memory"); }
 DEVICE void read_doubles(u32 from, double& x, double& y) { asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(x), "=d"(y) : "r"(from) : "memory"); }
 
-// Line `i` of eight that the hardware takes, in the operand.
+// Bytes from an operand's tile to one of its elements: lines of 16 steps, or steps of 16 lines.
 template <int IS_TURNED>
-DEVICE i32 line_of(i32 i)
+DEVICE u32 place_in_tile(i32 line, i32 step)
 {
-    return IS_TURNED ? i : (i & 1) * 4 + (i >> 1);
+    const i32 row = IS_TURNED ? (line & ~15) + step : line, along = IS_TURNED ? line & 15 : step;
+    return u32(row * 128 + (((along >> 1) ^ (row & 7)) << 4) + (along & 1) * 8);
 }
 
-// Where a lane finds its parts of a warp's lines, in an operand's tile. first: a multiple of 16.
-template <int IS_TURNED>
-struct LaneLines {
-    u32 at[IS_TURNED ? 4 : 2];
+// The step of depth that is the hardware's s of lane t, for both operands.
+template <int B_TURNED>
+DEVICE i32 depth_of(i32 s, i32 t)
+{
+    return B_TURNED ? 8 * (s / 2) + 2 * t + s % 2 : 4 * s + t;
+}
 
-    DEVICE explicit LaneLines(i32 first)
+// KEEPS below: places are in registers, else made of few at each read, since the sums leave no room. Made again by the compiler where
+// there is room, they delayed reads and with them products.
+template <int COUNT>
+DEVICE void keep(u32 (&at)[COUNT]) { UNROLLED for (i32 i = 0; i < COUNT; i++) asm volatile("" : "+r"(at[i])); }
+
+// Where a lane finds its parts of b's columns from `first`, a multiple of 16.
+template <int B_TURNED, bool KEEPS>
+struct LaneColumns {
+    static constexpr i32 PLACES = B_TURNED || !KEEPS ? 2 : 8;
+    u32 at[PLACES];
+
+    DEVICE LaneColumns(i32 first, i32 g, i32 t)
     {
-        const i32 lane = i32(threadIdx.x) & 31, g = lane >> 2, t = lane & 3;
-        if constexpr (IS_TURNED) {
-            UNROLLED for (i32 s = 0; s < 4; s++) {
-                const i32 row = 8 * (s / 2) + 2 * t + s % 2;
-                at[s] = u32((first >> 4) * 2048 + row * 128 + (((g >> 1) ^ (row & 7)) << 4) + (g & 1) * 8);
-            }
+        UNROLLED for (i32 i = 0; i < PLACES; i++) at[i] = place_in_tile<B_TURNED>(first + 2 * g + (B_TURNED ? 0 : i % 2), depth_of<B_TURNED>(B_TURNED ? i : i / 2, t));
+        if constexpr (KEEPS) keep(at);
+    }
+    // Of 16 columns, two neighbours a step.
+    DEVICE void read(u32 tile, i32 block, double (&x)[8]) const
+    {
+        if constexpr (B_TURNED) {
+            UNROLLED for (i32 s = 0; s < 4; s++) read_doubles(tile + at[s % 2] + u32(s / 2 * 1024 + block * 2048), x[2 * s], x[2 * s + 1]);
         } else {
-            const i32 row = first + line_of<0>(g);
-            UNROLLED for (i32 s = 0; s < 2; s++) at[s] = u32(row * 128 + (((t + s * 4) ^ (row & 7)) << 4));
+            UNROLLED for (i32 i = 0; i < 8; i++) read_double(KEEPS ? tile + at[i % PLACES] + u32(block * 2048) : (tile + at[i % 2] + u32(block * 2048)) ^ u32(i / 2 * 32), x[i]);
         }
     }
-    // Of eight lines a lane's four steps of depth.
-    DEVICE void read(u32 tile, i32 eight, double (&x)[4]) const
+};
+
+// The same of a's rows from `first`, a multiple of 8.
+template <int A_TURNED, int B_TURNED, bool KEEPS>
+struct LaneRows {
+    static constexpr bool IS_PAIRED = !A_TURNED && B_TURNED;         // two steps lie side by side
+    static constexpr i32  PLACES = IS_PAIRED ? 2 : A_TURNED ? 8 : KEEPS ? 4 : 1;
+    u32 at[PLACES];
+
+    // The row of 8 that is the hardware's line g.
+    DEVICE static i32 row_of(i32 g) { return A_TURNED ? g : B_TURNED ? (g & 1) * 4 + (g >> 1) : (g & 3) * 2 + (g >> 2); }
+
+    DEVICE LaneRows(i32 first, i32 g, i32 t)
     {
-        if constexpr (IS_TURNED) {
-            UNROLLED for (i32 s = 0; s < 4; s++) read_double(tile + ((at[s] + u32(eight / 2 * 2048)) ^ u32(eight % 2 * 64)), x[s]);
+        UNROLLED for (i32 i = 0; i < PLACES; i++) at[i] = place_in_tile<A_TURNED>(first + i / 4 * 8 + row_of(g), depth_of<B_TURNED>(IS_PAIRED ? 2 * i : i % 4, t));
+        if constexpr (KEEPS) keep(at);
+    }
+    // Of 8 rows the lane's four steps.
+    DEVICE void read(u32 tile, i32 block, double (&x)[4]) const
+    {
+        if constexpr (IS_PAIRED) {
+            UNROLLED for (i32 i = 0; i < 2; i++) read_doubles(tile + at[i] + u32(block * 1024), x[2 * i], x[2 * i + 1]);
+        } else if constexpr (A_TURNED) {
+            UNROLLED for (i32 s = 0; s < 4; s++) read_double(tile + at[block % 2 * 4 + s] + u32(block / 2 * 2048), x[s]);
         } else {
-            UNROLLED for (i32 s = 0; s < 2; s++) read_doubles(tile + at[s] + u32(eight * 1024), x[2 * s], x[2 * s + 1]);
+            UNROLLED for (i32 s = 0; s < 4; s++) read_double(KEEPS ? tile + at[s % PLACES] + u32(block * 1024) : (tile + at[0] + u32(block * 1024)) ^ u32(s * 32), x[s]);
         }
+    }
+};
+
+// Where a warp is in the block's tile.
+template <class S>
+struct WarpSpot {
+    static constexpr i32 DOWN = S::TILE_M >= S::TILE_N ? 4 : 2, ROWS = S::TILE_M / DOWN, COLUMNS = S::TILE_N * DOWN / 8;
+    static_assert(ROWS % 8 == 0 && COLUMNS % 16 == 0, "a warp multiplies blocks of 8 rows and 16 columns");
+    i32 row, column, g, t;
+
+    DEVICE WarpSpot()
+    {
+        const i32 warp = i32(threadIdx.x >> 5), lane = i32(threadIdx.x) & 31;
+        row = warp % DOWN * ROWS, column = warp / DOWN * COLUMNS, g = lane >> 2, t = lane & 3;
     }
 };
 
 template <class S>
 struct DoubleWarp {
-    static constexpr i32 ROWS = S::TILE_M / 2, COLUMNS = S::TILE_N / 4, ROW_BLOCKS = ROWS / 16, COLUMN_BLOCKS = COLUMNS / 8;
-    // What a warp multiplies in a stage. While it reads, the other warp of its scheduler multiplies.
-    struct Part {
-        double a[ROW_BLOCKS][8], b[COLUMN_BLOCKS][4];
-    };
+    using Spot = WarpSpot<S>;
+    static constexpr i32  ROW_BLOCKS = Spot::ROWS / 8, COLUMN_BLOCKS = Spot::COLUMNS / 16;
+    static constexpr bool KEEPS = ROW_BLOCKS * COLUMN_BLOCKS <= 16;
+    using Rows = LaneRows<S::A_TURNED, S::B_TURNED, KEEPS>;
+    static constexpr bool ROWS_OUTSIDE = COLUMN_BLOCKS % 2 != 0;
+    static constexpr i32  OUTSIDE = ROWS_OUTSIDE ? ROW_BLOCKS : COLUMN_BLOCKS, INSIDE = ROWS_OUTSIDE ? COLUMN_BLOCKS : ROW_BLOCKS;
+    static_assert(OUTSIDE % 2 == 0, "outer blocks take turns in two sets of registers, stage after stage");
+    static_assert(INSIDE >= 3, "the next stage's inner blocks come while others are multiplied");
 
-    const GemmTilesNumbers& g;
-    TilesMemory<S>          memory;
-    i32                     row, column;
-    LaneLines<S::A_TURNED>  a_lines;
-    LaneLines<S::B_TURNED>  b_lines;
-    Turn<S::STAGES>         turn = {0, 0};
-    double                  sum[ROW_BLOCKS][COLUMN_BLOCKS][4];
+    const GemmTilesNumbers&  g;
+    TilesMemory<S>           memory;
+    Rows                     a_lines;
+    LaneColumns<S::B_TURNED, KEEPS> b_lines;
+    Turn<S::STAGES>          turn = {0, 0};
+    double                   a[ROWS_OUTSIDE ? 2 : ROW_BLOCKS][4], b[ROWS_OUTSIDE ? COLUMN_BLOCKS : 2][8];
+    double                   sum[ROW_BLOCKS][COLUMN_BLOCKS][4];
 
-    DEVICE DoubleWarp(const GemmTilesNumbers& numbers, const TilesMemory<S>& shared)
-        : g(numbers), memory(shared), row(i32(threadIdx.x >> 5) % 2 * ROWS), column(i32(threadIdx.x >> 6) * COLUMNS), a_lines(row), b_lines(column)
+    DEVICE DoubleWarp(const GemmTilesNumbers& numbers, const TilesMemory<S>& shared, const Spot& spot)
+        : g(numbers), memory(shared), a_lines(spot.row, spot.g, spot.t), b_lines(spot.column, spot.g, spot.t)
     {
     }
     DEVICE void clear()
@@ -85,40 +141,74 @@ struct DoubleWarp {
             UNROLLED for (i32 j = 0; j < COLUMN_BLOCKS; j++)
                 UNROLLED for (i32 e = 0; e < 4; e++) sum[i][j][e] = 0;
     }
-    DEVICE void read(Part& part)
+    DEVICE u32 stage_here() const { return memory.stages + turn.stage * S::STAGE; }
+    DEVICE void read_outside(u32 stage, i32 x)
+    {
+        if constexpr (ROWS_OUTSIDE) a_lines.read(stage, x, a[x % 2]);
+        else b_lines.read(stage + S::A_BYTES, x, b[x % 2]);
+    }
+    DEVICE void read_inside(u32 stage, i32 y)
+    {
+        if constexpr (ROWS_OUTSIDE) b_lines.read(stage + S::A_BYTES, y, b[y]);
+        else a_lines.read(stage, y, a[y]);
+    }
+    DEVICE void multiply(i32 x, i32 y)
+    {
+        if constexpr (ROWS_OUTSIDE) product_doubles(sum[x][y], b[y], a[x % 2]);
+        else product_doubles(sum[y][x], b[x % 2], a[y]);
+    }
+    // What the first stage of a tile multiplies at first.
+    DEVICE void begin()
     {
         barrier_wait(memory.full(turn.stage), turn.phase);
-        const u32 a = memory.stages + turn.stage * S::STAGE, b = a + S::A_BYTES;
-        UNROLLED for (i32 j = 0; j < COLUMN_BLOCKS; j++) b_lines.read(b, j, part.b[j]);
-        UNROLLED for (i32 i = 0; i < ROW_BLOCKS; i++)
-            UNROLLED for (i32 half = 0; half < 2; half++) {
-                double x[4];
-                a_lines.read(a, i * 2 + half, x);
-                UNROLLED for (i32 s = 0; s < 4; s++) part.a[i][2 * s + half] = x[s];
-            }
-        __syncwarp();
-        if ((threadIdx.x & 31) == 0) barrier_arrive(memory.empty(turn.stage));
+        UNROLLED for (i32 y = 0; y < INSIDE; y++) read_inside(stage_here(), y);
+        read_outside(stage_here(), 0);
+    }
+    // A stage, and what the next one multiplies at first, unless none follows.
+    template <bool IS_LAST>
+    DEVICE void run_stage()
+    {
+        const u32 here = stage_here(), empty = memory.empty(turn.stage);
         turn.advance();
+        UNROLLED for (i32 x = 0; x < OUTSIDE - 1; x++) {
+            read_outside(here, x + 1);
+            UNROLLED for (i32 y = 0; y < INSIDE; y++) multiply(x, y);
+        }
+        if constexpr (!IS_LAST) {
+            barrier_wait(memory.full(turn.stage), turn.phase);
+            read_outside(stage_here(), 0);
+        }
+        UNROLLED for (i32 y = 0; y < INSIDE; y++) {
+            multiply(OUTSIDE - 1, y);
+            if (y == 0) {                // all of this stage has been read
+                __syncwarp();
+                if ((threadIdx.x & 31) == 0) barrier_arrive(empty);
+            }
+            // One product later, when the one before has read its registers.
+            if (!IS_LAST && y > 0) read_inside(stage_here(), y - 1);
+        }
+        if constexpr (!IS_LAST) read_inside(stage_here(), INSIDE - 1);
     }
-    DEVICE void multiply(const Part& part)
+    DEVICE void store(const TileSpot& tile) const
     {
-        UNROLLED for (i32 i = 0; i < ROW_BLOCKS; i++)
-            UNROLLED for (i32 j = 0; j < COLUMN_BLOCKS; j++) product_doubles(sum[i][j], part.a[i], part.b[j]);
-    }
-    DEVICE void store(const TileSpot& t) const
-    {
+        const Spot spot;
         const GemmOutput& o = g.output;
-        const i32 lane = i32(threadIdx.x) & 31;
-        double* const c = static_cast<double*>(o.c) + i64(t.batch) * o.c_batch;
+        double* const c = static_cast<double*>(o.c) + i64(tile.batch) * o.c_batch;
+        const i32 first_row = tile.row * S::TILE_M + spot.row, first = tile.column * S::TILE_N + spot.column + spot.g * 2;
         UNROLLED for (i32 i = 0; i < ROW_BLOCKS; i++)
-            UNROLLED for (i32 half = 0; half < 2; half++) {
-                const i32 down = t.row * S::TILE_M + row + i * 16 + half * 8 + line_of<S::A_TURNED>(lane >> 2);
+            UNROLLED for (i32 e = 0; e < 2; e++) {
+                const i32 down = first_row + i * 8 + Rows::row_of(spot.t * 2 + e);
                 if (down >= o.m) continue;
-                UNROLLED for (i32 j = 0; j < COLUMN_BLOCKS; j++)
-                    UNROLLED for (i32 e = 0; e < 2; e++) {
-                        const i32 along = t.column * S::TILE_N + column + j * 8 + line_of<S::B_TURNED>((lane & 3) * 2 + e);
-                        if (along < o.n) c[i64(down) * o.c_row + along] = sum[i][j][half * 2 + e];
+                UNROLLED for (i32 j = 0; j < COLUMN_BLOCKS; j++) {
+                    const i32     along = first + j * 16;
+                    double* const to = c + i64(down) * o.c_row + along;
+                    if (o.store == STORE_FOURS && along + 1 < o.n) {
+                        *reinterpret_cast<double2*>(to) = make_double2(sum[i][j][e], sum[i][j][e + 2]);
+                        continue;
                     }
+                    if (along < o.n) to[0] = sum[i][j][e];
+                    if (along + 1 < o.n) to[1] = sum[i][j][e + 2];
+                }
             }
     }
     DEVICE void run()
@@ -126,11 +216,9 @@ struct DoubleWarp {
         const i32 tiles = g.row_clusters * g.column_clusters * g.batches;
         ROLLED for (i32 tile = i32(blockIdx.x); tile < tiles; tile += i32(gridDim.x)) {
             clear();
-            ROLLED for (i32 step = 0; step < g.k_steps; step++) {
-                Part part;
-                read(part);
-                multiply(part);
-            }
+            begin();
+            ROLLED for (i32 step = 1; step < g.k_steps; step++) run_stage<false>();
+            run_stage<true>();
             wait_for_launch_before();
             store(tile_at<S>(g, tile, 0));
         }
@@ -140,7 +228,7 @@ struct DoubleWarp {
 template <class S>
 DEVICE void run_doubles(const GemmTilesNumbers& g)
 {
-    static_assert(S::CLUSTER == 1 && S::TILE_M % 32 == 0 && S::TILE_N % 64 == 0, "blocks alone; a warp reads 16 lines at once");
+    static_assert(S::CLUSTER == 1, "blocks alone");
     extern __shared__ unsigned char shared[];
     const TilesMemory<S> memory(shared_address(shared));
     const i32 group = __shfl_sync(~0u, i32(threadIdx.x >> 7), 0);
@@ -157,7 +245,7 @@ DEVICE void run_doubles(const GemmTilesNumbers& g)
         if (threadIdx.x == LOADER) load_tiles<S>(g, memory, 0, started);
     } else {
         take_registers<232>();
-        DoubleWarp<S>(g, memory).run();
+        DoubleWarp<S>(g, memory, WarpSpot<S>()).run();
     }
 }
 
