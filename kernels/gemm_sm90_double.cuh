@@ -5,7 +5,8 @@
 //   warp          an eighth of the tile, nearly square. The hardware multiplies 16 lines by 8: those are 16 columns of b, these 8 rows
 //                 of a, so that a lane's sums are two neighbours in c; lane is 4 g + t
 //   order         blocks of one operand are the outer loop, those of the other the inner one. An outer block is read while the one
-//                 before it is multiplied, an inner one of the next stage as soon as it was multiplied last: no product waits
+//                 before it is multiplied, an inner one of the next stage as soon as it was multiplied last: where there are three or
+//                 more of them no product waits
 //   registers     are read as the hardware wants them, without copies: of columns that lie side by side two neighbours are its lines
 //                 g and g + 8; of depth that lies side by side two steps of a row are a lane's next two
 //   depth         which of a stage's steps is the hardware's s of lane t, and which of 8 rows its line g, is what meets no bank of shared
@@ -121,7 +122,6 @@ struct DoubleWarp {
     static constexpr bool ROWS_OUTSIDE = COLUMN_BLOCKS % 2 != 0;
     static constexpr i32  OUTSIDE = ROWS_OUTSIDE ? ROW_BLOCKS : COLUMN_BLOCKS, INSIDE = ROWS_OUTSIDE ? COLUMN_BLOCKS : ROW_BLOCKS;
     static_assert(OUTSIDE % 2 == 0, "outer blocks take turns in two sets of registers, stage after stage");
-    static_assert(INSIDE >= 3, "the next stage's inner blocks come while others are multiplied");
 
     const GemmTilesNumbers&  g;
     TilesMemory<S>           memory;

@@ -112,9 +112,14 @@ double element_bytes(const Form& form) { return form.planes == 3 ? 6 : double(by
 // those that do not lie on its lines count several times, and most where depth is not along them.
 double step_us(const Form& form, const Instance& i, double working)
 {
-    constexpr double CYCLES_A_US = 1980, LIMITED_CYCLES_A_US = 1565, ROW_US = 0.000333, CROSSING = 5.09, CROSSING_TURNED = 7.26, DOUBLE_PRODUCTS_A_US = 16600, DOUBLE_ROW_US = 0.00038;
+    constexpr double CYCLES_A_US = 1980, LIMITED_CYCLES_A_US = 1565, ROW_US = 0.000333, CROSSING = 5.09, CROSSING_TURNED = 7.26;
     constexpr int64_t LINE_BYTES = 128;
-    if (is_double(form)) return i.m * i.n / DOUBLE_PRODUCTS_A_US + (i.m + i.n) * DOUBLE_ROW_US;
+    if (is_double(form)) {
+        constexpr double PRODUCTS_A_US = 16600, DOUBLE_ROW_US = 0.00038, BOX_US = 0.043;
+        // One thread asks for all boxes, of which a turned operand has many: of small tiles that decides.
+        const int boxes = (form.a.is_turned ? i.m / form.step : 1) + (form.b.is_turned ? i.n / form.step : 1);
+        return std::max(i.m * i.n / PRODUCTS_A_US + (i.m + i.n) * DOUBLE_ROW_US, boxes * BOX_US);
+    }
     // What moving sums to f32 makes of a product; and of its power, what its type does.
     const double moved = i.group == Group::Byte || i.group == Group::Wide ? 1.13 : 1;
     const double powered = i.group == Group::Byte ? 1.05 : i.group == Group::Whole ? 0.25 : 1;
