@@ -19,13 +19,18 @@ struct SplitShape {
     using Word = typename Kind::Word;
     static constexpr i32  TILE_M = TILE_M_, TILE_N = TILE_N_, STAGES = STAGES_, A_TURNED = A_TURNED_, B_TURNED = B_TURNED_;
     static constexpr bool PROMOTE = PROMOTE_;
-    static constexpr i32  GROUPS = TILE_M / 64, THREADS = split_threads(TILE_M);
+    static constexpr i32  GROUPS = TILE_M / 64, DOWN = GROUPS, GROUP_N = TILE_N, THREADS = split_threads(TILE_M);
     static constexpr i32  B_WIDTH = TILE_N < 64 ? TILE_N : 64, B_SWIZZLE = B_WIDTH * 2;      // of a turned b
     static constexpr u32  A_BYTES = TILE_M * 128, STAGE = A_BYTES + TILE_N * 128;
     static constexpr u32  WARPS = GROUPS * 4, UNIT = split_unit(TILE_N), UNIT_BYTES = UNIT * PATCH_BYTES, UNITS = split_units(TILE_M, TILE_N);
     static constexpr u32  KEPT = split_kept(TILE_M, TILE_N, STAGES), BUFFER = split_buffer(TILE_M, TILE_N, STAGES), SHARED = split_shared(TILE_M, TILE_N, STAGES);
     static_assert(SHARED <= 232448, "shared memory of a multiprocessor");
     static_assert(UNITS * UNIT_BYTES <= KEPT * STAGE, "a block's own sums take no room of the others'");
+};
+
+// Where a block's own sums are, what it receives, and the barrier of that.
+struct SumsPlace {
+    u32 own, received, handed;
 };
 
 template <class S>
@@ -39,6 +44,7 @@ struct SplitMemory {
     DEVICE u32 full(u32 stage) const { return barriers + 8 * stage; }
     DEVICE u32 empty(u32 stage) const { return barriers + 8 * (S::STAGES + stage); }
     DEVICE u32 handed() const { return barriers + 16 * S::STAGES; }
+    DEVICE SumsPlace sums() const { return {stages, received, handed()}; }
 };
 
 // Block i adds up units first_unit(i) to first_unit(i + 1). A unit's rows are those of warp unit / (UNITS / WARPS).
@@ -58,11 +64,11 @@ struct SplitPart {
     TileSpot at;
     i32      split, begin, end;
 };
-DEVICE SplitPart split_part(const GemmSplitNumbers& g, i32 tile_m, i32 tile_n, u32 rank, u32 blocks)
+DEVICE SplitPart split_part(const GemmSplitNumbers& g, i64 steps, i32 tile_m, i32 tile_n, u32 rank, u32 blocks)
 {
     const i32 id = i32(blockIdx.x / blocks), split = id % g.splits, all = id / g.splits, tiles = g.row_tiles * g.column_tiles;
     const i32 batch = all / tiles, tile = all - batch * tiles, column = tile / g.row_tiles, row = tile - column * g.row_tiles;
-    const i64 parts = i64(blocks) * g.splits, part = i64(split) * blocks + rank, steps = i64(g.k_steps) * products_of(g.planes);
+    const i64 parts = i64(blocks) * g.splits, part = i64(split) * blocks + rank;
     return {{batch, row * tile_m, column * tile_n}, split, i32(steps * part / parts), i32(steps * (part + 1) / parts)};
 }
 
@@ -184,24 +190,15 @@ DEVICE void sum_promoted(const GemmSplitNumbers& g, const SplitPart& part, PartM
     }
 }
 
+// A warpgroup's sums to shared memory, and from there to the blocks that add them up.
 template <class S>
-DEVICE void multiply_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, const SplitPart& part, u32 rank, u32 blocks)
+DEVICE void hand_sums_over(const SumsPlace& place, const typename S::Word (&sums)[S::GROUP_N / 2], u32 rank, u32 blocks)
 {
-    const u32 lane = threadIdx.x & 31;
-    PartMultiplier<S> multiplier(memory);
-    typename PartMultiplier<S>::Sums sums;
-    if constexpr (S::PROMOTE) {
-        UNROLLED for (i32 i = 0; i < S::TILE_N / 2; i++) sums[i] = 0;
-        sum_promoted<S>(g, part, multiplier, sums);
-    } else {
-        ROLLED for (i32 step = part.begin; step < part.end; step++) multiplier.run_step(step > part.begin, sums);
-        multiplier.finish(sums);
-    }
     // All groups are done with the stages: sums go there.
     named_barrier(1, S::GROUPS * 128);
     constexpr u32 MINE = S::UNITS / S::WARPS;
-    const u32     first = (threadIdx.x >> 5) * MINE, to = memory.stages + first * S::UNIT_BYTES + lane * 16;
-    UNROLLED for (i32 j = 0; j < S::TILE_N / 8; j++) {
+    const u32     lane = threadIdx.x & 31, first = (threadIdx.x >> 5) * MINE, to = place.own + first * S::UNIT_BYTES + lane * 16;
+    UNROLLED for (i32 j = 0; j < S::GROUP_N / 8; j++) {
         u32 v[4];
         UNROLLED for (i32 i = 0; i < 4; i++) v[i] = bits_of(sums[j * 4 + i]);
         write_words(to + u32(j) * PATCH_BYTES, v[0], v[1], v[2], v[3]);
@@ -212,11 +209,26 @@ DEVICE void multiply_part(const GemmSplitNumbers& g, const SplitMemory<S>& memor
         cluster_wait();                  // the others' barriers are there
         const u32 unit = first + lane, owner = owner_of<S>(unit, blocks), begin = first_unit<S>(owner, blocks);
         if (lane < MINE && owner != rank) {
-            const u32 place = (rank - (rank > owner)) * (first_unit<S>(owner + 1, blocks) - begin) + unit - begin;
-            hand_over(cluster_address(memory.received + place * S::UNIT_BYTES, owner), memory.stages + unit * S::UNIT_BYTES, S::UNIT_BYTES, cluster_address(memory.handed(), owner));
+            const u32 at = (rank - (rank > owner)) * (first_unit<S>(owner + 1, blocks) - begin) + unit - begin;
+            hand_over(cluster_address(place.received + at * S::UNIT_BYTES, owner), place.own + unit * S::UNIT_BYTES, S::UNIT_BYTES, cluster_address(place.handed, owner));
         }
     }
     named_barrier(1, S::GROUPS * 128);
+}
+
+template <class S>
+DEVICE void multiply_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, const SplitPart& part, u32 rank, u32 blocks)
+{
+    PartMultiplier<S> multiplier(memory);
+    typename PartMultiplier<S>::Sums sums;
+    if constexpr (S::PROMOTE) {
+        UNROLLED for (i32 i = 0; i < S::TILE_N / 2; i++) sums[i] = 0;
+        sum_promoted<S>(g, part, multiplier, sums);
+    } else {
+        ROLLED for (i32 step = part.begin; step < part.end; step++) multiplier.run_step(step > part.begin, sums);
+        multiplier.finish(sums);
+    }
+    hand_sums_over<S>(memory.sums(), sums, rank, blocks);
 }
 
 template <class Word>
@@ -244,12 +256,12 @@ struct UnitLane {
 DEVICE void read_pair(u32 from, u32& a, u32& b) { asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(a), "=r"(b) : "r"(from) : "memory"); }
 
 template <class S>
-DEVICE void add_unit(const SplitMemory<S>& memory, const UnitLane<S>& lane, u32 unit, u32 rank, u32 blocks, u32 (&v)[UnitLane<S>::EACH][4])
+DEVICE void add_unit(const SumsPlace& place, const UnitLane<S>& lane, u32 unit, u32 rank, u32 blocks, u32 (&v)[UnitLane<S>::EACH][4])
 {
     constexpr i32 EACH = UnitLane<S>::EACH;
     const u32 begin = first_unit<S>(rank, blocks), mine = first_unit<S>(rank + 1, blocks) - begin;
     ROLLED for (u32 block = 0; block < blocks; block++) {
-        const u32 from = lane.place + (block == rank ? memory.stages + unit * S::UNIT_BYTES : memory.received + ((block - (block > rank)) * mine + unit - begin) * S::UNIT_BYTES);
+        const u32 from = lane.place + (block == rank ? place.own + unit * S::UNIT_BYTES : place.received + ((block - (block > rank)) * mine + unit - begin) * S::UNIT_BYTES);
         u32 x[EACH][4];
         UNROLLED for (i32 i = 0; i < EACH; i++) read_pair(from + lane.down(i), x[i][0], x[i][1]), read_pair(from + lane.down(i) + 16, x[i][2], x[i][3]);
         UNROLLED for (i32 i = 0; i < EACH; i++)
@@ -319,23 +331,28 @@ DEVICE void fold_unit(const GemmOutput& o, const UnitLane<S>& lane, const TileSp
 }
 
 template <class S>
-DEVICE void store_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, const SplitPart& part, u32 rank, u32 blocks)
+DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const SplitPart& part, u32 rank, u32 blocks)
 {
     using Word = typename S::Word;
-    constexpr i32 EACH = UnitLane<S>::EACH, ROWS = UnitLane<S>::ROWS, A_STRIP = S::UNITS / S::WARPS;
+    constexpr i32 EACH = UnitLane<S>::EACH, ROWS = UnitLane<S>::ROWS;
+    constexpr u32 A_STRIP = S::UNITS / S::WARPS;
     const UnitLane<S> lane;
     const GemmOutput& o = g.output;
     const bool is_whole = stays_whole<Word>(o), is_half = o.c_type == F16 || o.c_type == BF16;
-    const bool is_plain = !HAS_EPILOGUE && g.planes == 1 && IS_REAL<Word> != is_whole && g.splits == 1 && o.store != STORE_SINGLES && (is_half || o.c_type == F32 || is_whole);
+    const bool is_plain = !HAS_EPILOGUE && IS_REAL<Word> != is_whole && g.splits == 1 && o.store != STORE_SINGLES && (is_half || o.c_type == F32 || is_whole);
     ROLLED for (u32 unit = first_unit<S>(rank, blocks) + (threadIdx.x >> 5); unit < first_unit<S>(rank + 1, blocks); unit += S::WARPS) {
-        const TileSpot first = {part.at.batch, part.at.row + i32(unit) / A_STRIP * 16 + lane.row, part.at.column + i32(unit) % A_STRIP * i32(S::UNIT) * 8 + lane.column};
+        const i32      warp = i32(unit / A_STRIP), down = warp % (S::DOWN * 4), across = warp / (S::DOWN * 4);
+        const TileSpot first = {part.at.batch, part.at.row + down * 16 + lane.row, part.at.column + across * S::GROUP_N + i32(unit % A_STRIP * S::UNIT) * 8 + lane.column};
         const auto     place = [&](i32 i) { return TileSpot{first.batch, first.row + i * ROWS, first.column}; };
         EpilogueOperands<4> operands[EACH];
         if (g.splits == 1)
             UNROLLED for (i32 i = 0; i < EACH; i++) fetch_operands(FromMemory{o.epilogue, spot_of(place(i), valid_of(o, place(i)))}, operands[i]);
         u32 v[EACH][4];
-        add_unit<S>(memory, lane, unit, rank, blocks, v);
-        if (is_plain && first.column + 4 <= o.n) {
+        add_unit<S>(sums, lane, unit, rank, blocks, v);
+        u32 most = 0;                    // of sums of planes
+        if constexpr (S::PROMOTE)
+            UNROLLED for (i32 i = 0; i < EACH * 4; i++) most = g.planes == 3 ? max(most, v[i / 4][i % 4] & 0x7fffffff) : 0;
+        if (is_plain && !is_no_number(most) && first.column + 4 <= o.n) {
             store_fours(o, place_of(o, first), ROWS * o.c_row * (is_half ? 2 : 4), first.row, ROWS, v);
             continue;
         }
@@ -373,7 +390,7 @@ DEVICE void run_split(const GemmSplitNumbers& g)
     const i32 group = __shfl_sync(~0u, i32(threadIdx.x >> 7), 0);
     const u32 rank = cluster_rank(), blocks = cluster_size();
     const SplitMemory<S> memory(shared_address(shared), blocks);
-    const SplitPart part = split_part(g, S::TILE_M, S::TILE_N, rank, blocks);
+    const SplitPart part = split_part(g, i64(g.k_steps) * products_of(g.planes), S::TILE_M, S::TILE_N, rank, blocks);
     if (threadIdx.x == S::GROUPS * 128) start_part<S>(g, memory, part, rank, blocks);
     __syncthreads();
     if (blocks > 1) cluster_arrive();
@@ -388,7 +405,7 @@ DEVICE void run_split(const GemmSplitNumbers& g)
     multiply_part<S>(g, memory, part, rank, blocks);
     if (blocks > 1) barrier_wait(memory.handed(), 0), __syncwarp(), cluster_arrive();
     wait_for_launch_before();
-    store_part<S>(g, memory, part, rank, blocks);
+    store_part<S>(g, memory.sums(), part, rank, blocks);
     // No block leaves before all have what it sent them.
     if (blocks > 1) __syncwarp(), cluster_wait();
 }
