@@ -166,7 +166,19 @@ ANYWHERE constexpr u32 split_buffer(u32 m, u32 n, u32 stages)
     return ((ring > shared ? ring : shared) + 127) / 128 * 128;
 }
 ANYWHERE constexpr u32 split_shared(u32 m, u32 n, u32 stages) { return 1024 + split_buffer(m, n, stages) + 16 * stages + 8; }
-constexpr i32 TILES_THREADS = 384;
+// Where operands are cut (gemm_sm90_cut.cuh) there are slots of b's planes, too.
+ANYWHERE constexpr u32 cut_kept(u32 m, u32 n, u32 stages, u32 slots)
+{
+    const u32 kept = (SHARED_MOST - 1024 - 16 * (stages + slots) - 8 - slots * n * 192 - split_received(m, n)) / ((m + n) * 128);
+    return kept < stages ? kept : stages;
+}
+ANYWHERE constexpr u32 cut_buffer(u32 m, u32 n, u32 stages, u32 slots)
+{
+    const u32 ring = stages * (m + n) * 128, shared = cut_kept(m, n, stages, slots) * (m + n) * 128 + split_received(m, n);
+    return slots * n * 192 + ((ring > shared ? ring : shared) + 127) / 128 * 128;
+}
+ANYWHERE constexpr u32 cut_shared(u32 m, u32 n, u32 stages, u32 slots) { return 1024 + cut_buffer(m, n, stages, slots) + 16 * (stages + slots) + 8; }
+constexpr i32 TILES_THREADS = 384, CUT_THREADS = 512, CUT_STEP = 32;    // step: elements of depth
 ANYWHERE constexpr i32 split_threads(i32 m) { return m * 2 + 32; }
 
 }  // namespace ng::kernels

@@ -173,6 +173,30 @@ TEST_CASE("choices: one for each problem, possible, the least of the model, and 
         }
 }
 
+TEST_CASE("choices: f32 is cut by the blocks that multiply it where rows begin at multiples of 16 bytes; nothing is launched before")
+{
+    const auto is_cut = [](const Lying& lying, uint64_t at, int& launches) {
+        gemm::Problem p = problem_of({1024, 1024, 1024, 1}, lying, Dtype::f32, Dtype::f32, Dtype::f32);
+        p.a = address(at), p.b = address(uint64_t(1) << 33), p.c = address(uint64_t(1) << 34);
+        sm90::Form form;
+        REQUIRE(sm90::make_form(p, true, form));
+        const sm90::Choice choice = sm90::choose(form, whole_device(), 0);
+        launches = int(run_as(form, choice, [](const gemm::Launch&) {}).launches.size());
+        return sm90::instances()[choice.instance].is_cut;
+    };
+    int launches = 0;
+    for (const bool a_turned : {false, true})
+        for (const bool b_turned : {false, true}) {
+            CHECK(is_cut({a_turned, b_turned, false, 0}, 4096, launches));
+            CHECK(launches == 1);
+            CHECK(is_cut({a_turned, b_turned, true, 4}, 4096, launches));
+            CHECK(launches == 1);
+            CHECK(!is_cut({a_turned, b_turned, false, 1}, 4096, launches));
+            CHECK(launches == 3);
+            CHECK(!is_cut({a_turned, b_turned, false, 0}, 4100, launches));
+        }
+}
+
 TEST_CASE("choices: no epilogue and no result of eight bits where sums of fp8 take the registers for them")
 {
     gemm::Problem p = problem_of({512, 512, 512, 1}, {false, true, false, 0}, Dtype::e4m3, Dtype::e4m3, Dtype::f16);
@@ -272,7 +296,7 @@ TEST_CASE("families: operands that lie badly for Hopper's kernels go to the port
         gemm::run(p, whole_device(), {address(uint64_t(1) << 40), uint64_t(1) << 30, launcher, basic_launcher, &fresh_driver()});
         return seen;
     };
-    CHECK(images({2048, 16, 2048, 1}, {}) == std::set{gemm::Image::Mma});
+    CHECK(images({2048, 16, 2048, 1}, {false, false, false, 1}) == std::set{gemm::Image::Mma});
     CHECK(images({4096, 4096, 4096, 1}, {}) == std::set{gemm::Image::Sm90Wide});
 }
 
@@ -297,7 +321,7 @@ TEST_CASE("launches: every instance, types and ways say what a device can take, 
                         CHECK(is_encoded(maps.b));
                         if (!instance.is_split) CHECK(is_encoded(maps.c) == (maps.output.store <= kernels::STORE_WORDS));
                     });
-                    const bool copies_a = form.a.copying != sm90::Copying::None, copies_b = form.b.copying != sm90::Copying::None;
+                    const bool copies_a = !instance.is_cut && form.a.copying != sm90::Copying::None, copies_b = !instance.is_cut && form.b.copying != sm90::Copying::None;
                     CHECK(seen.launches.size() + size_t(seen.copies) >= 1 + size_t(copies_a) + size_t(copies_b) + size_t(choice.splits > 1));
                 }
             }
@@ -378,7 +402,7 @@ TEST_CASE("finishers: every instance is launched by its text's kernels")
             }, &finisher);
             CHECK(kernels == (choice.splits > 1 ? std::vector<uint32_t>{0, 1} : std::vector<uint32_t>{0}));
             const std::string text = gemm::finisher_text(finisher, "// the epilogue\n");
-            CHECK(text.find("// the epilogue") < text.find(instance.is_split ? "run_split<SplitShape<" : "run_tiles<TilesShape<"));
+            CHECK(text.find("// the epilogue") < text.find(instance.is_cut ? "run_cut<CutShape<" : instance.is_split ? "run_split<SplitShape<" : "run_tiles<TilesShape<"));
         }
 }
 

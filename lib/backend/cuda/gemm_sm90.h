@@ -14,15 +14,16 @@ struct Instance {
     const char* tile;
     Group       group;
     Image       image;
-    bool        is_split;
+    bool        is_split, is_cut;        // is_cut: a split one that takes f32 as it lies
     int32_t     m, n;
     int32_t     cluster, down, across, schedule;     // of tiles; of splits a launch says how large clusters are
     int32_t     stages, kept, units;     // kept: stages in clusters; units: blocks of it that share a multiprocessor
+    int32_t     slots;                   // is_cut: of planes
     uint32_t    first_kernel;            // of its variants
 };
 std::span<const Instance> instances();
 std::span<const KernelFacts> kernels_of(Image image);
-// A kernel's shape in the words of kernels/gemm_sm90_tiles.cuh or gemm_sm90_split.cuh.
+// A kernel's shape in the words of kernels/gemm_sm90_tiles.cuh, gemm_sm90_split.cuh or gemm_sm90_cut.cuh.
 const char* shape_of(const Instance& instance, uint32_t variant);
 
 // How an operand comes to have rows that the copy engine takes.
@@ -34,6 +35,7 @@ struct Source {
     const void* data;
     bool        is_turned;
     Copying     copying;
+    bool        lies_even;               // the copy engine could take it as it is
     int64_t     lines, length;
     int64_t     batches;                 // 1 where all read the same
     int64_t     line_stride, element_stride, batch_stride;   // as it comes
@@ -52,7 +54,7 @@ struct Form {
 };
 // False: no kernel here takes it. has_addresses: where operands lie counts, too.
 bool make_form(const Problem& problem, bool has_addresses, Form& form);
-uint64_t copies_workspace(const Form& form);
+uint64_t copies_workspace(const Form& form);     // at most: some instances copy nothing
 // Of a Strided copy: words whose lines lie side by side instead.
 // Nothing but whole products are for these kernels; others take what they do not, and compare.
 inline bool is_double(const Form& form) { return form.group == Group::Double; }
@@ -68,14 +70,14 @@ struct Choice {
 inline Way    way_of(const Choice& c) { return {false, false, c.instance, c.cluster, c.splits, c.group}; }
 inline Choice choice_of(const Way& w) { return {w.instance, w.cluster, w.splits, w.group}; }
 int64_t steps_of(const Form& form);
+int64_t steps_of(const Form& form, const Instance& instance);
 uint64_t partial_bytes(const Form& form, int32_t splits);
 inline constexpr int32_t  MOST_SPLITS = 16, MOST_CLUSTER = 8;
 inline constexpr int64_t  DEEP = 128;    // steps of depth, from which parts may go to memory
 inline constexpr uint64_t MOST_PARTIAL_BYTES = uint64_t(64) << 20;
 
 bool   is_possible(const Form& form, const Choice& choice);
-double cost_us(const Form& form, const Device& device, const Choice& choice);
-double copies_us(const Form& form);      // of operands, before; 0: none
+double cost_us(const Form& form, const Device& device, const Choice& choice);    // with its copies
 Choice choose(const Form& form, const Device& device, uint64_t partial_bytes);
 // Of one instance; nothing where it cannot run this.
 std::optional<Choice> choose_among(const Form& form, const Device& device, uint64_t partial_bytes, uint32_t instance);

@@ -19,16 +19,18 @@ constexpr uint32_t VARIANTS[] = {GEMM_SM90_Half(ONE), GEMM_SM90_Byte(ONE), GEMM_
 struct Row {
     const char* tile;
     Group       group;
-    bool        is_split;
-    int32_t     m, n, down, across, schedule, stages, units;
+    bool        is_split, is_cut;
+    int32_t     m, n, down, across, schedule, stages, units, slots;
 };
 constexpr Row ROWS[] = {
-#define TILES(group, tile, m, n, down, across, stages, schedule) {#tile, Group::group, false, m, n, down, across, schedule, stages, 1},
-#define SPLIT(group, tile, m, n, stages, units) {"s" #tile, Group::group, true, m, n, 1, 1, 0, stages, units},
+#define TILES(group, tile, m, n, down, across, stages, schedule) {#tile, Group::group, false, false, m, n, down, across, schedule, stages, 1, 0},
+#define SPLIT(group, tile, m, n, stages, units) {"s" #tile, Group::group, true, false, m, n, 1, 1, 0, stages, units, 0},
+#define CUT(group, tile, m, n, stages, slots) {"c" #tile, Group::group, true, true, m, n, 1, 1, 0, stages, 1, slots},
 #define ASIDE(...)
 #include "kernels/gemm_sm90.def"
 #undef TILES
 #undef SPLIT
+#undef CUT
 #undef ASIDE
 };
 constexpr size_t COUNT = std::size(ROWS);
@@ -40,8 +42,9 @@ constexpr std::array<Instance, COUNT> numbered()
     for (size_t i = 0; i < COUNT; i++) {
         const Row& row = ROWS[i];
         uint32_t&  first = next[size_t(image_of(row.group))];
-        const int32_t kept = row.is_split ? int32_t(split_kept(uint32_t(row.m), uint32_t(row.n), uint32_t(row.stages))) : row.stages;
-        r[i] = {row.tile, row.group, image_of(row.group), row.is_split, row.m, row.n, row.down * row.across, row.down, row.across, row.schedule, row.stages, kept, row.units, first};
+        const uint32_t m = uint32_t(row.m), n = uint32_t(row.n), stages = uint32_t(row.stages);
+        const int32_t kept = row.is_cut ? int32_t(cut_kept(m, n, stages, uint32_t(row.slots))) : row.is_split ? int32_t(split_kept(m, n, stages)) : row.stages;
+        r[i] = {row.tile, row.group, image_of(row.group), row.is_split, row.is_cut, row.m, row.n, row.down * row.across, row.down, row.across, row.schedule, row.stages, kept, row.units, row.slots, first};
         first += VARIANTS[size_t(row.group)];
     }
     return r;
@@ -50,32 +53,39 @@ constexpr std::array<Instance, COUNT> INSTANCES = numbered();
 
 #define TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule) {"gemm_" #types "_" #way "_" #tile, tiles_shared(m, n, stages, schedule < 0, false)},
 #define SPLIT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, units) {"gemm_" #types "_" #way "_s" #tile, split_shared(m, n, stages)},
+#define CUT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, slots) {"gemm_" #types "_" #way "_c" #tile, cut_shared(m, n, stages, slots)},
 #define ASIDE_FACTS(name, threads) {"gemm_" #name, 0},
 #define TILES(group, ...) GEMM_SM90_##group(TILES_FACTS, __VA_ARGS__)
 #define SPLIT(group, ...) GEMM_SM90_##group(SPLIT_FACTS, __VA_ARGS__)
+#define CUT(group, ...) GEMM_SM90_##group(CUT_FACTS, __VA_ARGS__)
 #define ASIDE(group, ...) ASIDE_FACTS(__VA_ARGS__)
 constexpr KernelFacts FACTS[] = {
 #include "kernels/gemm_sm90.def"
 };
 #undef TILES
 #undef SPLIT
+#undef CUT
 #undef ASIDE
 #define TILES_SHAPE(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule)                                   \
     "TilesShape<" #Kind ", " #m ", " #n ", " #down ", " #across ", finish_stages(" #stages ", " #schedule " < 0, HAS_BOX), " #a ", " #b ", " #schedule ", " #promote ">",
 #define SPLIT_SHAPE(types, way, Kind, a, b, promote, tile, m, n, stages, units) "SplitShape<" #Kind ", " #m ", " #n ", " #stages ", " #a ", " #b ", " #promote ">",
+#define CUT_SHAPE(types, way, Kind, a, b, promote, tile, m, n, stages, slots) "CutShape<" #m ", " #n ", " #stages ", " #slots ", " #a ", " #b ">",
 #define TILES(group, ...) GEMM_SM90_##group(TILES_SHAPE, __VA_ARGS__)
 #define SPLIT(group, ...) GEMM_SM90_##group(SPLIT_SHAPE, __VA_ARGS__)
+#define CUT(group, ...) GEMM_SM90_##group(CUT_SHAPE, __VA_ARGS__)
 #define ASIDE(group, name, threads) #name,
 constexpr const char* SHAPES[] = {       // as FACTS
 #include "kernels/gemm_sm90.def"
 };
 #undef TILES
 #undef SPLIT
+#undef CUT
 #undef ASIDE
 // Kernels of each image, one image after the other.
 constexpr uint32_t COUNTS[] = {
 #define TILES(group, ...) +(image_of(Group::group) == IMAGE ? VARIANTS[size_t(Group::group)] : 0)
 #define SPLIT(group, ...) TILES(group)
+#define CUT(group, ...) TILES(group)
 #define ASIDE(group, ...) +(image_of(Group::group) == IMAGE)
 #define IMAGE Image::Sm90Half
     0
@@ -93,6 +103,7 @@ constexpr uint32_t COUNTS[] = {
 #undef IMAGE
 #undef TILES
 #undef SPLIT
+#undef CUT
 #undef ASIDE
 };
 static_assert(COUNTS[0] + COUNTS[1] + COUNTS[2] == std::size(FACTS), "every kernel is of one image");
@@ -206,7 +217,7 @@ double split_us(const Form& form, const Device& device, const Instance& i, const
     const double   rounds = std::ceil(blocks / resident(i.units));
     // The slowest multiprocessor decides: two blocks on one, as soon as not all clusters find multiprocessors of their own.
     const double   together = blocks > resident(1) ? i.units : 1;
-    const double   steps = std::ceil(double(steps_of(form)) * products_of(form) / (double(c.cluster) * c.splits));
+    const double   steps = std::ceil(double(steps_of(form, i)) / (double(c.cluster) * c.splits));
     // The copy engine takes rows of a box one by one, short ones too; and what comes late is waited for.
     const double rows = double(std::min<int64_t>(p.m, i.m)) + (form.b.is_turned ? 64.0 * std::max(i.n / 64, 1) : double(std::min<int64_t>(p.n, i.n)));
     const double step = std::max({rows * ROW_US * together, step_us(form, i, std::min(1.0, blocks / device.units)) * together, LATENCY_US / (c.cluster > 1 ? i.kept : i.stages)});
@@ -216,6 +227,34 @@ double split_us(const Form& form, const Device& device, const Instance& i, const
     if (c.cluster > 1) us += BLOCK_US * c.cluster + i.m * i.n * 4 / HANDED_BYTES_A_US;
     if (c.splits > 1) us += PARTS_US + double(partial_bytes(form, c.splits)) * 2 / PARTS_BYTES_A_US;
     return us + traffic_us(form, i, TRAFFIC);
+}
+
+// Blocks that cut f32 themselves. A step is the tensor cores' products, rows of a and, by fewer threads, columns of b that are cut; it is longer where
+// many work and power ends. Fitted by hand to 62 times of 13 shapes on an H200 (2026-11-22), of which it meets most within 4 %.
+double cut_us(const Form& form, const Device& device, const Instance& i, const Choice& c)
+{
+    constexpr double LAUNCH_US = 2.8, SUM_US = 2.0e-5, ROW_US = 0.00195, COLUMN_US = 0.0032, END_US = 1.45e-4, ROUND_US = 3.7e-4, CLUSTER_US = 0.3, BLOCK_US = 0.06, BYTES_A_US = 4e6;
+    const Problem& p = form.problem;
+    const double   blocks = double(divided_up(p.m, i.m) * divided_up(p.n, i.n) * p.batches) * c.cluster, tile = i.m * i.n;
+    const double   together = std::max(1.0, RESIDENT[0][c.cluster - 1] * device.units / RESIDENT_UNITS), rounds = std::ceil(blocks / together);
+    const double   slowed = 0.89 + 0.15 * blocks / (together * rounds), steps = std::ceil(double(steps_of(form, i)) / c.cluster);
+    const double   products = rounds * steps * slowed * (tile * SUM_US + i.m * ROW_US + i.n * COLUMN_US);
+    const double   bytes = 4.0 * double(p.batches) * (double(p.m) * double(p.k) + double(p.k) * double(p.n) + double(p.m) * double(p.n));
+    const double   finish = p.epilogue_weight > 0 ? store_us(form, i) * rounds : 0;
+    return LAUNCH_US + std::max(products, bytes / BYTES_A_US) + tile * (END_US + (rounds - 1) * ROUND_US) + (c.cluster > 1 ? CLUSTER_US + BLOCK_US * c.cluster : 0) + finish;
+}
+
+// Of operands, before; 0: none.
+double copies_us(const Form& form)
+{
+    constexpr double LAUNCH_US = 2.2, BYTES_A_US = 2.5e6, STRIDED_BYTES_A_US = 0.9e6;
+    double us = 0;
+    for (const Source* s : {&form.a, &form.b}) {
+        if (s->copying == Copying::None) continue;
+        const double bytes = double(s->batches) * double(s->lines) * double(s->length) * double(bytes_of(form.problem.a_type)) + double(s->copy_bytes);
+        us += LAUNCH_US + bytes / (s->copying == Copying::Strided && !is_turned_by_blocks(*s, form) ? STRIDED_BYTES_A_US : BYTES_A_US);
+    }
+    return us;
 }
 
 }  // namespace
@@ -244,28 +283,18 @@ bool is_possible(const Form& form, const Choice& c)
     if (is_bare && (p.epilogue_weight > 0 || p.c_type == Dtype::e4m3 || p.c_type == Dtype::e5m2)) return false;
     if (!i.is_split) return c.cluster == i.cluster && c.splits == 1;
     if (p.is_pivoted) return false;      // its blocks have no rows of a part together
-    return int64_t(c.cluster) * c.splits <= steps_of(form) * (form.planes == 3 ? 6 : 1) && (c.splits == 1 || form.group == Group::Half);
+    if (i.is_cut && !(form.a.lies_even && form.b.lies_even)) return false;
+    return int64_t(c.cluster) * c.splits <= steps_of(form, i) && (c.splits == 1 || form.group == Group::Half);
 }
 
 double cost_us(const Form& form, const Device& device, const Choice& c)
 {
     const Instance& i = INSTANCES[c.instance];
-    return i.is_split ? split_us(form, device, i, c) : tiles_us(is_swapped(form, i) ? swapped(form) : form, device, i);
+    if (i.is_cut) return cut_us(form, device, i, c);
+    return copies_us(form) + (i.is_split ? split_us(form, device, i, c) : tiles_us(is_swapped(form, i) ? swapped(form) : form, device, i));
 }
 
 const char* shape_of(const Instance& instance, uint32_t variant) { return SHAPES[&sm90::kernels_of(instance.image)[instance.first_kernel + variant] - FACTS]; }
-
-double copies_us(const Form& form)
-{
-    constexpr double LAUNCH_US = 2.2, BYTES_A_US = 2.5e6, STRIDED_BYTES_A_US = 0.9e6;
-    double us = 0;
-    for (const Source* s : {&form.a, &form.b}) {
-        if (s->copying == Copying::None) continue;
-        const double bytes = double(s->batches) * double(s->lines) * double(s->length) * double(bytes_of(form.problem.a_type)) + double(s->copy_bytes);
-        us += LAUNCH_US + bytes / (s->copying == Copying::Strided && !is_turned_by_blocks(*s, form) ? STRIDED_BYTES_A_US : BYTES_A_US);
-    }
-    return us;
-}
 
 bool copies(const Problem& problem)
 {
@@ -277,13 +306,14 @@ double cost_us(const Problem& problem, const Device& device, uint64_t workspace_
 {
     Form form;
     if (!make_form(problem, true, form)) return 0;
-    return copies_us(form) + cost_us(form, device, choose(form, device, workspace_bytes - copies_workspace(form)));
+    return cost_us(form, device, choose(form, device, workspace_bytes - copies_workspace(form)));
 }
 
 namespace {
 
 constexpr int32_t  CLUSTERS[] = {2, 3, 4, 5, 6, 8};
 constexpr uint32_t ALL = COUNT;
+constexpr int64_t  MOST_CUT_ROUNDS = 2;     // tiles of f32 whose depth is cut all the same, so that the last round is full
 
 // Every choice worth a look, with what it takes: look(choice, us). only: one instance, or ALL.
 template <class Look>
@@ -301,8 +331,9 @@ void each_choice(const Form& form, const Device& device, uint64_t most_partial_b
         if (!instance.is_split) continue;
         // Half a tile for nothing, where a narrower one is there: not worth a look. No more parts than a device holds at once.
         if (narrowest == 0) narrowest = instance.n;
-        if (instance.n > narrowest && instance.n >= 2 * p.n) continue;
-        const int64_t room = int64_t(device.units) * instance.units / (divided_up(p.m, instance.m) * divided_up(p.n, instance.n) * p.batches);
+        if (!instance.is_cut && instance.n > narrowest && instance.n >= 2 * p.n) continue;
+        const int64_t tiles = divided_up(p.m, instance.m) * divided_up(p.n, instance.n) * p.batches;
+        const int64_t room = instance.is_cut && tiles <= MOST_CUT_ROUNDS * device.units ? MOST_CLUSTER : int64_t(device.units) * instance.units / tiles;
         for (const int32_t cluster : CLUSTERS)
             if (cluster <= room) offer({i, cluster, 1, 1});
         if (steps_of(form) < DEEP) continue;
@@ -338,12 +369,11 @@ void add_ways(const Problem& problem, const Device& device, uint64_t workspace_b
 {
     Form form;
     if (!sm90::can_run(problem, device, workspace_bytes) || !make_form(problem, true, form)) return;
-    const double copying = copies_us(form);
     each_choice(form, device, workspace_bytes - copies_workspace(form), ALL, [&](Choice c, double us) {
-        ways.push_back({way_of(c), us + copying});
+        ways.push_back({way_of(c), us});
         // The model knows no difference of these.
         for (const int32_t group : {1, 4, 16})
-            if (!INSTANCES[c.instance].is_split) c.group = group, ways.push_back({way_of(c), us + copying});
+            if (!INSTANCES[c.instance].is_split) c.group = group, ways.push_back({way_of(c), us});
     });
 }
 

@@ -53,13 +53,14 @@ void settle(Source& s, const Form& form, Dtype type, bool has_addresses)
     if (s.lines == 1) s.line_stride = rounded_up(std::max<int64_t>(s.length, 1), UNIT_BYTES);
     s.pitch = rounded_up(s.length, LINE_BYTES / (form.planes == 3 ? 2 : bytes));
     s.copy_bytes = 0;
+    const bool is_placed = !has_addresses || reinterpret_cast<uintptr_t>(s.data) % UNIT_BYTES == 0;
+    s.lies_even = s.element_stride == 1 && is_placed && is_even(s.line_stride, bytes) && (s.batches == 1 || is_even(s.batch_stride, bytes));
     if (form.planes == 3) {
         s.copying = Copying::Planes;
         s.copy_bytes = uint64_t(s.batches) * 3 * uint64_t(s.lines) * uint64_t(s.pitch) * 2;
         return;
     }
-    const bool is_placed = !has_addresses || reinterpret_cast<uintptr_t>(s.data) % UNIT_BYTES == 0;
-    if (s.element_stride == 1 && is_placed && is_even(s.line_stride, bytes) && (s.batches == 1 || is_even(s.batch_stride, bytes))) {
+    if (s.lies_even) {
         s.copying = Copying::None, s.pitch = s.line_stride;
         return;
     }
@@ -119,6 +120,7 @@ Form swapped(const Form& form)
 
 uint64_t copies_workspace(const Form& form) { return aligned(form.a.copy_bytes) + aligned(form.b.copy_bytes); }
 int64_t  steps_of(const Form& form) { return divided_up(form.problem.k, form.step); }
+int64_t  steps_of(const Form& form, const Instance& i) { return i.is_cut ? divided_up(form.problem.k, kernels::CUT_STEP) : steps_of(form) * (form.planes == 3 ? 6 : 1); }
 
 uint64_t partial_bytes(const Form& form, int32_t splits)
 {

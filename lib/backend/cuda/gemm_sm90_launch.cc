@@ -89,10 +89,11 @@ struct Runner {
         launch(l, numbers);
     }
 
+    static Lines lines_in_place(const Source& s, Dtype type) { return {s.data, map_type(type), bytes_of(type), s.length, s.lines, s.batches, s.line_stride, s.batch_stride}; }
     // The lines as the kernel reads them, copied where that is needed.
     Lines lines_of(const Source& s, Dtype type)
     {
-        Lines l = {s.data, map_type(type), bytes_of(type), s.length, s.lines, s.batches, s.line_stride, s.batch_stride};
+        Lines l = lines_in_place(s, type);
         if (form.group == Group::Round) l.type = MAP_TF32;
         if (s.copying == Copying::None) return l;
         char* const copy = next;
@@ -123,6 +124,12 @@ struct Runner {
         const uint32_t parts = uint32_t(sharers), wide = uint32_t(std::min(tile, form.step));
         if (s.is_turned) encode(*place.driver, map, l, wide, uint32_t(form.step) / parts);
         else encode(*place.driver, map, l, uint32_t(form.step), uint32_t(tile) / parts);
+    }
+
+    // f32 as it lies, for who cuts it.
+    void encode_floats(kernels::TensorMap& map, const Source& s, int32_t tile) const
+    {
+        encode(*place.driver, map, lines_in_place(s, Dtype::f32), kernels::CUT_STEP, s.is_turned ? kernels::CUT_STEP : uint32_t(tile));
     }
 
     kernels::GemmOutput output(bool may_use_engine) const
@@ -216,22 +223,33 @@ void run_tiles(Runner& r, const Instance& i, const Choice& c)
     r.launch(l, n);
 }
 
+uint32_t shared_of(const Instance& i)    // of a split one
+{
+    const uint32_t m = uint32_t(i.m), n = uint32_t(i.n), stages = uint32_t(i.stages);
+    return i.is_cut ? kernels::cut_shared(m, n, stages, uint32_t(i.slots)) : kernels::split_shared(m, n, stages);
+}
+
 void run_split(Runner& r, const Instance& i, const Choice& c)
 {
     const Problem& p = r.form.problem;
-    const Lines    a = r.lines_of(r.form.a, p.a_type), b = r.lines_of(r.form.b, p.b_type);
     kernels::GemmSplitNumbers n = {};
-    r.encode_operand(n.a, a, r.form.a, i.m, 1);
-    r.encode_operand(n.b, b, r.form.b, i.n, 1);
+    if (i.is_cut) {
+        r.encode_floats(n.a, r.form.a, i.m);
+        r.encode_floats(n.b, r.form.b, i.n);
+    } else {
+        const Lines a = r.lines_of(r.form.a, p.a_type), b = r.lines_of(r.form.b, p.b_type);
+        r.encode_operand(n.a, a, r.form.a, i.m, 1);
+        r.encode_operand(n.b, b, r.form.b, i.n, 1);
+    }
     n.output = r.output(false);
     n.planes = r.form.planes, n.plain = plain_of(p);
     n.partial = c.splits > 1 ? reinterpret_cast<float*>(r.next) : nullptr;
-    n.k_steps = int32_t(steps_of(r.form)), n.row_tiles = int32_t(divided_up(p.m, i.m)), n.column_tiles = int32_t(divided_up(p.n, i.n));
+    n.k_steps = int32_t(i.is_cut ? steps_of(r.form, i) : steps_of(r.form)), n.row_tiles = int32_t(divided_up(p.m, i.m)), n.column_tiles = int32_t(divided_up(p.n, i.n));
     n.splits = c.splits, n.batches = int32_t(p.batches), n.a_moves = r.form.a.batches > 1, n.b_moves = r.form.b.batches > 1;
     Launch l = r.launch_of(i);
-    l.block = uint32_t(kernels::split_threads(i.m)), l.cluster = uint32_t(c.cluster);
+    l.block = uint32_t(i.is_cut ? kernels::CUT_THREADS : kernels::split_threads(i.m)), l.cluster = uint32_t(c.cluster);
     l.grid[0] = uint32_t(int64_t(n.row_tiles) * n.column_tiles * n.batches * c.splits * c.cluster), l.grid[1] = l.grid[2] = 1;
-    l.shared_bytes = kernels::split_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages));
+    l.shared_bytes = shared_of(i);
     r.launch(l, n);
     if (c.splits == 1) return;
     const kernels::GemmSumNumbers sum = {n.partial, c.splits, n.batches, n.output};
@@ -345,7 +363,7 @@ Finisher finisher_of(const Form& form, uint32_t instance)
     // As kernels/gemm_folds.cuh cuts a tile: a fold over columns goes through all of its own, or through a unit's.
     if (has_folds(p) && f.kinds[p.epilogue.count - 1] == kernels::OVER_COLUMNS) f.part_length = i.is_split ? int32_t(kernels::split_unit(uint32_t(i.n))) * 8 : i.n;
     if (i.is_split) {
-        f.shared_bytes = kernels::split_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages));
+        f.shared_bytes = shared_of(i);
         return f;
     }
     uint32_t vectors = 0;
@@ -363,6 +381,7 @@ FunctionWords product_of(const Finisher& finisher)
 {
     const Instance&   i = instances()[finisher.instance];
     const std::string shape = shape_of(i, finisher.variant);
+    if (i.is_cut) return {"CUT_THREADS, 1", "GemmSplitNumbers", text("run_cut<", shape, ">")};
     if (i.is_split) return {text("split_threads(", i.m, "), ", i.units), "GemmSplitNumbers", text("run_split<", shape, ">")};
     return {"TILES_THREADS, 1", "GemmTilesNumbers", text("run_tiles<", shape, ">")};
 }

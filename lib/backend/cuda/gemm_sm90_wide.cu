@@ -2,4 +2,5 @@
 #define OF_Wide(...) __VA_ARGS__
 #define OF_Round(...) __VA_ARGS__
 #define OF_Double(...) __VA_ARGS__
+#include "kernels/gemm_sm90_cut.cuh"
 #include "kernels/gemm_sm90_instances.cuh"
