@@ -154,25 +154,12 @@ struct Setting {
     }
 };
 
-double rounding_of(Dtype t) { return t == Dtype::f64 ? 0 : t == Dtype::f16 ? 0x1p-11 : t == Dtype::bf16 ? 0x1p-8 : t == Dtype::i32 ? 0 : 0x1p-24; }
-// Of sums on tensor cores, beside |a| |b|: each addition of 16 products cuts off what is below f32's last place. Of fp8 they keep
-// 13 bits, and there are 16 additions before the sums move to f32. An epilogue rounds four times.
-double error_of(const Setting& s)
-{
-    const gemm::Problem& p = s.problem;
-    const double after = s.epilogue ? 4 * 0x1p-24 : 0;
-    if (bytes_of(p.a_type) == 1) return after + (is_float(p.a_type) ? 16 * 0x1p-13 : 0);
-    if (p.a_type == Dtype::f64) return double(p.k + 2) * 0x1p-52;
-    if (p.a_type == Dtype::f32) return after + (p.allows_tf32 ? 0x1p-9 : 0x1p-21);
-    return after + double(p.k / 16 + 2) * 0x1p-23;
-}
-
 // c against the sums; what lies between and behind its rows is as it was.
 void check_result(const Setting& s, const std::vector<char>& c)
 {
     const gemm::Problem& p = s.problem;
     const int64_t        bytes = bytes_of(p.c_type);
-    const double         error = error_of(s);
+    const double         error = error_of(s.problem, s.epilogue.has_value());
     std::vector<char>    rest = c;
     int64_t              wrong = 0;
     double               worst = 0;
@@ -218,7 +205,7 @@ void check_parts(const Setting& s)
             const size_t at = size_t(is_row ? i * p.n + j : (i / kept * p.m + j) * p.n + i % kept);
             const double held = p.c_type == Dtype::f16 && std::abs(s.sums[at]) >= 65520 ? std::copysign(INFINITY, s.sums[at]) : s.sums[at];
             sum += held, most = std::max(most, held);
-            size += error_of(s) * s.sizes[at] + (rounding_of(p.c_type) + 0x1p-20) * std::abs(s.sums[at]) + 0x1p-24;
+            size += error_of(s.problem, s.epilogue.has_value()) * s.sizes[at] + (rounding_of(p.c_type) + 0x1p-20) * std::abs(s.sums[at]) + 0x1p-24;
         }
         for (int64_t j = 0; j < s.parts; j++) {
             const double part = get(Dtype::f32, bytes.data() + (j * s.part_count() + i) * 4), greatest = get(Dtype::f32, bytes.data() + ((s.parts + j) * s.part_count() + i) * 4);
@@ -231,7 +218,7 @@ void check_parts(const Setting& s)
         double squares = 0, farthest = 0, squares_size = 0;
         for (int64_t j = 0; j < length; j++) {
             const size_t at = size_t(is_row ? i * p.n + j : (i / kept * p.m + j) * p.n + i % kept);
-            const double off = std::abs(s.sums[at] - mean), error = error_of(s) * s.sizes[at] + rounding_of(p.c_type) * std::abs(s.sums[at]) + 0x1p-24;
+            const double off = std::abs(s.sums[at] - mean), error = error_of(s.problem, s.epilogue.has_value()) * s.sizes[at] + rounding_of(p.c_type) * std::abs(s.sums[at]) + 0x1p-24;
             squares += off * off, farthest = std::max(farthest, off), squares_size += (2 * off + error) * error;
         }
         wrong += std::isinf(sum) || sum != sum ? std::isfinite(got) : !(std::abs(got - squares) <= squares_size + double(length) * 0x1p-21 * farthest * farthest);
@@ -317,6 +304,16 @@ TEST_CASE("products: rows at odd distances, results of few bits")
         }
 }
 
+TEST_CASE("products: f32 whose rows begin at multiples of 16 bytes, which blocks cut themselves, all ways that it lies")
+{
+    const Types t = {Dtype::f32, Dtype::f32, Dtype::f32};
+    for (const Extents& e : {Extents{1, 1, 1, 1}, Extents{129, 65, 93, 1}, Extents{5, 297, 33, 4}, Extents{258, 130, 1002, 1}, Extents{64, 192, 256, 1}, Extents{300, 532, 264, 2}}) {
+        if (device->gpu.is_small() && e.m * e.n > 10000) continue;
+        const int64_t gap = 4 - e.m % 4;     // all three have the same rest
+        for (int bits = 0; bits < 8; bits++) check_instances(Setting(e, {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, gap}, t, t.sum), {{0, 1, 1, 8}, {0, 2, 1, 8}, {0, 3, 1, 8}, {0, 8, 1, 8}});
+    }
+}
+
 TEST_CASE("products with an epilogue compiled into them: an instance of each kind and group, of halves each width, all ways that c lies")
 {
     if (!Compiler::find()) {
@@ -326,7 +323,7 @@ TEST_CASE("products with an epilogue compiled into them: an instance of each kin
     std::set<std::tuple<sm90::Group, int, int32_t>> seen;
     for (uint32_t i = 0; i < sm90::instances().size(); i++) {
         const sm90::Instance& instance = sm90::instances()[i];
-        const int kind = instance.is_split ? 2 : instance.schedule < 0;
+        const int kind = instance.is_cut ? 3 : instance.is_split ? 2 : instance.schedule < 0;
         // How many buffers a tile is stored through goes by its width.
         if (instance.group == sm90::Group::Double || (!instance.is_split && instance.n % 64 != 0)) continue;    // none
         if (!seen.insert({instance.group, kind, kind < 2 && instance.group == sm90::Group::Half ? instance.n : 0}).second) continue;
@@ -361,7 +358,7 @@ TEST_CASE("products with folds compiled into them: an instance of each kind and 
     for (uint32_t i = 0; i < sm90::instances().size(); i++) {
         const sm90::Instance& instance = sm90::instances()[i];
         if (instance.group == sm90::Group::Double) continue;
-        if (!seen.insert({instance.group, instance.is_split ? 2 : instance.schedule < 0}).second) continue;
+        if (!seen.insert({instance.group, instance.is_cut ? 3 : instance.is_split ? 2 : instance.schedule < 0}).second) continue;
         const bool  is_round = instance.group == sm90::Group::Round;
         const Types t = TYPES[instance.group == sm90::Group::Half ? 0 : instance.group == sm90::Group::Byte ? 2 : instance.group == sm90::Group::Whole ? 6 : 10];
         for (const Folds folds : {instance.is_split ? Folds::OverColumns : Folds::SquaresOverColumns, Folds::OverRows})
@@ -389,14 +386,17 @@ TEST_CASE("products with folds compiled into them: an instance of each kind and 
 
 TEST_CASE("f32 stays f32: infinities, NaN, the largest and the smallest come out as plain sums have them")
 {
-    for (const float special : {INFINITY, -INFINITY, NAN, 3.4e38f, 1e-38f, 1e-42f}) {
-        Setting s({70, 90, 33, 1}, {}, {Dtype::f32, Dtype::f32, Dtype::f32}, Dtype::f32);
-        for (int64_t at : {int64_t(5), int64_t(33 * 40 + 7)}) product_check::write(s.a.bytes.data() + at * 4, special), s.a.values[size_t(at)] = double(special);
-        s.settle();
-        for (size_t i = 0; i < s.sums.size(); i++)
-            if (std::isfinite(s.sums[i]) && std::abs(s.sums[i]) > 3.4028235e38) s.sums[i] = std::copysign(double(INFINITY), s.sums[i]);
-        check_instances(s, SHAPES);
-    }
+    for (const float special : {INFINITY, -INFINITY, NAN, 3.4e38f, 1e34f, 1e30f, 1e-38f, 1e-42f})
+        for (int bits = 0; bits < 4; bits++) {
+            const int64_t gap = bits & 2;    // of 2: rows begin at multiples of 16 bytes
+            Setting s({70, 90, 34, 1}, {(bits & 1) != 0, false, false, gap}, {Dtype::f32, Dtype::f32, Dtype::f32}, Dtype::f32);
+            const gemm::Problem& p = s.problem;
+            for (int64_t at : {5 * p.a_depth, 40 * p.a_row + 7 * p.a_depth}) product_check::write(s.a.bytes.data() + at * 4, special), s.a.values[size_t(at)] = double(special);
+            s.settle();
+            for (size_t i = 0; i < s.sums.size(); i++)
+                if (std::isfinite(s.sums[i]) && std::abs(s.sums[i]) > 3.4028235e38) s.sums[i] = std::copysign(double(INFINITY), s.sums[i]);
+            check_instances(s, SHAPES);
+        }
 }
 
 TEST_CASE("f32 of very small numbers is as exact as of others")
@@ -411,11 +411,16 @@ TEST_CASE("f32 of very small numbers is as exact as of others")
     sm90::Form form;
     REQUIRE(sm90::make_form(s.problem, true, form));
     const Bytes workspace(sm90::copies_workspace(form));
-    device->run(form, sm90::choose(form, device->facts, 0), workspace.data(), sm90::copies_workspace(form));
-    const std::vector<char> c = s.c_there->get();
-    for (size_t i = 0; i < s.sums.size(); i++) {
-        const double got = get(Dtype::f32, c.data() + i * 4) * 0x1p115;
-        CHECK(std::abs(got - s.sums[i]) <= 0x1p-21 * s.sizes[i]);
+    for (uint32_t instance = 0; instance < sm90::instances().size(); instance++) {
+        const sm90::Choice choice = {instance, sm90::instances()[instance].cluster, 1, 8};
+        if (!sm90::is_possible(form, choice)) continue;
+        INFO(std::string(sm90::instances()[instance].tile));
+        device->run(form, choice, workspace.data(), sm90::copies_workspace(form));
+        const std::vector<char> c = s.c_there->get();
+        for (size_t i = 0; i < s.sums.size(); i++) {
+            const double got = get(Dtype::f32, c.data() + i * 4) * 0x1p115;
+            CHECK(std::abs(got - s.sums[i]) <= 0x1p-21 * s.sizes[i]);
+        }
     }
 }
 

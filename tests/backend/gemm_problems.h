@@ -44,6 +44,18 @@ inline constexpr Types TYPES[] = {
     {Dtype::u8, Dtype::i8, Dtype::i32},     {Dtype::u8, Dtype::u8, Dtype::i32},     {Dtype::f32, Dtype::f32, Dtype::f32},
 };
 
+inline double rounding_of(Dtype t) { return t == Dtype::f64 ? 0 : t == Dtype::f16 ? 0x1p-11 : t == Dtype::bf16 ? 0x1p-8 : t == Dtype::i32 ? 0 : 0x1p-24; }
+// Of sums on tensor cores, beside |a| |b|: each addition of 16 products cuts off what is below f32's last place. Of fp8 they keep
+// 13 bits, and there are 16 additions before the sums move to f32. An epilogue rounds four times.
+inline double error_of(const gemm::Problem& p, bool has_epilogue)
+{
+    const double after = has_epilogue ? 4 * 0x1p-24 : 0;
+    if (bytes_of(p.a_type) == 1) return after + (is_float(p.a_type) ? 16 * 0x1p-13 : 0);
+    if (p.a_type == Dtype::f64) return double(p.k + 2) * 0x1p-52;
+    if (p.a_type == Dtype::f32) return after + (p.allows_tf32 ? 0x1p-9 : 0x1p-21);
+    return after + double(p.k / 16 + 2) * 0x1p-23;
+}
+
 // Numbers that the type has, as bytes and as doubles.
 struct Matrix {
     std::vector<char>   bytes;
