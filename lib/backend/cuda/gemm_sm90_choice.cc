@@ -44,7 +44,8 @@ constexpr std::array<Instance, COUNT> numbered()
         uint32_t&  first = next[size_t(image_of(row.group))];
         const uint32_t m = uint32_t(row.m), n = uint32_t(row.n), stages = uint32_t(row.stages);
         const int32_t kept = row.is_cut ? int32_t(cut_kept(m, n, stages, uint32_t(row.slots))) : row.is_split ? int32_t(split_kept(m, n, stages)) : row.stages;
-        r[i] = {row.tile, row.group, image_of(row.group), row.is_split, row.is_cut, row.m, row.n, row.down * row.across, row.down, row.across, row.schedule, row.stages, kept, row.units, row.slots, first};
+        r[i] = {row.tile, row.group, image_of(row.group), row.is_split, row.is_cut, row.m, row.n,
+                row.down * row.across, row.down, row.across, row.schedule, row.stages, kept, row.units, row.slots, first};
         first += VARIANTS[size_t(row.group)];
     }
     return r;
