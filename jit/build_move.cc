@@ -203,10 +203,12 @@ NodeRef window(Graph& g, NodeRef x, int32_t axis, NodeRef start, int64_t count)
     if (room.is_constant() && room.constant() < 0)
         throw Error(NG_E_SHAPE, text("ng_window: a window of ", count, " is longer than axis ", axis, " of ", describe(*x)));
     Layout positions;
-    positions.dtype = Dtype::i64, positions.dims = {size};
-    const NodeRef zero = constant_int(g, Dtype::i64, 0);
-    const NodeRef first = map(g, Op::maximum, {map(g, Op::minimum, {cast(g, start, Dtype::i64), length(g, room)}), zero});
-    return take(g, x, map(g, Op::add, {iota(g, positions, 0), first}), axis);
+    positions.dtype = Dtype::i64, positions.dims = {room.is_constant() ? size : x->dims()[size_t(axis)]};
+    const NodeRef within = slice_at(g, iota(g, positions, 0), 0, 0, size, 1);       // of an unknown length: looked at when run
+    const NodeRef most = length(g, room), zero = constant_int(g, Dtype::i64, 0);
+    const bool    is_wide = start->dtype == Dtype::u64;
+    const NodeRef up_to = is_wide ? cast(g, map(g, Op::minimum, {start, cast(g, most, Dtype::u64)}), Dtype::i64) : map(g, Op::minimum, {cast(g, start, Dtype::i64), most});
+    return take(g, x, map(g, Op::add, {within, map(g, Op::maximum, {up_to, zero})}), axis);
 }
 
 NodeRef concat(Graph& g, std::span<const NodeRef> given, int32_t axis)

@@ -65,7 +65,8 @@ NodeRef greatest_of(Graph& g, const NodeRef& x, const Reduced& r)
 NodeRef mean(Graph& g, const NodeRef& x, const Reduced& r)
 {
     const Dtype t = real_of(x->dtype);
-    const NodeRef sum = cast(g, folded(g, Op::sum, is_float(x->dtype) ? cast(g, x, t) : x, r), t);
+    const bool  is_exact = !is_float(x->dtype) && bytes_of(x->dtype) < 8;          // as sums of integers; those of 64 bits would wrap
+    const NodeRef sum = cast(g, folded(g, Op::sum, is_exact ? x : cast(g, x, t), r), t);
     return map(g, Op::div, {sum, cast(g, length(g, r.count), t)});
 }
 

@@ -71,6 +71,16 @@ void Scheduler::collect_ports()
     }
 }
 
+// Along each axis there is a place for a window, as build::conv and build::pool want of lengths that they know.
+void Scheduler::check_windows(const Node& n)
+{
+    const bool  is_pool = n.op == Op::pool || n.op == Op::pool_dx, is_forward = n.op == Op::conv || n.op == Op::pool;
+    const Node& places = is_forward ? n : *n.arg(1);
+    for (size_t a = is_pool ? 1 : 2; a < places.dims().size(); a++)
+        if (!places.dims()[a].is_constant())
+            plan_.checks.push_back({1, places.dims()[a], INT64_MAX, text("ng_", name_of(n.op), " of ", describe(*n.arg(0)), ": no window fits axis ", a, ", which would have ", places.dims()[a].text(), " places")});
+}
+
 void Scheduler::collect_checks()
 {
     for (uint32_t i = 0; i < graph_.size(); i++) {
@@ -80,7 +90,9 @@ void Scheduler::collect_checks()
             const auto a = size_t(n.value);
             const Extent &have = n.arg(0)->dims()[a], &start = n.extra->extents[0], &count = n.dims()[a];
             if (have.is_constant() && start.is_constant() && count.is_constant()) continue;
-            const std::string sentence = text("ng_slice of axis ", a, " of ", describe(*n.arg(0)), ": the slice ", start.text(), " .. is not inside");
+            const bool  is_window = n.arg(0)->op == Op::iota && start.is(0);   // where ng_window looks
+            const std::string sentence = text(is_window ? "ng_window or ng_slice" : "ng_slice", " of axis ", a, " of ", describe(*n.arg(0)), ": the slice ", start.text(), " .. ",
+                                              (start + (count - Extent(1)) * Extent(n.int_at(0))).text(), " is not inside");
             plan_.checks.push_back({0, count, INT64_MAX, sentence});
             const Extent last = start + (count - Extent(1)) * Extent(n.int_at(0));
             const bool forward = n.int_at(0) > 0;                  // an empty slice's last lies one step before its first
@@ -98,6 +110,8 @@ void Scheduler::collect_checks()
             if (known) continue;
             if (down) throw Error(NG_E_UNSUPPORTED, text("ng_view: negative strides over ", describe(*n.arg(0)), ", whose length is known when run only"));
             plan_.checks.push_back({INT64_MIN, reach, product(n.arg(0)->dims()) - Extent(1), text("ng_view of ", describe(*n.arg(0)), ": elements outside are seen")});
+        } else if (n.op == Op::conv || n.op == Op::conv_dx || n.op == Op::conv_dw || n.op == Op::pool || n.op == Op::pool_dx) {
+            check_windows(n);
         } else if (n.op == Op::min || n.op == Op::max || n.op == Op::argmin || n.op == Op::argmax) {
             for (int a = 0; a < n.rank(); a++)
                 if (n.value >> a & 1 && !n.extra && !n.arg(0)->dims()[size_t(a)].is_constant())

@@ -32,6 +32,7 @@ class Scheduler {
     // scheduler.cc
     void collect_ports();
     void collect_checks();
+    void check_windows(const Node& n);
     void mark_tasks();
     void aim_outputs();                  // calls that are outputs write there themselves
     void aim(uint32_t node, View view);

@@ -152,3 +152,37 @@ TEST_CASE("P5: what must not fall below is looked at when run: a start counted f
     CHECK(f.says("no element"));
     CHECK(differs(f.get(most), {3}) == "");
 }
+
+TEST_CASE("P5: windows that a length leaves no place for are refused when run, as they are where the length is known")
+{
+    Face f;
+    const ng_shape row = shape(NG_F32, {1, 1, -1}), list = shape(NG_F32, {-1});
+    ng_expr* const x = f.param(0, row);
+    ng_pool_desc four = {.size = sizeof four, .flags = 0, .kind = NG_POOL_MEAN, .window = {4}, .stride = {1}, .dilate = {}, .pad_lo = {}, .pad_hi = {}, .channel_window = 0, .channel_stride = 0, .channel_pad = 0};
+    ng_expr* const w = f.leaf(shape(NG_F32, {1, 1, 4}), {1, 1, 1, 1});
+    ng_expr* const pooled = ng_sum(ng_pool(x, &four), NG_ALL, 0);
+    ng_expr *const conv = ng_conv(x, w, nullptr), *const filtered = ng_sum(conv, NG_ALL, 0);
+    ng_expr* const by_x[] = {f.grad({pooled}, {x})[0], f.grad({ng_sum(ng_mul(conv, conv), NG_ALL, 0)}, {x})[0]};
+    ng_tensor* const one = f.make(shape(NG_F32, {}));
+    for (ng_expr* e : {pooled, filtered}) {
+        ng_prog* p = f.compile({e}, {.length_max = {9}});
+        for (const int n : {0, 1, 3}) {
+            CHECK(f.run(p, {.args = {f.tensor(shape(NG_F32, {1, 1, n}), counted(n))}, .out = {one}}) == NG_E_SHAPE);
+            CHECK(f.says("no window fits axis 2"));
+        }
+        CHECK(f.run(p, {.args = {f.tensor(shape(NG_F32, {1, 1, 4}), counted(4))}, .out = {one}}) == NG_OK);
+        CHECK(f.get(one)[0] == (e == pooled ? 1.5 : 6));
+    }
+    for (ng_expr* e : by_x) {
+        ng_prog* p = f.compile({e}, {.length_max = {9}});
+        for (const int n : {1, 3}) CHECK(f.run(p, {.args = {f.tensor(shape(NG_F32, {1, 1, n}), counted(n))}, .out = {f.make(shape(NG_F32, {1, 1, n}))}}) == NG_E_SHAPE);
+    }
+    ng_prog* seen = f.compile({ng_window(f.param(0, list), 0, ng_const_int(f.s, NG_I64, 1), 4)}, {.length_max = {9}});
+    ng_tensor* const y = f.make(shape(NG_F32, {4}));
+    CHECK(f.run(seen, {.args = {f.tensor(counted(3))}, .out = {y}}) == NG_E_SHAPE);
+    CHECK(f.says("ng_window"));
+    CHECK(f.run(seen, {.args = {f.tensor(counted(4))}, .out = {y}}) == NG_OK);
+    CHECK(differs(f.get(y), {0, 1, 2, 3}) == "");
+    CHECK(f.run(seen, {.args = {f.tensor(counted(9))}, .out = {y}}) == NG_OK);
+    CHECK(differs(f.get(y), {1, 2, 3, 4}) == "");
+}

@@ -133,6 +133,7 @@ TEST_CASE("window: starts where a scalar says when run, clamped so that the wind
         REQUIRE(f.run(p, {.args = {f.t}, .out = {out}, .scalars = &start, .scalar_bytes = 4}) == NG_OK);
         CHECK(differs(f.get(out), counted(8, 4 * std::clamp(start, 0, 1))) == "");
     }
+    CHECK(differs(f.eval(ng_window(f.x, 1, ng_cast(ng_const(f.s, NG_F64, 1.8e19), NG_U64), 2)), f.eval(ng_window(f.x, 1, f.whole(9), 2))) == "");
     f.refused(ng_window(f.x, 1, f.whole(0), 5), NG_E_SHAPE, "ng_window");
     f.refused(ng_window(f.x, 2, f.whole(0), 1), NG_E_INVALID, "ng_window");
     f.refused(ng_window(f.x, 0, ng_const(f.s, NG_F32, 1), 1), NG_E_DTYPE, "ng_window");

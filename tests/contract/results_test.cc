@@ -67,6 +67,10 @@ TEST_CASE("N5: float sums are pairwise or better, whatever the axis")
     CHECK(differs(f.eval(columns), Values(4, exact / 4), limit / 4) == "");
     ng_expr* mean = ng_mean(f.leaf(Values(N, float(0.1))), NG_ALL, 0);
     CHECK(std::abs(f.eval(mean)[0] - double(float(0.1))) <= 2 * 20 * eps);
+    // integers of 64 bits do not wrap on the way
+    ng_expr* wide = ng_cast(f.leaf(shape(NG_F64, {2}), {0x1p63, 0x1p63}), NG_U64);
+    CHECK(differs(f.eval(ng_mean(wide, NG_ALL, 0)), {0x1p63}) == "");
+    CHECK(differs(f.eval(ng_var(wide, NG_ALL, 0)), {0}) == "");
     // a mean far above the deviations: var has two passes, or as good
     Values far(4096);
     for (size_t i = 0; i < far.size(); i++) far[i] = 4096 + double(i % 2);
