@@ -303,7 +303,9 @@ enum ng_fold_ { NG_FOLD_LAST, NG_FOLD_SUM, NG_FOLD_PROD, NG_FOLD_MIN, NG_FOLD_MA
 NG_API ng_expr *ng_take  (ng_expr *x, ng_expr *indices, int32_t axis);
 /* The transpose of take: x with y, which broadcasts, stored or folded in at indices. In place where alias says so. */
 NG_API ng_expr *ng_put   (ng_expr *x, ng_expr *indices, ng_expr *y, int32_t axis, ng_fold how);
-/* scan, segment: of x's dtype. y[i] folds x[offsets[i] .. offsets[i+1]) on axis 0; nothing: the identity, LAST 0. */
+/* scan, segment: of x's dtype. y[i] folds x[offsets[i] .. offsets[i+1]) on axis 0; nothing: the identity, LAST 0.
+ * Offsets are cut to the axis; a pair that descends bounds nothing. A row that several segments share, as offsets that
+ * descend allow, counts in each, but its gradient is that of one: of those that begin last before it, the last. */
 NG_API ng_expr *ng_scan  (ng_expr *x, int32_t axis, ng_fold how, uint32_t flags);       /* NG_EXCLUSIVE, NG_REVERSE */
 NG_API ng_expr *ng_segment(ng_expr *x, ng_expr *offsets, ng_fold how);
 /* i64; stable, NaN last. NG_REVERSE: descending, equal keys in their order, NaN still last. */

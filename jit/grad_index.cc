@@ -112,29 +112,52 @@ void spread_scan(Sweep& s, const Node& n, const NodeRef& d)
     }
 }
 
+// Which segment a row lies in, as ng_segment cuts them: offsets end at the axis, those that descend bound nothing.
+struct Segments {
+    Graph&  g;
+    Extent  rows;
+    NodeRef row = numbering(g, {rows});
+    NodeRef ends, of;   // of each segment; of each row, -1 outside all
+
+    Segments(Graph& graph, const NodeRef& offsets, const Extent& length) : g(graph), rows(length)
+    {
+        const NodeRef none = whole(g, -1);
+        const Extent count = offsets->dims()[0] - Extent(1);
+        const NodeRef cut = map(g, Op::minimum, {map(g, Op::maximum, {offsets, whole(g, 0)}), build::length(g, rows)});
+        const NodeRef begins = build::slice_at(g, cut, 0, Extent(0), count, 1);
+        ends = build::slice_at(g, cut, 0, Extent(1), count, 1);
+        // At each row the segment that begins there; where several do, the last.
+        const NodeRef at = map(g, Op::where, {map(g, Op::less, {begins, ends}), begins, none});
+        const NodeRef begun = build::put(g, build::broadcast(g, none, {rows}), at, numbering(g, {count}), 0, NG_FOLD_MAX);
+        const NodeRef marks = map(g, Op::where, {map(g, Op::less, {begun, whole(g, 0)}), none, row});
+        const NodeRef since = build::scan(g, marks, 0, NG_FOLD_MAX, 0), latest = build::take(g, begun, since, 0);
+        const NodeRef before_end = map(g, Op::less, {row, build::take(g, ends, latest, 0)});
+        of = map(g, Op::where, {map(g, Op::logical_and, {map(g, Op::greater_equal, {since, whole(g, 0)}), before_end}), latest, none});
+    }
+    // What a row's segment has in x; 0 outside all.
+    NodeRef taken(const NodeRef& x) const { return build::take(g, x, of, 0); }
+};
+
 void spread_segment(Sweep& s, const Node& n, const NodeRef& d)
 {
     Graph& g = s.g;
     const NodeRef &x = n.arg(0), &offsets = n.arg(1);
-    const Extent& rows = x->dims()[0];
-    // A row's segment: how many start at it or before; -1 or their count, where take reads 0, outside all.
-    const NodeRef starts = build::put(g, build::broadcast(g, whole(g, 0), {rows}), offsets, whole(g, 1), 0, NG_FOLD_SUM);
-    const NodeRef segment = map(g, Op::sub, {build::scan(g, starts, 0, NG_FOLD_SUM, 0), whole(g, 1)});
-    const NodeRef mine = build::take(g, d, segment, 0), row = numbering(g, {rows}), wide_row = with_trailing(g, row, x->rank() - 1);
+    if (Fold(n.int_at(0)) == Fold::Prod) s.refuse(n, "products of segments have no derivative; exp of a sum of log has");
+    const Segments segments(g, offsets, x->dims()[0]);
+    const NodeRef mine = segments.taken(d);
     switch (Fold(n.int_at(0))) {
-    case Fold::Sum: return s.give(n, 0, mine);
+    case Fold::Sum: case Fold::Prod: return s.give(n, 0, mine);
     case Fold::Last: {
-        const NodeRef end = build::take(g, offsets, map(g, Op::add, {segment, whole(g, 1)}), 0);
-        const NodeRef is_last = map(g, Op::equal, {map(g, Op::add, {row, whole(g, 1)}), end});
+        const NodeRef is_last = map(g, Op::equal, {map(g, Op::add, {segments.row, whole(g, 1)}), segments.taken(segments.ends)});
         return s.give(n, 0, map(g, Op::where, {with_trailing(g, is_last, x->rank() - 1), mine, zero_like(g, d)}));
     }
     case Fold::Min: case Fold::Max: {
-        const NodeRef wins = map(g, Op::equal, {x, build::take(g, NodeRef(&n), segment, 0)});
-        const NodeRef first = build::segment(g, map(g, Op::where, {wins, wide_row, whole(g, INT64_MAX)}), offsets, NG_FOLD_MIN);
-        const NodeRef is_first = map(g, Op::logical_and, {wins, map(g, Op::equal, {build::take(g, first, segment, 0), wide_row})});
+        const NodeRef row = with_trailing(g, segments.row, x->rank() - 1);
+        const NodeRef wins = map(g, Op::equal, {x, segments.taken(NodeRef(&n))});
+        const NodeRef first = build::segment(g, map(g, Op::where, {wins, row, whole(g, INT64_MAX)}), offsets, NG_FOLD_MIN);
+        const NodeRef is_first = map(g, Op::logical_and, {wins, map(g, Op::equal, {segments.taken(first), row})});
         return s.give(n, 0, map(g, Op::where, {is_first, mine, zero_like(g, d)}));
     }
-    case Fold::Prod: s.refuse(n, "products of segments have no derivative; exp of a sum of log has");
     }
 }
 

@@ -212,6 +212,11 @@ TEST_CASE("D4: closed: so can those of products, pools, movement and indices")
     f.check("scan", ng_square(ng_scan(cube, 0, NG_FOLD_SUM, NG_REVERSE)));
     f.check("scan max", ng_square(ng_scan(cube, 0, NG_FOLD_MAX, 0)));
     f.check("segment", ng_square(ng_segment(cube, f.leaf(shape(NG_I64, {4}), {0, 3, 3, 12}), NG_FOLD_SUM)));
+    for (const ng_fold how : {NG_FOLD_SUM, NG_FOLD_LAST, NG_FOLD_MIN, NG_FOLD_MAX})
+        for (const Values& offsets : {Values{-1, 2, 4}, {5, 3, 1}, {2, 100}, {-5, -2}, {20, 30}, {6, 9, 4, 4, 5}, {7, 12, 0, 3}, {0}}) {
+            ng_expr* folded = ng_segment(cube, f.leaf(shape(NG_I64, {int64_t(offsets.size())}), offsets), how);
+            f.check("segment cut", f.text("where(abs(y) < 1e9, y * y, 0)", "y", {folded}));   // nothing has an infinite extreme
+        }
     f.check("concat", ng_square(ng_concat(pieces, 3, 0)));
     f.check("view", ng_mul(ng_view(cube, &seen, 3), reshaped(x, {4, 3})));
     f.check("window", ng_square(ng_window(cube, 0, f.whole(2), 5)));
