@@ -10,7 +10,13 @@ NodeRef tag(Graph& g, NodeRef x, const char* name)
     if (!name) throw Error(NG_E_INVALID, "ng_tag: the name is NULL");
     x = strong(g, x);
     Ref<Node> n = raw(Op::tag, x->dtype, x->shape, {&x, 1});
-    n->more().text = std::string(name).substr(0, 255);
+    std::string_view kept(name);
+    if (kept.size() > 255) {
+        kept = kept.substr(0, 256);
+        do kept.remove_suffix(1);
+        while (kept.size() > 252 && (name[kept.size()] & 0xC0) == 0x80);     // not within a character of UTF-8
+    }
+    n->more().text = kept;
     return g.intern(n);
 }
 

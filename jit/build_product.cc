@@ -62,7 +62,7 @@ Extent positions(const Extent& d, int64_t window, int64_t stride, int64_t pad, b
     const Extent room = d + Extent(pad - window);
     if (room.is_constant()) {
         const int64_t r = room.constant();
-        if (r < 0) throw Error(NG_E_SHAPE, text(who, ": a window over ", window, " elements does not fit spatial axis ", axis, " of ", d.text(), " with padding ", pad));
+        if (r < 0) throw Error(NG_E_SHAPE, text(who, ": a window over ", window, " elements does not fit ", axis < 0 ? text("the ", d.text(), " channels") : text("spatial axis ", axis, " of ", d.text()), " with padding ", pad));
         return 1 + (ceil ? (r + stride - 1) / stride : r / stride);
     }
     const std::optional<Extent> q = room.divided_by(stride);

@@ -202,11 +202,16 @@ Extent operator*(const Extent& a, const Extent& b)
     return Extent::of_terms(std::move(list));
 }
 
+// In a clause that catches: the fault again, with the shape that led to it.
+[[noreturn]] static void rethrow(const Error& e, std::span<const Extent> dims) { throw Error(e.status, text(text_of(dims), " is too large: ", e.text)); }
+
 Extent product(std::span<const Extent> extents)
-{
+try {
     Extent p = 1;
     for (const Extent& e : extents) p = p * e;
     return p;
+} catch (const Error& e) {
+    rethrow(e, extents);
 }
 
 std::string text_of(std::span<const Extent> extents)
@@ -217,7 +222,7 @@ std::string text_of(std::span<const Extent> extents)
 }
 
 Extents dense_strides(std::span<const Extent> dims)
-{
+try {
     Extents strides(dims.size());
     Extent next = 1;
     for (size_t i = dims.size(); i-- > 0;) {
@@ -225,6 +230,8 @@ Extents dense_strides(std::span<const Extent> dims)
         next = next * dims[i];
     }
     return strides;
+} catch (const Error& e) {
+    rethrow(e, dims);
 }
 
 Shape::Shape(Extents dims_) : dims(std::move(dims_))

@@ -64,7 +64,8 @@ void Scheduler::collect_ports()
         const Node& root = graph_[graph_.roots[j]];
         const Layout& l = targets_[j].layout;
         plan_.outs.push_back(port(int32_t(j), root.dtype, root.dims(), l.strides, l.any));
-        plan_.outs.back().name = name_near(root);
+        const Node& named = root.op == Op::keep ? *root.arg(0) : root;       // a part of what is tagged is not it
+        if (named.op == Op::tag) plan_.outs.back().name = named.extra->text;
         Buffer b{Place::Out};
         b.index = int32_t(j), b.dtype = root.dtype;
         outs_.push_back({stores_.add_buffer(b), root.dtype, 0, root.dims(), plan_.outs.back().strides});

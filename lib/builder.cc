@@ -42,7 +42,8 @@ NodeRef Building::built(const Call<NodeRef>& body)
         if (scope_) return body(scope_->graph());
         Graph g;
         return body(g);
-    } catch (const Error& e) {
+    } catch (Error& e) {
+        if (!e.text.starts_with("ng_")) e.text = text(who_, ": ", e.text);   // arithmetic on extents knows no operation
         return poison(e);
     }
 }

@@ -53,13 +53,15 @@ ng_status guard(ng_error* error, Body&& body) noexcept
 
 template <class T> inline constexpr const char* NOUN_OF = "object";   // "tensor": for sentences
 
+inline const char* article_of(std::string_view noun) { return std::string_view("aeiou").find(noun[0]) < 5 ? "an " : "a "; }
+
 // The object of an argument: need<Tensor>(t, "ng_tensor_put", "t"). NG_E_INVALID when it is no such handle, NG_E_LOST
 // when it comes from before a fork.
 template <class T>
 Pin<T> need(const void* handle, const char* who, const char* argument, int32_t at = -1)
 {
     Pin<T> pin(handle);
-    if (!pin && !handle) throw Error(NG_E_INVALID, text(who, ": ", argument, " is NULL, should be a ", NOUN_OF<T>), at);
+    if (!pin && !handle) throw Error(NG_E_INVALID, text(who, ": ", argument, " is NULL, should be ", article_of(NOUN_OF<T>), NOUN_OF<T>), at);
     if (!pin && handle_of(handle) == UNMADE<T>)
         throw Error(NG_E_NOMEM, text(who, ": ", argument, " was not made: there was no memory for it"), at);
     if (!pin)

@@ -149,9 +149,33 @@ TEST_CASE("P2: a workspace that cannot be kept is NG_E_DEVMEM by its tag when co
     CHECK(f.try_compile({e}, {.workspace_max = 1000}, &none) == NG_E_DEVMEM);
     CHECK(f.says("hidden"));
     CHECK(none == nullptr);
+    CHECK(f.try_compile({ng_matmul(ng_matmul(x, x, nullptr), ng_matmul(x, x, nullptr), nullptr)}, {.workspace_max = 1000}, &none) == NG_E_DEVMEM);
+    CHECK(f.says("ng_compile: f32 [256, 256] needs "));            // nothing has a tag
     const uint64_t enough = f.info(p).workspace_bytes;
     CHECK(f.try_compile({e}, {.workspace_max = enough}, &none) == NG_OK);
     ng_prog_release(none);
+}
+
+TEST_CASE("ports: an output has its own tag's name, cut between characters, and no name of what it reads")
+{
+    Face f;
+    ng_expr* x = ng_tag(f.param(0, shape(NG_F32, {8})), "x");
+    std::string accents;
+    for (int i = 0; i < 200; i++) accents += "\xc3\xa9";
+    const auto names = [&](const Exprs& outs) {
+        ng_prog* p = f.compile(outs);
+        std::vector<std::string> all;
+        for (uint32_t i = 0; i <= outs.size(); i++) {
+            const char* name = nullptr;
+            REQUIRE(ng_prog_port(p, i, nullptr, &name, &f.error) == NG_OK);
+            all.push_back(name);
+        }
+        ng_prog_release(p);
+        return all;
+    };
+    CHECK(names({x, ng_slice(x, 0, 1, 5, 1), ng_cast(x, NG_F64), ng_keep(ng_tag(ng_exp(x), "y")), ng_tag(ng_abs(x), accents.c_str())}) ==
+          std::vector<std::string>{"x", "x", "", "", "y", accents.substr(0, 254)});
+    CHECK(names({ng_tag(x, std::string(255, 'z').c_str()), ng_tag(x, ("z" + accents).c_str())}) == std::vector<std::string>{"x", std::string(255, 'z'), "z" + accents.substr(0, 254)});
 }
 
 TEST_CASE("P2: two runs at once need two workspaces; the one without says NG_NOT_READY and does nothing")

@@ -133,7 +133,7 @@ TEST_CASE("refused: shapes of ng.h that are none")
         {NG_E_DTYPE, "who: 0x0 is no element type", with([](ng_shape& d) { d.dtype = 0; })},
         {NG_E_SHAPE, "who: dims[0] is -9223372036854775808", with([](ng_shape& d) { d.dims[0] = NG_REST; })},
         {NG_E_INVALID, "who: dims is NULL", [] { (void)extents_of(nullptr, 1, "who"); }},
-        {NG_E_LIMIT, "an extent exceeds 63 bits", with([](ng_shape& d) { d.ndim = 3, d.dims[0] = d.dims[1] = d.dims[2] = int64_t(1) << 40; })},
+        {NG_E_LIMIT, "[1099511627776, 1099511627776, 1099511627776] is too large: an extent exceeds 63 bits", with([](ng_shape& d) { d.ndim = 3, d.dims[0] = d.dims[1] = d.dims[2] = int64_t(1) << 40; })},
     });
 }
 
