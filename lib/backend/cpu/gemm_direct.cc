@@ -2,6 +2,7 @@
 #include "lib/backend/cpu/gemm.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace ng::cpu {
@@ -11,6 +12,7 @@ constexpr int64_t SMALL = 8192;        // multiply-adds below which packing take
 constexpr int64_t FEW_ROWS = 4;
 // What is in flight at once, on the stack: a patch of the result, and lines of b in its type.
 constexpr int64_t ROWS = 4, COLUMNS = 128, LINES = 16, DOT = 256;
+constexpr int64_t PIECE = 4096;        // of the depth, summed by itself: of more, f32 would lose what one element adds
 
 struct Steps {
     int64_t a_row, a_depth, b_depth, b_column, c_row, c_column;
@@ -35,20 +37,37 @@ const void* a_line(const Job& job, int64_t row, int64_t depth, int64_t count, vo
     return line_of(job.table, job.packed, job.product.a.type, at, job.step.a_depth, count, buffer);
 }
 
-// Sums down the depth: lines of b lie along c's rows.
-void patch_by_lines(const Job& job, const Part& part, Wide (*sums)[COLUMNS])
+// Sums down a piece of the depth: lines of b lie along c's rows.
+void piece_by_lines(const Job& job, const Part& part, Wide (*sums)[COLUMNS], int64_t first, int64_t last)
 {
     Wide        lines[LINES][COLUMNS], factors[LINES];
     const void* starts[LINES];
     const int   b_bytes = bytes_of(job.product.b.type);
-    for (int64_t p = 0; p < job.k; p += LINES) {
-        const int64_t count = std::min(LINES, job.k - p);
+    for (int64_t p = first; p < last; p += LINES) {
+        const int64_t count = std::min(LINES, last - p);
         for (int64_t l = 0; l < count; l++) {
             const char* at = job.b + ((p + l) * job.step.b_depth + part.first_column * job.step.b_column) * b_bytes;
             starts[l] = line_of(job.table, job.packed, job.product.b.type, at, job.step.b_column, part.columns, lines[l]);
         }
         for (int64_t i = 0; i < part.rows; i++)
             job.table.direct[job.packed].combine(sums[i], starts, a_line(job, part.first_row + i, p, count, factors), count, part.columns);
+    }
+}
+
+void patch_by_lines(const Job& job, const Part& part, Wide (*sums)[COLUMNS])
+{
+    if (job.k <= PIECE) return piece_by_lines(job, part, sums, 0, job.k);
+    Wide piece[ROWS][COLUMNS], one;
+    if (job.packed == PACKED_F64) one = 1;
+    else if (job.packed == PACKED_F32) std::memcpy(&one, std::array{1.f}.data(), sizeof(float));
+    else std::memcpy(&one, std::array{uint64_t(1)}.data(), sizeof one);    // its low half is a u32
+    for (int64_t p = 0; p < job.k; p += PIECE) {
+        for (int64_t i = 0; i < part.rows; i++) std::memset(piece[i], 0, size_t(part.columns * job.bytes));
+        piece_by_lines(job, part, piece, p, std::min(p + PIECE, job.k));
+        for (int64_t i = 0; i < part.rows; i++) {
+            const void* const line = piece[i];
+            job.table.direct[job.packed].combine(sums[i], &line, &one, 1, part.columns);
+        }
     }
 }
 
