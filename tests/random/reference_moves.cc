@@ -103,9 +103,7 @@ Value Meaning::moved() const
     if (node.form == Form::Window) {
         const auto a = size_t(node.ints[0]);
         lost = arg(1).cells[0].off > 0;
-        const Real first = std::clamp<Real>(arg(1).type == NG_U64 && arg(1).cells[0].v >= 0x1p63L ? arg(1).cells[0].v - 0x1p64L : arg(1).cells[0].v, 0,
-                                            Real(x.dims[a] - out.dims[a]));
-        start = int64_t(first);
+        start = int64_t(std::clamp<Real>(arg(1).cells[0].v, 0, Real(x.dims[a] - out.dims[a])));
     }
     each(out.dims, [&](const Index& i, size_t k) {
         const Cell& c = x.cells[size_t(source_of(*this, i, k, broadcast, start))];
