@@ -2,7 +2,7 @@
 #include "lib/backend/cpu/gemm.h"
 
 #include <algorithm>
-#include <array>
+#include <bit>
 #include <cstring>
 
 namespace ng::cpu {
@@ -57,10 +57,8 @@ void piece_by_lines(const Job& job, const Part& part, Wide (*sums)[COLUMNS], int
 void patch_by_lines(const Job& job, const Part& part, Wide (*sums)[COLUMNS])
 {
     if (job.k <= PIECE) return piece_by_lines(job, part, sums, 0, job.k);
-    Wide piece[ROWS][COLUMNS], one;
-    if (job.packed == PACKED_F64) one = 1;
-    else if (job.packed == PACKED_F32) std::memcpy(&one, std::array{1.f}.data(), sizeof(float));
-    else std::memcpy(&one, std::array{uint64_t(1)}.data(), sizeof one);    // its low half is a u32
+    Wide           piece[ROWS][COLUMNS];
+    const uint64_t one = job.packed == PACKED_F64 ? std::bit_cast<uint64_t>(1.0) : job.packed == PACKED_F32 ? std::bit_cast<uint32_t>(1.0f) : 1;   // the lower half first
     for (int64_t p = 0; p < job.k; p += PIECE) {
         for (int64_t i = 0; i < part.rows; i++) std::memset(piece[i], 0, size_t(part.columns * job.bytes));
         piece_by_lines(job, part, piece, p, std::min(p + PIECE, job.k));

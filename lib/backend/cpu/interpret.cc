@@ -162,7 +162,7 @@ void map(const Block& b, const Instruction*& at)
             if (mode >> k & 1) in[k] = b.spread(i.args[k], i.operand, n, temp++);
         loop = i.map[MODE_ALL];
     }
-    if (i.flags & DIRECT && !single && i.arity < 3 && !b.plan().group)       // one or two operands are of one type
+    if (i.flags & DIRECT && !single && i.arity < 3 && !b.plan().group)     // one or two operands are of one type
         if (const Stream stream(b, at[1]); stream.is_open()) return map_past_caches(b, at, loop, in, mode, stream);
     loop(b.result_or_memory(at, single), in[0], in[1], in[2], n);
 }
@@ -185,7 +185,7 @@ void bitcast(const Block& b, const Instruction& i)
 
 void store(const Block& b, const Instruction& i)
 {
-    if (!b.buffer(i.buffer)) return;                  // an output that is not wanted this time
+    if (!b.buffer(i.buffer)) return;                   // an output that is not wanted this time
     const char* in = b.spread(i.args[0], i.operand, b.count, 0);
     if (const Stream stream(b, i); stream.is_open()) return stream.write(in, 0, b.count);
     i.store(b.memory(i, i.extra), b.plan().step[i.extra], in, b.count);
