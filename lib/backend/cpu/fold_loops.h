@@ -1,6 +1,6 @@
 // Reductions of blocks: into one accumulator through lanes that are the same on every instruction set, or element by element.
 #pragma once
-#include "lib/backend/cpu/isa.h"
+#include "lib/backend/cpu/isa_name.h"
 #include "lib/backend/cpu/math_core.h"
 
 #include <limits>
@@ -29,13 +29,6 @@ template <class T> constexpr T HIGHEST_OF = IS_FLOAT<T> ? T(__builtin_inf()) : s
 
 // Element i goes to lane i mod LANES, the lanes meet as a tree: the same sums on every instruction set.
 constexpr int LANES = 32;
-#if defined __AVX512F__
-constexpr int VECTOR_BYTES = 64;
-#elif defined __AVX__
-constexpr int VECTOR_BYTES = 32;
-#else
-constexpr int VECTOR_BYTES = 16;
-#endif
 
 template <class Fold, class A>
 INLINE A meet(A* lane)

@@ -1,6 +1,7 @@
 // Micro-kernels of the packed GEMM in vector extensions; part of gemm_isa.cc, which is built once for each instruction set.
 #pragma once
 #include "lib/backend/cpu/gemm_table.h"
+#include "lib/backend/cpu/isa_name.h"
 
 #include <type_traits>
 
@@ -12,13 +13,13 @@ namespace ng::cpu {
 namespace {
 
 #if defined(__AVX512F__)
-constexpr int VECTOR_BYTES = 64, TILE_ROWS = 14;   // 28 accumulators of 32 registers
+constexpr int TILE_ROWS = 14;                      // 28 accumulators of 32 registers
 constexpr int LAST_ROWS = 8;                       // the most of a last tile that is worth a loop of its own; 0: none is
 #elif defined(__AVX2__)
-constexpr int VECTOR_BYTES = 32, TILE_ROWS = 6;    // 12 of 16
+constexpr int TILE_ROWS = 6;                       // 12 of 16
 constexpr int LAST_ROWS = 0;
 #else
-constexpr int VECTOR_BYTES = 16, TILE_ROWS = 6;
+constexpr int TILE_ROWS = 6;
 constexpr int LAST_ROWS = 0;
 #endif
 

@@ -1,4 +1,4 @@
-// Names of an instruction set's own objects: NG_ISA is v2, v3, v4, or generic where there is but one build.
+// What is an instruction set's own: its registers' size, and names of its objects, for which NG_ISA is v2, v3, v4, or generic where there is but one build.
 #pragma once
 #include "lib/backend/cpu/isa.h"
 
@@ -10,6 +10,14 @@
 #define ISA_NAME(name) NG_JOIN(name, NG_ISA)
 
 namespace ng::cpu {
+
+#if defined __AVX512F__
+constexpr int VECTOR_BYTES = 64;
+#elif defined __AVX2__
+constexpr int VECTOR_BYTES = 32;
+#else
+constexpr int VECTOR_BYTES = 16;
+#endif
 
 extern const MapTable ISA_NAME(maps_bool), ISA_NAME(maps_i8), ISA_NAME(maps_i16), ISA_NAME(maps_i32), ISA_NAME(maps_i64),
     ISA_NAME(maps_u8), ISA_NAME(maps_u16), ISA_NAME(maps_u32), ISA_NAME(maps_u64), ISA_NAME(maps_f32), ISA_NAME(maps_f64);
