@@ -37,6 +37,7 @@ class Writer {
     void add_uniform();
     void add_row(int32_t pass);
     void add_starts(int32_t pass);
+    std::vector<bool> read_behind(int32_t pass) const;
     void add_full(int32_t pass, bool is_resident);
     void add_value(int32_t v, int32_t pass);
     void add_with_leaves(int32_t v, int32_t pass);
@@ -148,6 +149,24 @@ void Writer::add_with_leaves(int32_t v, int32_t pass)
     add_value(v, pass);
 }
 
+// By value: whether a pass behind this one reads its register. What is written is kept, and not computed again.
+std::vector<bool> Writer::read_behind(int32_t pass) const
+{
+    std::vector<bool> is_read(static_cast<size_t>(values_));
+    for (int32_t v = 0; v < values_; v++) {
+        if (is_full(v) && !written_[size_t(v)] && a_.wanted[size_t(v)] >> (pass + 1))
+            for (const int32_t arg : m_.value(v).args)
+                if (arg >= 0) is_read[size_t(arg)] = true;
+        const int32_t f = m_.fold[size_t(v)];
+        if (f >= 0 && m_.program.folds[size_t(f)].pass > pass) is_read[size_t(m_.folded[size_t(f)])] = true;
+    }
+    for (size_t s = 0; s < a_.stores.size(); s++)
+        if (!a_.stores[s].row && a_.stores[s].pass > pass) is_read[size_t(m_.kernel.stores[s].value)] = true;
+    if (pass < m_.program.passes - 1)
+        for (const int32_t s : late_full_) is_read[size_t(m_.kernel.stores[size_t(s)].value)] = true;
+    return is_read;
+}
+
 void Writer::add_full(int32_t pass, bool is_resident)
 {
     if (!is_resident) written_.assign(size_t(values_), false);
@@ -163,9 +182,7 @@ void Writer::add_full(int32_t pass, bool is_resident)
         if (!a_.stores[s].row && a_.stores[s].pass == pass) add_value(m_.kernel.stores[s].value, pass);
     if (pass == m_.program.passes - 1)
         for (const int32_t s : late_full_) add_store(s);
-    std::vector<bool> is_read_later(static_cast<size_t>(values_));
-    for (int32_t v = 0; is_resident && v < values_; v++) is_read_later[size_t(v)] = is_full(v) && a_.wanted[size_t(v)] >> (pass + 1) != 0;
-    form_chains(tape_.code, begin, is_read_later);
+    form_chains(tape_.code, begin, is_resident ? read_behind(pass) : std::vector<bool>(static_cast<size_t>(values_)));
     tape_.full.push_back({begin, uint32_t(tape_.code.size())});
 }
 
