@@ -6,6 +6,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cstring>
+
 using namespace ng;
 using namespace ng::test;
 
@@ -157,6 +159,22 @@ TEST_CASE("chains: beside folds over rows and columns, whose passes keep what th
             std::vector<Buffer> buffers = {numbers(Dtype::f32, kept * length, 1), numbers(Dtype::f16, kept * length, 2),
                                            numbers(Dtype::bf16, kept * length, 3), numbers(Dtype::f32, kept, 4)};
             check_all(b.kernel, buffers);
+        }
+}
+
+TEST_CASE("chains: exp is what its own loop gives, whole bundles and the rest")
+{
+    for (const cpu::IsaTable* isa : cpu::tables())
+        for (const int64_t n : {1, 100, 128, 129, 1000, 5003}) {
+            Builder one, many;
+            one.axis(n), many.axis(n);
+            one.store(one.map(Op::exp, one.load(Dtype::f32, 0, {1})), 1, {1});
+            many.store(many.map(Op::exp, many.map(Op::neg, many.map(Op::neg, many.load(Dtype::f32, 0, {1})))), 1, {1});
+            std::vector<Buffer> buffers = {numbers(Dtype::f32, n, 1), numbers(Dtype::f32, n, 2)};
+            for (int64_t i = 1; i < n; i += 3) buffers[0].set(i, double(i - 500) * 0.21);
+            Buffer loop = ran(one.kernel, *isa, buffers, {true, true})[1], chain = ran(many.kernel, *isa, buffers, {true, true})[1];
+            INFO(isa->name, ", ", n);
+            CHECK(std::memcmp(loop.data(), chain.data(), size_t(n) * 4) == 0);
         }
 }
 

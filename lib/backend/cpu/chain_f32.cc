@@ -1,5 +1,6 @@
 // Chains of f32: eight vector registers go from link to link, each a function that ends in a jump to the next.
 #include "lib/backend/cpu/convert_loops.h"
+#include "lib/backend/cpu/exp_wide.h"
 #include "lib/backend/cpu/row_loops.h"
 
 namespace ng::cpu {
@@ -161,6 +162,13 @@ void map_one(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector
         return each([&](int i) __attribute__((always_inline)) { return Row::value(x.lane[i], 0.0f, 0.0f); });
     }, a, b, c, d, e, f, g, h);
 }
+#if defined(__AVX512F__)
+template <>
+void map_one<Row_exp>(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
+{
+    onwards(link, at, [](int, Vector v) __attribute__((always_inline)) { return exp_of(v); }, a, b, c, d, e, f, g, h);
+}
+#endif
 template <Format F>
 void round_all(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
 {
@@ -217,9 +225,10 @@ constexpr void put_forms(LinkLoop* loops)
 template <class Row>
 constexpr void put_links(LinkTable& t)
 {
-    if constexpr (is_link(Row::op) && Row::arity == 1) {
+    constexpr bool exists = is_link(Row::op, VECTOR_BYTES);
+    if constexpr (exists && Row::arity == 1) {
         t.other[link_of_map(Row::op, Form::Block, false)] = map_one<Row>;
-    } else if constexpr (is_link(Row::op)) {
+    } else if constexpr (exists) {
         put_forms<Row, false>(t.other + link_of_map(Row::op, Form::Block, false));
         put_forms<Row, Row::op != Op::add && Row::op != Op::mul>(t.other + link_of_map(Row::op, Form::Block, true));
     }

@@ -1,6 +1,6 @@
 // exp of sixteen f32 at once, where a register holds the table of sixteenths of two: half the instructions of what compilers vectorise.
 #pragma once
-#include "lib/backend/cpu/row_loops.h"
+#include "lib/backend/cpu/math_exp.h"
 
 #if defined(__AVX512F__)
 #include <immintrin.h>
@@ -13,9 +13,12 @@ using Floats = float __attribute__((vector_size(64)));
 INLINE Floats all_of(float x) { return Floats{} + x; }
 INLINE Floats mad(Floats x, Floats y, Floats z) { return _mm512_fmadd_ps(x, y, z); }
 
+constexpr Floats SIXTEENTHS = {0x1p0f, 0x1.0b5586p0f, 0x1.172b84p0f, 0x1.2387a6p0f, 0x1.306fe0p0f, 0x1.3dea64p0f, 0x1.4bfdaep0f, 0x1.5ab07ep0f,
+                               0x1.6a09e6p0f, 0x1.7a1148p0f, 0x1.8ace54p0f, 0x1.9c4918p0f, 0x1.ae89fap0f, 0x1.c199bep0f, 0x1.d5818ep0f, 0x1.ea4afap0f};
+
 // x = n ln 2 + r, n in whole sixteenths: the low 4 bits of `raised` choose 2^(n - floor n), and scalef makes of its 2^(floor n),
 // rounding once. |r| <= ln 2 / 32, so a cubic is e^r to 2^-27. Off by 1.06 units in the last place at most. NaN goes through.
-INLINE Floats exp_of(Floats x, Floats sixteenths)
+INLINE Floats exp_of(Floats x)
 {
     using L = ExpLimits<float>;
     constexpr float magic = ROUNDER<float> / 16;
@@ -23,23 +26,9 @@ INLINE Floats exp_of(Floats x, Floats sixteenths)
     const Floats raised = mad(near, all_of(1.4426950408889634f), all_of(magic)), n = raised - magic;
     const Floats r = mad(n, all_of(-L::ln2_lo), mad(n, all_of(-L::ln2_hi), near));
     const Floats slope = mad(r * r, mad(all_of(0.16666667f), r, all_of(0.5f)), r);
-    const Floats power = _mm512_maskz_permutexvar_ps(0xffff, _mm512_castps_si512(raised), sixteenths);
+    const Floats power = _mm512_maskz_permutexvar_ps(0xffff, _mm512_castps_si512(raised), SIXTEENTHS);
     return _mm512_maskz_scalef_ps(0xffff, mad(power, slope, power), n);
 }
-
-void exp_wide(void* out_, const void* x_, const void*, const void*, int64_t count)
-{
-    constexpr int64_t WIDTH = 16;
-    auto*       out = static_cast<float*>(out_);
-    const auto* x = static_cast<const float*>(x_);
-    const Floats sixteenths = {0x1p0f, 0x1.0b5586p0f, 0x1.172b84p0f, 0x1.2387a6p0f, 0x1.306fe0p0f, 0x1.3dea64p0f, 0x1.4bfdaep0f, 0x1.5ab07ep0f,
-                               0x1.6a09e6p0f, 0x1.7a1148p0f, 0x1.8ace54p0f, 0x1.9c4918p0f, 0x1.ae89fap0f, 0x1.c199bep0f, 0x1.d5818ep0f, 0x1.ea4afap0f};
-    int64_t i = 0;
-    for (; i + WIDTH <= count; i += WIDTH) _mm512_storeu_ps(out + i, exp_of(_mm512_loadu_ps(x + i), sixteenths));
-    const __mmask16 rest = __mmask16((1u << (count - i)) - 1);
-    if (rest) _mm512_mask_storeu_ps(out + i, rest, exp_of(_mm512_maskz_loadu_ps(rest, x + i), sixteenths));
-}
-template <> constexpr MapLoop loop_of<Row_exp, Dtype::f32, MODE_ALL>() { return exp_wide; }
 
 }  // namespace
 }  // namespace ng::cpu

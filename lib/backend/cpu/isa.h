@@ -120,10 +120,12 @@ struct Ahead {
 struct Aheads { const Ahead* first; int count; };
 using ChainLoop = void (*)(const Link* links, int links_count, int64_t count, Aheads aheads);
 
-// Rows that have links: those that a few instructions compute, for a longer one gains nothing by staying in registers.
-constexpr bool is_link(Op op)
+// Rows that have links: those that a few instructions compute, for a longer one gains nothing by staying in registers. vector_bytes:
+// of the instruction set.
+constexpr bool is_link(Op op, int vector_bytes)
 {
     switch (op) {
+    case Op::exp: return vector_bytes == 64;            // 14 instructions
     case Op::add: case Op::sub: case Op::mul: case Op::div: case Op::maximum: case Op::minimum: case Op::fmax: case Op::fmin:
     case Op::copysign: case Op::neg: case Op::abs: case Op::floor: case Op::ceil: case Op::trunc: case Op::rint: case Op::square:
     case Op::reciprocal: case Op::sqrt: case Op::rsqrt: case Op::relu: case Op::relu6: return true;
@@ -146,6 +148,7 @@ struct IsaTable {
     StochasticLoop stochastic[2][DTYPES];               // from f32, from f64, to a float dtype
     FoldTables     fold;                                // fold[op][type]
     SumRows        sum_rows[DTYPES];                    // by memory's type; null where a row a turn does as well
+    int            vector_bytes;
     ChainLoop      chain;                               // null where an instruction set has too few registers for it
 };
 

@@ -61,6 +61,7 @@ constexpr IsaTable table()
 #undef DTYPE
 #define FOLD(name, ...) put_folds<Fold_##name>(t);
 #include "jit/ops.def"
+    t.vector_bytes = VECTOR_BYTES;
 #if defined(__AVX2__)
     t.chain = ISA_NAME(chain);                         // sixteen registers of 16 bytes would be too few to be worth it
 #endif

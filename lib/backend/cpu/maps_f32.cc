@@ -31,6 +31,20 @@ template <> constexpr MapLoop loop_of<Row_pow, Dtype::f32, MODE_ALL>() { return 
 template <> constexpr MapLoop loop_of<Row_pow, Dtype::f32, MODE_X>() { return PowLoop<MODE_X>::run; }
 template <> constexpr MapLoop loop_of<Row_pow, Dtype::f32, MODE_Y>() { return PowLoop<MODE_Y>::run; }
 
+#if defined(__AVX512F__)
+void exp_wide(void* out_, const void* x_, const void*, const void*, int64_t count)
+{
+    constexpr int64_t WIDTH = 16;
+    auto*       out = static_cast<float*>(out_);
+    const auto* x = static_cast<const float*>(x_);
+    int64_t i = 0;
+    for (; i + WIDTH <= count; i += WIDTH) _mm512_storeu_ps(out + i, exp_of(_mm512_loadu_ps(x + i)));
+    const __mmask16 rest = __mmask16((1u << (count - i)) - 1);
+    if (rest) _mm512_mask_storeu_ps(out + i, rest, exp_of(_mm512_maskz_loadu_ps(rest, x + i)));
+}
+template <> constexpr MapLoop loop_of<Row_exp, Dtype::f32, MODE_ALL>() { return exp_wide; }
+#endif
+
 }  // namespace
 
 constexpr MapTable ISA_NAME(maps_f32) = map_table<Dtype::f32>();

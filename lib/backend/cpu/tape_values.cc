@@ -255,7 +255,7 @@ void Maker::fill(Instruction& i, const Value& from)
     default:
         i.code = Code::Map;
         i.map = isa.map[int(from.op)][int(i.operand)];
-        if (isa.chain && i.operand == Dtype::f32 && is_link(from.op)) i.link = uint16_t(link_of_map(from.op, Form::Block, false));
+        if (isa.chain && i.operand == Dtype::f32 && is_link(from.op, isa.vector_bytes)) i.link = uint16_t(link_of_map(from.op, Form::Block, false));
     }
 }
 
