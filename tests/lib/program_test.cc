@@ -1,8 +1,7 @@
-// Programs inside: temporaries packed into little memory, workspaces claimed and shared, and ends that come while runs are under way.
+// Programs inside: workspaces claimed and shared, and ends that come while runs are under way.
 #include "lib/program.h"
 #include "tests/lib/world.h"
 
-#include <random>
 #include <thread>
 
 using namespace ng;
@@ -52,103 +51,7 @@ ng_tensor* matrix(ng_ctx* c, double value)
 }
 float first(ng_tensor* t) { return *data_of<float>(t); }
 
-// What runs a plan and needs all of its temporaries, or all but one.
-struct Needing final : Executor {
-    explicit Needing(int32_t fused_away = -1) : fused_away_(fused_away) {}
-    uint64_t  scratch_bytes(std::span<const int64_t>, uint32_t) const override { return 0; }
-    bool      needs(int32_t buffer) const override { return buffer != fused_away_; }
-    ng_status run(const ExecutorRun&, const Parallel&) const override { return NG_OK; }
-    int32_t   fused_away_;
-};
-ng::Plan temporaries(std::vector<Buffer> buffers)
-{
-    ng::Plan p;
-    p.buffers = std::move(buffers);
-    return p;
-}
-Buffer temporary(Extent count, int32_t first, int32_t last, Dtype t = Dtype::f32)
-{
-    Buffer b{Place::Work};
-    b.dtype = t, b.count = count, b.first = first, b.last = last;
-    return b;
-}
-
 }  // namespace
-
-TEST_CASE("layout: temporaries that live at once never share a byte, all lie aligned within what is asked for")
-{
-    std::mt19937 dice(1);
-    for (int round = 0; round < 300; round++) {
-        std::vector<Buffer> buffers;
-        uint64_t sum = 0, alive = 0;
-        for (unsigned i = 0, count = dice() % 40; i < count; i++) {
-            const int32_t from = int32_t(dice() % 20), to = from + int32_t(dice() % 6);
-            buffers.push_back(temporary(int64_t(dice() % 3 ? dice() % 3000 : dice() % 3), from, to, dice() % 2 ? Dtype::f32 : Dtype::u8));
-        }
-        buffers.push_back(temporary(100, -1, -1));                 // no step uses it
-        const ng::Plan p = temporaries(buffers);
-        const WorkLayout l = layout_work(p, {}, Needing());
-        const auto bytes = [&](size_t i) { return std::max<uint64_t>(uint64_t(p.buffers[i].count.constant()), 1) * uint64_t(bytes_of(p.buffers[i].dtype)); };
-        for (size_t i = 0; i + 1 < p.buffers.size(); i++) {
-            const Buffer& a = p.buffers[i];
-            sum += (bytes(i) + 63) / 64 * 64;
-            REQUIRE(l.offsets[i] % 64 == 0);
-            REQUIRE(l.offsets[i] + bytes(i) <= l.bytes);
-            for (size_t k = 0; k < i; k++) {
-                const Buffer& b = p.buffers[k];
-                const bool meet = a.first <= b.last && b.first <= a.last, apart = l.offsets[i] + bytes(i) <= l.offsets[k] || l.offsets[k] + bytes(k) <= l.offsets[i];
-                REQUIRE((!meet || apart));
-            }
-        }
-        for (int32_t step = 0; step < 26; step++) {
-            uint64_t now = 0;
-            for (size_t i = 0; i + 1 < p.buffers.size(); i++)
-                if (p.buffers[i].first <= step && step <= p.buffers[i].last) now += bytes(i);
-            alive = std::max(alive, now);
-        }
-        CHECK(l.bytes >= alive);
-        CHECK(l.bytes <= sum);
-    }
-}
-
-TEST_CASE("layout: a chain of temporaries takes the room of two")
-{
-    std::vector<Buffer> chain;
-    for (int32_t i = 0; i < 100; i++) chain.push_back(temporary(1000, i, i + 1));
-    CHECK(layout_work(temporaries(chain), {}, Needing()).bytes == 2 * 4032);
-    const int64_t lengths[] = {1000};
-    for (Buffer& b : chain) b.count = Extent::variable(0);
-    CHECK(layout_work(temporaries(chain), lengths, Needing()).bytes == 2 * 4032);
-    CHECK(layout_work(temporaries({}), {}, Needing()).bytes == 0);
-    CHECK(layout_work(temporaries({temporary(1000, 0, 1), temporary(5000, 0, 1)}), {}, Needing(1)).bytes == 4032);
-}
-
-TEST_CASE("layout: more bytes than there are numbers for is refused, never a small number")
-{
-    const auto refused = [](std::vector<Buffer> buffers) {
-        try {
-            return layout_work(temporaries(std::move(buffers)), {}, Needing()).bytes ? NG_OK : NG_E_BUG;
-        } catch (const Error& e) {
-            return ng_status_(e.status);
-        }
-    };
-    CHECK(refused({temporary(int64_t(1) << 61, 0, 1, Dtype::f64)}) == NG_E_LIMIT);
-    CHECK(refused({temporary(INT64_MAX, 0, 1, Dtype::u8)}) == NG_E_LIMIT);
-    CHECK(refused({temporary(int64_t(1) << 60, 0, 1, Dtype::f64), temporary(int64_t(1) << 60, 0, 1, Dtype::f64)}) == NG_E_LIMIT);
-    CHECK(refused({temporary(int64_t(1) << 30, 0, 1)}) == NG_OK);
-    World w;
-    ng_scope* s = ng_scope_create(w.c, 0);
-    const int64_t many[] = {int64_t(1) << 61};
-    ng_expr* e = ng_argsort(ng_broadcast(ng_const(s, NG_F32, 1), many, 1), 0, 0);      // 2^64 bytes between two steps
-    e = ng_take(e, ng_const_int(s, NG_I64, 5), 0);
-    ng_tensor* out = nullptr;
-    const ng_status status = ng_eval(w.c, nullptr, &e, &out, 1, &error);
-    CHECK((status == NG_E_LIMIT || status == NG_E_DEVMEM));
-    ng_prog* p = nullptr;
-    const ng_status compiled = ng_compile(w.c, nullptr, &e, 1, &p, &error);
-    CHECK((compiled == NG_E_LIMIT || compiled == NG_E_DEVMEM));
-    ng_scope_release(s);
-}
 
 TEST_CASE("workspaces: as many claims as pieces, then none until one is vacated; growth keeps what is bigger")
 {
