@@ -14,7 +14,7 @@ int32_t end_of_product(const Plan& plan, int32_t product)
 
 // Whose operand step i alone gives, such that it may as well be computed while the product runs: nothing that it reads is written
 // until then; -1: nobody's.
-int32_t Scheduler::product_fed(const Plan& plan, size_t i) const
+int32_t Scheduler::product_fed(const Plan& plan, const BufferUses& uses, const AliasingOuts& aliasing, size_t i) const
 {
     const Step& s = plan.steps[i];
     if (!s.kernel || s.runs_with_product() || s.kernel->stores.size() != 1 || std::ranges::any_of(s.kernel->axes, &KernelAxis::reduced)) return -1;
@@ -23,20 +23,28 @@ int32_t Scheduler::product_fed(const Plan& plan, size_t i) const
     if (operand.place != Place::Work || operand.first != int32_t(i) || operand.last <= int32_t(i)) return -1;
     const Step& product = plan.steps[size_t(operand.last)];
     if (!product.node || product.node->op != Op::matmul || (product.in[0].buffer == b) == (product.in[1].buffer == b)) return -1;
-    std::vector<bool> read(plan.buffers.size(), false);
-    each_read(s, [&](int32_t r) { read[size_t(r)] = true; });
-    bool is_alone = true;
-    for (auto at = int32_t(i) + 1; at <= end_of_product(plan, operand.last); at++) {
-        const Step& other = plan.steps[size_t(at)];
-        each_read(other, [&](int32_t r) { is_alone &= r != b || at == operand.last; });
-        each_write(other, [&](int32_t w) {
-            is_alone &= w != b && !read[size_t(w)];
-            const Buffer& out = plan.buffers[size_t(w)];
-            if (out.place == Place::Out)
-                for (const int32_t alias : alias_buffers(size_t(out.index), plan)) is_alone &= !read[size_t(alias)];
-        });
-    }
+    const int32_t end = end_of_product(plan, operand.last);
+    const auto is_written = [&](int32_t w) {
+        const std::vector<int32_t>& writers = uses.writers[size_t(w)];
+        const auto next = std::ranges::upper_bound(writers, int32_t(i));
+        return next != writers.end() && *next <= end;
+    };
+    bool is_alone = uses.readers[size_t(b)].size() == 1 && !is_written(b);
+    each_read(s, [&](int32_t r) {
+        is_alone = is_alone && !is_written(r);
+        if (const auto outs = aliasing.find(r); outs != aliasing.end()) is_alone = is_alone && std::ranges::none_of(outs->second, is_written);
+    });
     return is_alone ? operand.last : -1;
+}
+
+void Scheduler::mark_feeding(Plan& plan) const
+{
+    if (std::ranges::none_of(plan.steps, [](const Step& s) { return s.node && s.node->op == Op::matmul; })) return;
+    const BufferUses uses(plan);
+    AliasingOuts aliasing;
+    for (size_t j = 0; j < targets_.size(); j++)
+        for (const int32_t b : alias_buffers(j)) aliasing[b].push_back(outs_[j].buffer);
+    for (size_t i = 0; i < plan.steps.size(); i++) plan.steps[i].feeds = product_fed(plan, uses, aliasing, i);
 }
 
 namespace {
@@ -76,14 +84,23 @@ Step part_of(const Step& s, const std::vector<bool>& asked, bool are_wanted)
     return out;
 }
 
-// Whether a store reads nothing that others read as well: being of one size is all that they have in common.
-bool is_apart(const Kernel& k, size_t store)
+// Which stores read nothing that others read as well: being of one size is all that they have in common.
+std::vector<bool> stores_apart(const Kernel& k)
 {
-    std::vector<bool> mine(k.values.size(), false), theirs = mine;
-    for (size_t s = 0; s < k.stores.size(); s++) mark_needed(k, k.stores[s], s == store ? mine : theirs);
-    for (size_t v = 0; v < k.values.size(); v++)
-        if (mine[v] && theirs[v] && k.values[v].buffer >= 0) return false;
-    return true;
+    constexpr int32_t NOBODY = -1, SEVERAL = -2;
+    std::vector<int32_t> reader(k.values.size(), NOBODY);
+    std::vector<bool> apart(k.stores.size(), true), needed(k.values.size());
+    for (size_t s = 0; s < k.stores.size(); s++) {
+        needed.assign(k.values.size(), false);
+        mark_needed(k, k.stores[s], needed);
+        for (size_t v = 0; v < k.values.size(); v++) {
+            if (!needed[v] || k.values[v].buffer < 0) continue;
+            if (reader[v] != NOBODY) apart[s] = false;
+            if (reader[v] >= 0) apart[size_t(reader[v])] = false;
+            reader[v] = reader[v] == NOBODY ? int32_t(s) : SEVERAL;
+        }
+    }
+    return apart;
 }
 
 }  // namespace
@@ -101,9 +118,12 @@ void Scheduler::cut_operands(Plan& plan)
     for (Step& s : plan.steps) {
         const bool        is_plain = s.kernel && s.kernel->stores.size() > 1 && std::ranges::none_of(s.kernel->axes, &KernelAxis::reduced);
         std::vector<bool> one(is_plain ? s.kernel->stores.size() : 0, false), cut = one;
+        std::vector<bool> apart;                                   // made for the first operand of a product
         for (size_t t = 0; t < one.size(); t++) {
             const auto b = size_t(s.buffers[size_t(s.kernel->stores[t].buffer)]);
-            if (plan.buffers[b].place != Place::Work || reader[b] < 0 || !is_apart(*s.kernel, t)) continue;
+            if (plan.buffers[b].place != Place::Work || reader[b] < 0) continue;
+            if (apart.empty()) apart = stores_apart(*s.kernel);
+            if (!apart[t]) continue;
             one[t] = cut[t] = true;
             steps.push_back(part_of(s, one, true));
             one[t] = false;

@@ -3,27 +3,17 @@
 #include "jit/step_uses.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <queue>
 
 namespace ng {
 namespace {
 
-bool reads_any(const Step& s, const std::set<int32_t>& buffers)
-{
-    bool any = false;
-    each_read(s, [&](int32_t b) { any = any || buffers.contains(b); });
-    return any;
-}
-bool writes(const Step& s, int32_t buffer)
-{
-    bool any = false;
-    each_write(s, [&](int32_t b) { any = any || b == buffer; });
-    return any;
-}
+bool contains(std::span<const int32_t> all, int32_t one) { return std::ranges::find(all, one) != all.end(); }
 
 // A kernel that reads only the very elements that it writes, each before it is written.
-bool reads_what_it_writes(Step& s, int32_t out, const std::set<int32_t>& sources)
+bool reads_what_it_writes(Step& s, int32_t out, std::span<const int32_t> sources)
 {
     Kernel& k = *s.kernel;
     StoreTo* store = nullptr;
@@ -33,7 +23,7 @@ bool reads_what_it_writes(Step& s, int32_t out, const std::set<int32_t>& sources
         store = &t;
     }
     for (const Value& v : k.values) {
-        if (v.buffer < 0 || !sources.contains(s.buffers[size_t(v.buffer)])) continue;
+        if (v.buffer < 0 || !contains(sources, s.buffers[size_t(v.buffer)])) continue;
         if (v.kind != ValueKind::Load || !(k.accesses[size_t(v.access)] == k.accesses[size_t(store->access)])) return false;
     }
     store->late = true;
@@ -77,84 +67,92 @@ void Scheduler::finish_steps(Plan& plan)
         }
         plan.steps.push_back(std::move(s));
     }
-    for (size_t i = 0; i < plan.steps.size(); i++)
-        if (plan.steps[i].finishes)
-            for (size_t k = 0; k < plan.steps.size(); k++)
-                if (!plan.steps[k].finishes) plan.steps[i].after.push_back(int32_t(k));
 }
 
-std::set<int32_t> Scheduler::alias_buffers(size_t j, const Plan& plan) const
+// Of what steps read, all that the output may share memory with.
+std::vector<int32_t> Scheduler::alias_buffers(size_t j) const
 {
-    std::set<int32_t> out;
-    const Target& t = targets_[j];
-    for (size_t b = 0; b < plan.buffers.size(); b++) {
-        const Buffer& buffer = plan.buffers[b];
-        if (buffer.place == Place::Arg && t.alias_param == buffer.index) out.insert(int32_t(b));
-        if (buffer.place != Place::Leaf) continue;
-        const void* tensor = leaf_tensor(*plan.leaves[size_t(buffer.index)]).get();
-        if (std::ranges::find(t.alias_leaves, tensor) != t.alias_leaves.end()) out.insert(int32_t(b));
-    }
+    std::vector<int32_t> out = {stores_.param_buffer(targets_[j].alias_param)};
+    for (const void* tensor : targets_[j].alias_leaves) out.push_back(stores_.leaf_buffer(tensor));
+    std::erase(out, -1);
     return out;
 }
 
 // Whoever reads the aliased memory comes before whoever writes the output, or reads and writes point by point.
-bool Scheduler::guard_one(Plan& plan, size_t j)
+bool Scheduler::guard_one(Plan& plan, const BufferUses& uses, size_t j, std::vector<Edge>& edges)
 {
-    const std::set<int32_t> sources = alias_buffers(j, plan);
+    const std::vector<int32_t> sources = alias_buffers(j);
     const int32_t out = outs_[j].buffer;
-    std::vector<int32_t> readers, writers;
-    for (size_t i = 0; i < plan.steps.size(); i++) {
-        Step& s = plan.steps[i];
-        const bool r = reads_any(s, sources), w = writes(s, out);
-        if (w) writers.push_back(int32_t(i));
-        if (r && !w) readers.push_back(int32_t(i));
-        if (!r || !w) continue;
-        if (s.kernel) {
-            if (!reads_what_it_writes(s, out, sources)) return false;
-        } else if (!s.node || s.node->op != Op::put || sources.contains(s.in[1].buffer) || sources.contains(s.in[2].buffer)) {
-            return false;
+    const std::vector<int32_t>& writers = uses.writers[size_t(out)];
+    for (const int32_t source : sources) {
+        for (const int32_t i : uses.readers[size_t(source)]) {
+            Step& s = plan.steps[size_t(i)];
+            if (!contains(writers, i)) {
+                for (const int32_t w : writers) edges.push_back({w, i});
+            } else if (s.kernel) {
+                if (!reads_what_it_writes(s, out, sources)) return false;
+            } else if (!s.node || s.node->op != Op::put || contains(sources, s.in[1].buffer) || contains(sources, s.in[2].buffer)) {
+                return false;
+            }
         }
     }
-    for (const int32_t w : writers)
-        for (const int32_t r : readers) plan.steps[size_t(w)].after.push_back(r);
-    std::vector<int32_t> sequence;
-    return order(plan, sequence);
+    return true;
 }
 
 bool Scheduler::guard_aliases(Plan& plan, std::vector<bool>& denied)
 {
     plan.direct = direct_;
-    for (size_t j = 0; j < targets_.size(); j++) {
+    if (std::ranges::none_of(direct_, std::identity())) return true;
+    struct Guarded { size_t output, edges; };                      // with its own edges there are so many
+    const BufferUses uses(plan);
+    std::vector<Edge> edges;
+    std::vector<Guarded> guarded;
+    std::vector<int32_t> sequence;
+    std::optional<size_t> refused;
+    for (size_t j = 0; j < targets_.size() && !refused; j++) {
         if (!direct_[j]) continue;
         const Port& out = plan.outs[j];
-        const Target& t = targets_[j];
-        bool fits = true;                                          // the argument's very layout
-        for (const Port& a : plan.args)
-            if (a.index == t.alias_param) fits = a.dtype == out.dtype && a.dims == out.dims && a.strides == out.strides && !a.any;
-        if (fits && guard_one(plan, j)) continue;
-        denied[j] = true;
-        return false;
+        const auto a = std::ranges::lower_bound(plan.args, targets_[j].alias_param, {}, &Port::index);
+        const bool is_arg = a != plan.args.end() && a->index == targets_[j].alias_param;
+        const bool fits = !is_arg || (a->dtype == out.dtype && a->dims == out.dims && a->strides == out.strides && !a->any);   // the argument's very layout
+        if (fits && guard_one(plan, uses, j, edges)) guarded.push_back({j, edges.size()});
+        else refused = j;
     }
+    const auto goes = [&](const Guarded& g) { return order(plan, std::span(edges).first(g.edges), sequence); };
+    if (!guarded.empty() && !goes(guarded.back())) refused = std::ranges::partition_point(guarded, goes)->output;   // whose edges close a circle
+    if (refused) return denied[*refused] = true, false;
+    for (const auto& [step, after] : edges) plan.steps[size_t(step)].after.push_back(after);
     return true;
 }
 
-// Steps in an order that keeps every edge, the first made first; false where the edges form a circle.
-bool Scheduler::order(Plan& plan, std::vector<int32_t>& sequence) const
+// Steps in an order that keeps every edge, the first made first, those that finish behind all others; false where the edges form a circle.
+bool Scheduler::order(const Plan& plan, std::span<const Edge> more, std::vector<int32_t>& sequence) const
 {
     const size_t count = plan.steps.size();
+    sequence.clear();
     std::vector<std::vector<int32_t>> next(count);
-    std::vector<int32_t> waits(count, 0);
-    for (size_t i = 0; i < count; i++)
-        for (const int32_t a : plan.steps[i].after) next[size_t(a)].push_back(int32_t(i)), waits[i]++;
+    std::vector<int32_t> waits(count, 0), last;
+    const auto add = [&](int32_t step, int32_t after) { next[size_t(after)].push_back(step), waits[size_t(step)]++; };
+    for (size_t i = 0; i < count; i++) {
+        for (const int32_t a : plan.steps[i].after) add(int32_t(i), a);
+        if (plan.steps[i].finishes) last.push_back(int32_t(i)), waits[i]++;
+    }
+    for (const auto& [step, after] : more) add(step, after);
+    size_t open = count - last.size();
     std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>> ready;
+    const auto release = [&](std::span<const int32_t> steps) {
+        for (const int32_t n : steps)
+            if (--waits[size_t(n)] == 0) ready.push(n);
+    };
     for (size_t i = 0; i < count; i++)
         if (!waits[i]) ready.push(int32_t(i));
+    if (open == 0) release(last);
     while (!ready.empty()) {
         const int32_t i = ready.top();
         ready.pop();
         sequence.push_back(i);
-        for (const int32_t n : next[size_t(i)])
-            if (--waits[size_t(n)] == 0) ready.push(n);
+        release(next[size_t(i)]);
+        if (!plan.steps[size_t(i)].finishes && --open == 0) release(last);
     }
     return sequence.size() == count;
 }
@@ -183,7 +181,7 @@ std::optional<std::vector<int32_t>> Scheduler::epilogue_axes(const Plan& plan, s
     for (const StoreTo& t : k.stores) {
         const Buffer& out = plan.buffers[size_t(s.buffers[size_t(t.buffer)])];
         if (out.place == Place::Out)
-            for (const int32_t alias : alias_buffers(size_t(out.index), plan))
+            for (const int32_t alias : alias_buffers(size_t(out.index)))
                 if (read.contains(alias)) return std::nullopt;
     }
     return axes;
@@ -192,7 +190,7 @@ std::optional<std::vector<int32_t>> Scheduler::epilogue_axes(const Plan& plan, s
 void Scheduler::arrange(Plan& plan)
 {
     std::vector<int32_t> sequence;
-    if (!order(plan, sequence)) throw Error(NG_E_BUG, "the steps of a schedule wait for each other");
+    if (!order(plan, {}, sequence)) throw Error(NG_E_BUG, "the steps of a schedule wait for each other");
     std::vector<Step> steps;
     for (const int32_t i : sequence) {
         Step& s = plan.steps[size_t(i)];
@@ -227,7 +225,7 @@ void Scheduler::arrange(Plan& plan)
         if (!std::ranges::is_sorted(*axes)) s.turned = std::move(*axes);
         else (std::ranges::any_of(s.kernel->axes, &KernelAxis::reduced) ? s.folds : s.epilogue) = true;
     }
-    for (size_t i = 0; i < plan.steps.size(); i++) plan.steps[i].feeds = product_fed(plan, i);
+    mark_feeding(plan);
     count_lives();
 }
 

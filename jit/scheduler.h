@@ -9,6 +9,8 @@
 
 namespace ng {
 
+struct BufferUses;
+
 class Scheduler {
   public:
     // denied: outputs that must not be written in place of what they alias.
@@ -28,6 +30,8 @@ class Scheduler {
         size_t   committed = 0;          // of kernel->loaded()
     };
     struct Placed { int32_t draft = -1, task = -1; };
+    struct Edge { int32_t step, after; };
+    using AliasingOuts = std::unordered_map<int32_t, std::vector<int32_t>>;      // buffers of outputs, by the buffer that they may share memory with
 
     // scheduler.cc
     void collect_ports();
@@ -57,14 +61,15 @@ class Scheduler {
     // ordering.cc
     void finish_steps(Plan& plan);
     bool guard_aliases(Plan& plan, std::vector<bool>& denied);
-    std::set<int32_t> alias_buffers(size_t j, const Plan& plan) const;
-    bool guard_one(Plan& plan, size_t j);
-    bool order(Plan& plan, std::vector<int32_t>& sequence) const;
+    std::vector<int32_t> alias_buffers(size_t j) const;
+    bool guard_one(Plan& plan, const BufferUses& uses, size_t j, std::vector<Edge>& edges);
+    bool order(const Plan& plan, std::span<const Edge> more, std::vector<int32_t>& sequence) const;
     void arrange(Plan& plan);
     std::optional<std::vector<int32_t>> epilogue_axes(const Plan& plan, size_t i) const;
     // feeding.cc
     void    cut_operands(Plan& plan);
-    int32_t product_fed(const Plan& plan, size_t i) const;
+    void    mark_feeding(Plan& plan) const;
+    int32_t product_fed(const Plan& plan, const BufferUses& uses, const AliasingOuts& aliasing, size_t i) const;
 
     const Snapshot&      graph_;
     std::span<const Target> targets_;

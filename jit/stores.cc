@@ -1,6 +1,8 @@
 // Book-keeping of buffers and views for the scheduler.
 #include "jit/stores.h"
 
+#include <algorithm>
+
 namespace ng {
 
 Stores::Stores(const Snapshot& graph, Plan& plan)
@@ -53,12 +55,22 @@ const View& Stores::source(uint32_t node)
         buffer = at->second;
     }
     View v{buffer, n.dtype, 0, n.dims(), n.extra->extents};
-    if (n.op == Op::param)
-        for (const Port& p : plan_.args)
-            if (p.index == n.value) v.strides = p.strides;          // which may be known when run only
+    if (n.op == Op::param) v.strides = std::ranges::lower_bound(plan_.args, int32_t(n.value), {}, &Port::index)->strides;    // which may be known when run only
     views_.push_back(std::move(v));
     place_[node] = int32_t(views_.size()) - 1;
     return views_.back();
+}
+
+int32_t Stores::param_buffer(int64_t index) const
+{
+    const auto at = params_.find(index);
+    return at == params_.end() ? -1 : at->second;
+}
+
+int32_t Stores::leaf_buffer(const void* tensor) const
+{
+    const auto at = leaves_.find(tensor);
+    return at == leaves_.end() ? -1 : at->second;
 }
 
 const View* Stores::stored(uint32_t node)

@@ -31,6 +31,9 @@ class Stores {
     View dense(uint32_t node);               // a new Work buffer of the node's shape
     int32_t add_buffer(Buffer b);
     const View& source(uint32_t node);       // of a param or leaf
+    // The buffer of the param of this index, of leaves of this tensor; -1: nobody asked for it.
+    int32_t param_buffer(int64_t index) const;
+    int32_t leaf_buffer(const void* tensor) const;
 
   private:
     const Snapshot& graph_;

@@ -1,0 +1,136 @@
+// Plans of tens of thousands of steps are made in a time that grows as their number does, and say what small ones say.
+#include "jit/grad.h"
+#include "jit/plan.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+
+using namespace ng;
+
+namespace {
+
+// Outputs over params, and how long their plan takes.
+struct Large {
+    Graph               g;
+    std::vector<NodeRef> roots;
+    std::vector<int32_t> alias;
+    uint32_t             next = 0;
+
+    NodeRef param(Extents dims)
+    {
+        Layout l;
+        l.dims = dims, l.strides = dense_strides(dims);
+        return build::param(g, next++, l);
+    }
+    void add(const NodeRef& e, int32_t over = -1) { roots.push_back(e), alias.push_back(over); }
+    Plan plan() const
+    {
+        std::vector<Target> targets(roots.size());
+        for (size_t j = 0; j < roots.size(); j++) {
+            Layout& l = targets[j].layout;
+            l.dims = roots[j]->dims(), l.strides = dense_strides(l.dims), targets[j].alias_param = alias[j];
+        }
+        return schedule(roots, targets, 0);
+    }
+};
+using Making = std::function<void(Large&, int)>;
+
+// Eight times as much takes some eight times as long, 64 times where anything is compared with everything.
+void check_growth(const char* what, const Making& make, int count)
+{
+    const auto seconds = [&](int n) {
+        Large l;
+        make(l, n);
+        const auto start = std::chrono::steady_clock::now();
+        const Plan p = l.plan();
+        const double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        CHECK(p.steps.size() > 0);
+        return s;
+    };
+    const double few = seconds(count), many = seconds(8 * count);
+    MESSAGE(std::string(what) << ": " << count << ": " << few << " s, " << 8 * count << ": " << many << " s");
+    CHECK_MESSAGE(many < 40 * few + 0.25, std::string(what));
+}
+
+void chain(Large& l, int count)
+{
+    const NodeRef x = l.param({8}), w = l.param({8});
+    NodeRef y = x;
+    for (int i = 0; i < count; i++) y = i % 2 ? build::map(l.g, Op::sin, {y}) : build::map(l.g, Op::mul, {y, w});
+    std::vector<NodeRef> dx;
+    grad(l.g, {&y, 1}, {}, std::vector{x, w}, dx);
+    l.add(y), l.add(dx[0]), l.add(dx[1]);
+}
+
+void folds(Large& l, int count)
+{
+    const NodeRef x = l.param({8});
+    NodeRef y = x;
+    for (int i = 0; i < count; i++) y = build::map(l.g, Op::sub, {y, build::reduce(l.g, Op::sum, y, 1, NG_KEEP)});
+    std::vector<NodeRef> dx;
+    grad(l.g, {&y, 1}, {}, {&x, 1}, dx);
+    l.add(y), l.add(dx[0]);
+}
+
+// One argument that all read, and a sum of as many products with it.
+void wide(Large& l, int count)
+{
+    const NodeRef x = l.param({4, 4}), w = l.param({4, 4});
+    NodeRef y;
+    for (int i = 0; i < count; i++) {
+        const NodeRef k = build::matmul(l.g, x, build::map(l.g, Op::add, {w, build::constant(l.g, Dtype::f32, i)}), 0);
+        y = y ? build::map(l.g, Op::add, {y, k}) : k;
+    }
+    std::vector<NodeRef> dx;
+    grad(l.g, {&y, 1}, {}, std::vector{x, w}, dx);
+    l.add(y), l.add(dx[0]), l.add(dx[1]);
+}
+
+// A step of training: layers, their gradients, and each weight written in its place.
+void training(Large& l, int count)
+{
+    NodeRef y = l.param({4, 4});
+    std::vector<NodeRef> weights, dx;
+    for (int i = 0; i < count; i++) {
+        weights.push_back(l.param({4, 4}));
+        y = build::map(l.g, Op::relu, {build::matmul(l.g, y, weights.back(), 0)});
+    }
+    grad(l.g, {&y, 1}, {}, weights, dx);
+    const NodeRef rate = build::constant(l.g, Dtype::f32, 0.1);
+    for (int i = 0; i < count; i++) l.add(build::map(l.g, Op::sub, {weights[size_t(i)], build::map(l.g, Op::mul, {dx[size_t(i)], rate})}), i + 1);
+}
+
+}  // namespace
+
+TEST_CASE("growth: chains, reductions, sums of products and steps of training are planned in linear time")
+{
+    check_growth("a chain and its gradient", chain, 4000);
+    check_growth("reductions one after another and their gradient", folds, 1000);
+    check_growth("a sum of products and its gradient", wide, 2500);
+    check_growth("layers, their gradients and weights in place", training, 500);
+}
+
+TEST_CASE("growth: weights of a long step of training are all written in their places")
+{
+    Large l;
+    training(l, 500);
+    const Plan p = l.plan();
+    CHECK(std::ranges::count(p.direct, true) == 500);
+    std::vector<bool> written(501, false);
+    for (const Step& s : p.steps) {
+        const auto read = [&](int32_t b) {
+            const Buffer& buffer = p.buffers[size_t(b)];
+            if (buffer.place == Place::Arg) REQUIRE_FALSE(written[size_t(buffer.index)]);      // before it is written over
+        };
+        for (const View& v : s.in) read(v.buffer);
+        if (!s.kernel) continue;
+        for (const Value& v : s.kernel->values)
+            if (v.buffer >= 0) read(s.buffers[size_t(v.buffer)]);
+        for (const StoreTo& t : s.kernel->stores)
+            if (const Buffer& to = p.buffers[size_t(s.buffers[size_t(t.buffer)])]; to.place == Place::Out) written[size_t(to.index) + 1] = true;
+    }
+    CHECK(std::ranges::count(written, true) == 500);
+}
