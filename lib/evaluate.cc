@@ -53,6 +53,7 @@ void check_outputs(std::span<const Ref<Tensor>> outs, const Context& context)
         if (!outs[j]) continue;
         if (&outs[j]->context() != &context) throw Error(NG_E_INVALID, text("ng_eval: out[", j, "] is of another context"), int32_t(j));
         if (outs[j]->is_readonly()) throw Error(NG_E_INVALID, text("ng_eval: out[", j, "] is NG_READONLY"), int32_t(j));
+        if (!outs[j]->is_injective) throw Error(NG_E_INVALID, text("ng_eval: out[", j, "], ", text_of(*outs[j]), ", has strides by which some of its elements share a place"), int32_t(j));
         for (size_t k = 0; k < j; k++)
             if (outs[k] && overlaps(*outs[j], *outs[k])) throw Error(NG_E_INVALID, text("ng_eval: outputs ", k, " and ", j, " overlap"), int32_t(j));
     }

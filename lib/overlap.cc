@@ -17,6 +17,11 @@ struct AxisTerms {
     int count = 0, turns = 0;
 };
 
+void widest_first(AxisTerms& terms) noexcept
+{
+    std::sort(terms.term.begin(), terms.term.begin() + terms.count, [](const AxisTerm& x, const AxisTerm& y) { return x.stride > y.stride; });
+}
+
 // The differences of positions of a and b, a term an axis with its stride positive, the widest first. False: the strides
 // differ where it matters.
 bool common_terms(const Tensor& a, const Tensor& b, AxisTerms& terms) noexcept
@@ -30,7 +35,7 @@ bool common_terms(const Tensor& a, const Tensor& b, AxisTerms& terms) noexcept
         if (stride < 0) term = {-stride, -term.high, -term.low};
         terms.term[size_t(terms.count++)] = term;
     }
-    std::sort(terms.term.begin(), terms.term.begin() + terms.count, [](const AxisTerm& x, const AxisTerm& y) { return x.stride > y.stride; });
+    widest_first(terms);
     return true;
 }
 
@@ -55,6 +60,34 @@ bool reaches(AxisTerms& terms, int first, int64_t rest) noexcept
 }
 
 }  // namespace
+
+bool is_injective(const TensorForm& form) noexcept
+{
+    AxisTerms terms;
+    if (form.count() == 0) return true;
+    for (size_t i = 0; i < size_t(form.rank); i++) {
+        if (form.dims[i] == 1) continue;
+        if (form.strides[i] == 0) return false;
+        terms.term[size_t(terms.count++)] = {std::abs(form.strides[i]), 1 - form.dims[i], form.dims[i] - 1};
+    }
+    widest_first(terms);
+    bool nests = true;                               // each stride passes over all that lies within it
+    int64_t inner = 0;
+    for (int i = terms.count; i-- > 0;) {
+        const AxisTerm& term = terms.term[size_t(i)];
+        nests = nests && term.stride > inner;
+        inner += term.stride * term.high;
+    }
+    if (nests) return true;
+    // Two elements in one place differ first, from the widest axis on, by k > 0 steps of some axis, which the others undo.
+    for (int i = 0; i < terms.count; i++) {
+        const AxisTerm& term = terms.term[size_t(i)];
+        inner -= term.stride * term.high;
+        for (int64_t k = 1; k <= term.high && k * term.stride <= inner; k++)
+            if (reaches(terms, i + 1, -k * term.stride)) return terms.turns > MAX_TURNS;       // past it nothing is known
+    }
+    return true;
+}
 
 bool same_elements(const Tensor& a, const Tensor& b) noexcept
 {

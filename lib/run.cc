@@ -139,6 +139,7 @@ void Program::bind_outputs(Running& run, const ng_run& r)
         }
         const Tensor& t = pin(run, first + j, r.out[j], "out", int32_t(j));
         if (t.is_readonly()) throw Error(NG_E_INVALID, text("ng_prog_run: out[", j, "] is NG_READONLY"), int32_t(j));
+        if (!t.is_injective) throw Error(NG_E_INVALID, text("ng_prog_run: out[", j, "], ", text_of(t), ", has strides by which some of its elements share a place"), int32_t(j));
         check_port(plan_.outs[j], t, run, "output", int32_t(j));
     }
 }

@@ -84,7 +84,8 @@ Reach reach_of(const TensorForm& form, const char* who)
 }
 
 Tensor::Tensor(Ref<Memory> memory_, char* data_, const TensorForm& form, Reach reach)
-    : Belonging(memory_->context(), TENSOR_FATE), TensorForm(form), memory(std::move(memory_)), data(data_), begin(data_ + reach.low), end(data_ + reach.high)
+    : Belonging(memory_->context(), TENSOR_FATE), TensorForm(form), memory(std::move(memory_)), data(data_), begin(data_ + reach.low), end(data_ + reach.high),
+      is_injective(ng::is_injective(form))
 {
     context().counters.tensors.fetch_add(1, std::memory_order_relaxed);
 }

@@ -31,6 +31,7 @@ struct Tensor final : Belonging, TensorForm {
     Ref<Memory> memory;
     char*       data;                                // of element 0; never changes
     const char *begin, *end;                         // the bytes that it touches lie between
+    bool        is_injective;                        // no two elements share a place: it may be an output
 
     Tensor(Ref<Memory> memory, char* data, const TensorForm& form, Reach reach);
     static Ref<Tensor> create(Context& context, TensorForm form, const char* who);
@@ -46,6 +47,8 @@ void destroy(const Tensor* tensor) noexcept;
 
 // By the elements really touched where strides are equal, else by address range (E2). No lock, no allocation.
 bool overlaps(const Tensor& a, const Tensor& b) noexcept;
+// Whether each element has a place of its own.
+bool is_injective(const TensorForm& form) noexcept;
 // What is queued until the order is closed waits for what others queued on these elements.
 void touch(Ordered& order, const Tensor& t, bool writes);
 // Element for element the same addresses and type.

@@ -232,6 +232,29 @@ TEST_CASE("E5: a plain leaf is copied, new tensors are row-major, and an output 
     CHECK(f.run(two, {.args = {f.tensor(counted(3))}, .out = {y, y}}) == NG_E_INVALID);
 }
 
+TEST_CASE("E5: an output whose own elements share a place is refused, by ng_eval and by a run; others may lie in any order")
+{
+    Face f;
+    struct Row { Dims dims, strides; bool is_fit; };
+    const Row rows[] = {{{4, 4}, {0, 1}, false}, {{4, 4}, {4, 0}, false}, {{3, 4}, {3, 1}, false}, {{4, 3}, {-2, 1}, false}, {{2, 2, 2}, {3, 2, 1}, false}, {{5, 4}, {3, 4}, false},
+                        {{4, 4}, {1, 4}, true}, {{4, 1}, {1, 0}, true}, {{1, 4}, {0, 2}, true}, {{2, 2}, {2, 3}, true}, {{3, 2}, {2, 3}, true}, {{4, 3}, {3, 4}, true}, {{3, 4}, {-4, -1}, true}};
+    for (const Row& r : rows) {
+        CAPTURE(&r - rows);
+        const ng_shape d = shape(NG_F32, r.dims, r.strides), any = shape(NG_F32, r.dims, {}, NG_ANY);
+        std::vector<float> memory(64, 7);
+        ng_tensor* out = f.wrap(d, memory.data(), sizeof(float) * 64);
+        ng_expr* e = ng_broadcast(ng_const(f.s, NG_F32, 3), r.dims.data(), uint32_t(r.dims.size()));
+        ng_prog* p = f.compile({e}, {.out = {&any}});
+        for (const bool runs : {false, true}) {
+            std::fill(memory.begin(), memory.end(), 7.0f);
+            const ng_status got = runs ? f.run(p, {.out = {out}}) : f.eval_into({e}, {out});
+            CHECK(got == (r.is_fit ? NG_OK : NG_E_INVALID));
+            CHECK((r.is_fit || f.says("share a place")));
+            CHECK(std::count(memory.begin(), memory.end(), 3.0f) == (r.is_fit ? r.dims[0] * r.dims[1] : 0));
+        }
+    }
+}
+
 TEST_CASE("E6: indices of params may have holes, and what lies in a hole or behind the last is ignored")
 {
     Face f;
@@ -244,6 +267,13 @@ TEST_CASE("E6: indices of params may have holes, and what lies in a hole or behi
     CHECK(f.run(p, {.args = {nullptr, a, never, never}, .out = {out}}) == NG_E_INVALID);
     CHECK(f.run(p, {.args = {nullptr, never, never, never, b}, .out = {out}}) == NG_E_INVALID);
     CHECK(f.error.at == 1);
+
+    // An alias to what the program has not says nothing.
+    ng_prog* filled = f.compile({ng_neg(f.param(1, d))}, {.alias = {3}});
+    CHECK(f.run(filled, {.args = {nullptr, a, nullptr, out}, .out = {out}}) == NG_OK);
+    CHECK(differs(f.get(out), {-1, -2}) == "");
+    CHECK(f.run(filled, {.args = {nullptr, a}, .out = {a}}) == NG_E_INVALID);
+    CHECK(f.says("was not told of"));
 }
 
 TEST_CASE("E6: an output that is not wanted changes no bit of the others")

@@ -82,6 +82,28 @@ TEST_CASE("overlaps: by the elements touched where strides are equal, by address
     ng_tensor_release(base);
 }
 
+TEST_CASE("overlaps: whether a tensor's own elements lie apart is what counting their places says")
+{
+    std::mt19937 dice(11);
+    int apart = 0, shared = 0;
+    for (int round = 0; round < 20000; round++) {
+        TensorForm form;
+        form.rank = int(dice() % 4);
+        for (size_t i = 0; i < size_t(form.rank); i++) form.dims[i] = dice() % 20 ? 1 + dice() % 5 : 0, form.strides[i] = int64_t(dice() % 25) - 8;
+        std::set<int64_t> places;
+        for (int64_t e = 0; e < form.count(); e++) {
+            int64_t at = 0, left = e;
+            for (size_t i = size_t(form.rank); i-- > 0; left /= form.dims[i]) at += left % form.dims[i] * form.strides[i];
+            places.insert(at);
+        }
+        const bool want = int64_t(places.size()) == form.count();
+        REQUIRE(ng::is_injective(form) == want);
+        (want ? apart : shared)++;
+    }
+    CHECK(apart > 3000);
+    CHECK(shared > 3000);
+}
+
 TEST_CASE("overlaps: strides that do not nest end in an answer, the careful one")
 {
     const World w;
