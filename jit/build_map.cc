@@ -135,7 +135,11 @@ NodeRef simplified(Graph& g, Op op, std::span<const NodeRef> x)
         if ((op == Op::neg || op == Op::logical_not || op == Op::bitwise_not) && x[0]->op == op) return x[0]->arg(0);
         return {};
     }
-    if (x.size() == 3) return op == Op::where && x[1] == x[2] ? x[1] : NodeRef();
+    if (x.size() == 3) {
+        if (op != Op::where) return {};
+        const std::optional<Number> c = number_of(x[0]);
+        return c ? x[c->is(0) ? 2 : 1] : x[1] == x[2] ? x[1] : NodeRef();
+    }
     if (x[0] == x[1] && (op == Op::maximum || op == Op::minimum)) return x[0];
     const std::optional<Number> a = number_of(x[0]), b = number_of(x[1]);
     if (!a && !b) return {};

@@ -99,6 +99,13 @@ NodeRef logsumexp(Graph& g, const NodeRef& given, const Reduced& r)
     return custom_grad(g, y, dy, {&x, 1}, {&dx, 1});
 }
 
+// The root of a sum of squares; at 0, where its slope is not one number, it has slope 0 and not 0 * inf.
+NodeRef length_of(Graph& g, const NodeRef& squares)
+{
+    const NodeRef zero = constant(g, squares->dtype, 0), is_zero = map(g, Op::equal, {squares, zero});
+    return map(g, Op::where, {is_zero, zero, map(g, Op::sqrt, {map(g, Op::where, {is_zero, constant(g, squares->dtype, 1), squares})})});
+}
+
 NodeRef statistic(Graph& g, Op op, const NodeRef& x, const Reduced& r)
 {
     const NodeRef real = cast(g, x, real_of(x->dtype));
@@ -106,7 +113,7 @@ NodeRef statistic(Graph& g, Op op, const NodeRef& x, const Reduced& r)
     case Op::mean: return mean(g, x, r);
     case Op::var: return variance(g, x, r);
     case Op::std: return map(g, Op::sqrt, {variance(g, x, r)});
-    case Op::norm: return map(g, Op::sqrt, {folded(g, Op::sum, map(g, Op::mul, {real, real}), r)});
+    case Op::norm: return length_of(g, folded(g, Op::sum, map(g, Op::mul, {real, real}), r));
     case Op::logsumexp: return logsumexp(g, x, r);
     case Op::count_nonzero: return folded(g, Op::sum, cast(g, x, Dtype::bool_), r);
     default: throw Error(NG_E_BUG, text("ng_", name_of(op), ": no rule composes it"));
