@@ -254,6 +254,17 @@ TEST_CASE("segment: offsets that decrease or lie outside read nothing that is no
         CHECK(f.fault(ng_segment(x, f.leaf(shape(NG_I64, {3}), offsets), NG_FOLD_SUM)) <= NG_OK);
 }
 
+TEST_CASE("N10: each element that put folds in is rounded to x's type by itself; scan and segment round the f32 that they carry on")
+{
+    Moves f;
+    const auto narrow = [&](const Values& v) { return f.leaf(shape(NG_F16, {int64_t(v.size())}), v); };
+    ng_expr *x = narrow({2048, 5}), *ones = narrow(Values(8, 1)), *at = f.leaf(shape(NG_I32, {8}), Values(8, 0)), *all = narrow({2048, 1, 1, 1, 1, 1, 1, 1, 1});
+    CHECK(differs(f.eval(ng_put(x, at, ones, 0, NG_FOLD_SUM)), {2048, 5}) == "");      // 2049 is halfway, and even is 2048
+    CHECK(differs(f.eval(ng_put(ng_cast(x, NG_F32), at, ones, 0, NG_FOLD_SUM)), {2056, 5}) == "");
+    CHECK(f.eval(ng_scan(all, 0, NG_FOLD_SUM, 0)).back() == 2056);
+    CHECK(f.eval(ng_segment(all, f.leaf(shape(NG_I64, {2}), {0, 9}), NG_FOLD_SUM))[0] == 2056);
+}
+
 TEST_CASE("scan: a line long enough to run in parts, into places with gaps between them and backwards")
 {
     Moves f;
