@@ -8,6 +8,7 @@ namespace {
 
 constexpr size_t MAX_WORDS = 400;        // of one kernel's parameters, of which a GPU takes 4 KB: the rest is its stores'
 constexpr size_t MAX_TASKS = 64;
+constexpr uint32_t DEEP = 32;            // operations below an operand that is computed before its neighbours
 constexpr size_t MAX_VALUES = 2048;      // before another task joins: compilers take more than linear time
 
 uint64_t mixed(uint64_t h, uint64_t v) { return (h ^ v) * 0xff51afd7ed558ccdu ^ (h >> 31); }
@@ -79,11 +80,16 @@ int32_t KernelBuilder::add_access(Access a)
     return int32_t(kernel_.accesses.size()) - 1;
 }
 
+void KernelBuilder::note_read(int32_t buffer)
+{
+    if (std::ranges::find(read_, buffer) == read_.end()) read_.push_back(buffer);
+}
+
 int32_t KernelBuilder::load(const View& view, uint32_t forms, uint32_t stored)
 {
     Value v{ValueKind::Load};
     v.type = view.dtype, v.buffer = view.buffer, v.access = add_access(access_of(view, forms_[forms], kernel_.axes.size()));
-    loaded_.push_back(stored);
+    loaded_.push_back(stored), note_read(v.buffer);
     const uint64_t key = key_of(uint32_t(v.buffer), uint32_t(v.access)) * 31 + uint64_t(v.type);
     for (auto [i, end] = loads_.equal_range(key); i != end; ++i) {
         const auto at = size_t(i->second);
@@ -154,9 +160,15 @@ bool KernelBuilder::expand(Pending& p, std::vector<Pending>& stack, Refusal& why
         if (const View* v = stores_->stored(p.node)) return remember(p.node, p.forms, load(*v, p.forms, p.node)), true;
     if (is_movement(n.op)) return expand_movement(p, stack, why);
     if (is_map(n.op) || n.op == Op::cast) {
+        // The last on the stack is the first computed. A long chain comes before what is added to it: else all of that would wait in
+        // registers for the chain's other end.
         const uint32_t forms = p.forms;
-        for (const uint32_t a : graph_->args(p.node))
+        const auto args = graph_->args(p.node);
+        const auto deepest = std::ranges::max_element(args, {}, [&](uint32_t a) { return stores_->operations(a); });
+        const bool is_chain = deepest != args.end() && stores_->operations(*deepest) > DEEP;
+        for (const uint32_t a : args)
             if (found(a, forms) < 0) stack.push_back({a, forms});
+        if (is_chain && found(*deepest, forms) < 0) stack.push_back({*deepest, forms});
         return true;
     }
     switch (n.op) {
@@ -203,7 +215,7 @@ int32_t KernelBuilder::combine_take(const Pending& p)
     view.dims.erase(view.dims.begin() + n.value), view.strides.erase(view.strides.begin() + n.value);
     v.access = add_access(access_of(view, forms, kernel_.axes.size()));
     v.args = {found(graph_->arg(p.node, 1), p.below), -1, -1};
-    loaded_.push_back(stores_->bottom(x));
+    loaded_.push_back(stores_->bottom(x)), note_read(v.buffer);
     return add_value(std::move(v));
 }
 
@@ -280,13 +292,13 @@ bool KernelBuilder::pull(uint32_t node, const IndexForms& forms, int32_t& value,
 
 // ---- tasks ---------------------------------------------------------------------------------------
 
-KernelBuilder::Mark KernelBuilder::mark() const { return {kernel_.values.size(), kernel_.accesses.size(), loaded_.size(), added_.size(), numbers_, kernel_.axes, folds_}; }
+KernelBuilder::Mark KernelBuilder::mark() const { return {kernel_.values.size(), kernel_.accesses.size(), loaded_.size(), added_.size(), numbers_, read_.size(), kernel_.axes, folds_}; }
 
 void KernelBuilder::rollback(const Mark& m)
 {
     kernel_.values.resize(m.values, Value{ValueKind::Map});
     kernel_.accesses.resize(m.accesses);
-    loaded_.resize(m.loaded);
+    loaded_.resize(m.loaded), read_.resize(m.read);
     for (; added_.size() > m.added; added_.pop_back()) memo_.erase(added_.back());
     kernel_.axes = m.axes, folds_ = m.folds, numbers_ = m.numbers;
 }
@@ -350,7 +362,7 @@ int32_t KernelBuilder::add(uint32_t node, bool copy, Refusal& why, const Allowed
         Task task{node, {}, {}, -1, copy};
         const Mark before = mark();
         why = {};
-        const bool placed = place(task, why);
+        const bool placed = place(task, why) && (tasks_.empty() || is_fit());
         if (placed && !allowed(std::span(loaded_).subspan(before.loaded))) {
             rollback(before);
             return why = {}, -1;
@@ -402,48 +414,6 @@ bool KernelBuilder::rebuild(const AxisSplit& split, Refusal& why)
     next.reads_ = nullptr;
     *this = std::move(next);
     return true;
-}
-
-// ---- the finished kernel ---------------------------------------------------------------------------
-
-void KernelBuilder::mark_rows()
-{
-    const bool folds = std::ranges::any_of(kernel_.axes, [](const KernelAxis& a) { return a.reduced; });
-    if (!folds) return;
-    const auto varies = [&](int32_t access) {
-        if (access < 0) return false;
-        for (size_t a = 0; a < kernel_.axes.size(); a++)
-            if (kernel_.axes[a].reduced && !kernel_.accesses[size_t(access)].strides[a].is(0)) return true;
-        return false;
-    };
-    for (Value& v : kernel_.values) {
-        v.row = v.kind == ValueKind::Fold || !varies(v.access);
-        if (v.kind != ValueKind::Fold)
-            for (const int32_t a : v.args) v.row = v.row && (a < 0 || kernel_.values[size_t(a)].row);
-    }
-}
-
-Kernel KernelBuilder::finish(std::vector<int32_t>& buffers)
-{
-    const auto local = [&](int32_t buffer) {
-        const auto at = std::ranges::find(buffers, buffer);
-        if (at != buffers.end()) return int32_t(at - buffers.begin());
-        buffers.push_back(buffer);
-        return int32_t(buffers.size()) - 1;
-    };
-    for (Value& v : kernel_.values)
-        if (v.buffer >= 0) v.buffer = local(v.buffer);
-    for (const Destination& d : destinations_) {
-        const Task& t = tasks_[d.task];
-        const int32_t access = add_access(access_of(d.view, t.forms, kernel_.axes.size()));
-        kernel_.stores.push_back({as_type(t.value, d.view.dtype), local(d.view.buffer), access, false});
-    }
-    mark_rows();
-    for (const Task& t : tasks_) {
-        const std::string name = name_near((*graph_)[t.node]);
-        if (!name.empty() && kernel_.name.find(name) == std::string::npos) kernel_.name += (kernel_.name.empty() ? "" : " ") + name;
-    }
-    return std::move(kernel_);
 }
 
 }  // namespace ng

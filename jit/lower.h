@@ -53,7 +53,7 @@ class KernelBuilder {
     Kernel finish(std::vector<int32_t>& buffers);
 
   private:
-    struct Mark { size_t values, accesses, loaded, added, numbers; std::vector<KernelAxis> axes; int folds; };
+    struct Mark { size_t values, accesses, loaded, added, numbers, read; std::vector<KernelAxis> axes; int folds; };
     // A node on its way: `below` are the forms of a movement's operand or of a take's indices.
     struct Pending { uint32_t node, forms, below = 0, words_before = 0; bool expanded = false; };
 
@@ -62,8 +62,12 @@ class KernelBuilder {
     bool lay(Task& task, Refusal& why);
     bool rebuild(const AxisSplit& split, Refusal& why);
     Mark mark() const;
-    // What a launch is told of what is read: numbers, and for each access where it begins, how it goes on and its strides.
-    size_t words() const { return numbers_ + 2 * kernel_.axes.size() + kernel_.accesses.size() * (4 + kernel_.axes.size()); }
+    // What a launch is told of what is read: numbers, for each access where it begins, how it goes on and its strides, and buffers,
+    // which count for more than their addresses: a launch has no more than 128, of which others are written.
+    size_t words() const { return numbers_ + 2 * kernel_.axes.size() + kernel_.accesses.size() * (4 + kernel_.axes.size()) + 5 * read_.size(); }
+    void note_read(int32_t buffer);
+    int  passes() const;         // over the kernel's space, for each fold that waits for another
+    bool is_fit() const;         // for devices, with a task more
     void rollback(const Mark& m);
     bool pull(uint32_t node, const IndexForms& forms, int32_t& value, Refusal& why);
     bool expand(Pending& p, std::vector<Pending>& stack, Refusal& why);
@@ -90,6 +94,7 @@ class KernelBuilder {
     std::unordered_map<uint32_t, int32_t> owned_;
     std::vector<Destination> destinations_;
     std::vector<uint32_t> loaded_;
+    std::vector<int32_t> read_;              // buffers, each once
     // While the kernel is built anew: what it read until now. All else is computed again, wherever it may lie by now: what
     // a kernel reads decides when it runs, and its own tasks are nowhere in memory yet.
     const std::unordered_set<uint32_t>* reads_ = nullptr;

@@ -144,6 +144,7 @@ void Scheduler::mark_tasks()
         const bool worth_it = fusion_ == Fusion::None ? computes : fusion_ == Fusion::Usual && shared;
         if (worth_it || (is_map(op) && operations >= LONG)) is_task_[i] = true, cost[i] = length[i] = 0;
     }
+    stores_.count_operations(std::move(length));
 }
 
 // ---- where results go ------------------------------------------------------------------------------

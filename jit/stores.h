@@ -28,6 +28,10 @@ class Stores {
     bool claim_store(uint32_t node);
     const std::vector<int32_t>& producers(uint32_t node) { return producers_[node]; }
 
+    // How many operations compute the node, of those that are no step's own.
+    void     count_operations(std::vector<uint32_t> counts) { operations_ = std::move(counts); }
+    uint32_t operations(uint32_t node) const { return operations_[node]; }
+
     View dense(uint32_t node);               // a new Work buffer of the node's shape
     int32_t add_buffer(Buffer b);
     const View& source(uint32_t node);       // of a param or leaf
@@ -41,6 +45,7 @@ class Stores {
     std::deque<View>     views_;
     std::vector<int32_t> place_, seen_, owner_;      // by node: index into views_, of the node and through movement
     std::vector<bool>    unwritten_;
+    std::vector<uint32_t> operations_;
     std::unordered_map<uint32_t, std::vector<int32_t>> producers_;
     std::unordered_map<int64_t, int32_t>               params_;    // by index
     std::unordered_map<const void*, int32_t>           leaves_;    // by tensor

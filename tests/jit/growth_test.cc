@@ -1,4 +1,4 @@
-// Plans of tens of thousands of steps are made in a time that grows as their number does, and say what small ones say.
+// Plans of tens of thousands of steps are made in a time that grows as their number does, of kernels that devices can take.
 #include "jit/grad.h"
 #include "jit/plan.h"
 
@@ -103,6 +103,22 @@ void training(Large& l, int count)
     for (int i = 0; i < count; i++) l.add(build::map(l.g, Op::sub, {weights[size_t(i)], build::map(l.g, Op::mul, {dx[size_t(i)], rate})}), i + 1);
 }
 
+// Results of operations that are kept for later ones, at the worst place.
+int most_live(const Kernel& k)
+{
+    std::vector<int> last(k.values.size(), -1);
+    for (size_t v = 0; v < k.values.size(); v++)
+        for (const int32_t a : k.values[v].args)
+            if (a >= 0 && k.values[size_t(a)].kind == ValueKind::Map) last[size_t(a)] = int(v);
+    int most = 0;
+    for (int at = 0; at < int(last.size()); at++) {
+        int live = 0;
+        for (int v = 0; v < at; v++) live += last[size_t(v)] >= at;
+        most = std::max(most, live);
+    }
+    return most;
+}
+
 }  // namespace
 
 TEST_CASE("growth: chains, reductions, sums of products and steps of training are planned in linear time")
@@ -133,4 +149,65 @@ TEST_CASE("growth: weights of a long step of training are all written in their p
             if (const Buffer& to = p.buffers[size_t(s.buffers[size_t(t.buffer)])]; to.place == Place::Out) written[size_t(to.index) + 1] = true;
     }
     CHECK(std::ranges::count(written, true) == 500);
+}
+
+TEST_CASE("limits: updates of many weights of one shape are a few kernels, of no more than 128 buffers each")
+{
+    Large l;
+    const NodeRef keep = build::constant(l.g, Dtype::f32, 0.9), rate = build::constant(l.g, Dtype::f32, 1e-3), least = build::constant(l.g, Dtype::f32, 1e-8);
+    for (int i = 0; i < 48; i++) {
+        const NodeRef w = l.param({8}), m = l.param({8}), v = l.param({8}), d = l.param({8});
+        const auto towards = [&](const NodeRef& x, const NodeRef& y) { return build::map(l.g, Op::add, {build::map(l.g, Op::mul, {x, keep}), build::map(l.g, Op::mul, {y, rate})}); };
+        const NodeRef first = towards(m, d), second = towards(v, build::map(l.g, Op::mul, {d, d}));
+        const NodeRef step = build::map(l.g, Op::div, {first, build::map(l.g, Op::add, {build::map(l.g, Op::sqrt, {second}), least})});
+        l.add(build::map(l.g, Op::sub, {w, step}), 4 * i), l.add(first, 4 * i + 1), l.add(second, 4 * i + 2);
+    }
+    const Plan p = l.plan();
+    CHECK(p.steps.size() <= 8);
+    for (const Step& s : p.steps) CHECK(s.buffers.size() <= 128);
+
+    Large sums;                                      // of one element each, and the sum of all: the length of a gradient
+    NodeRef total;
+    for (int i = 0; i < 300; i++) {
+        const NodeRef x = sums.param({8 + i}), squares = build::reduce(sums.g, Op::sum, build::map(sums.g, Op::mul, {x, x}), 1, 0);
+        total = total ? build::map(sums.g, Op::add, {total, squares}) : squares;
+    }
+    sums.add(total);
+    const Plan q = sums.plan();
+    CHECK(q.steps.size() <= 310);
+    for (const Step& s : q.steps) CHECK(s.buffers.size() <= 128);
+}
+
+TEST_CASE("limits: reductions that wait for each other are kernels of no more than 31 passes")
+{
+    Large l;
+    folds(l, 500);
+    const Plan p = l.plan();
+    CHECK(p.steps.size() <= 120);
+    for (const Step& s : p.steps) {
+        std::vector<int> passes(s.kernel->values.size(), 0);
+        for (size_t v = 0; v < passes.size(); v++) {
+            const Value& value = s.kernel->values[v];
+            for (const int32_t a : value.args) passes[v] = std::max(passes[v], a < 0 ? 0 : passes[size_t(a)]);
+            passes[v] += value.kind == ValueKind::Fold;
+            REQUIRE(passes[v] <= 31);
+        }
+    }
+}
+
+TEST_CASE("limits: what is added to a long chain does not wait in registers for the chain's other end")
+{
+    Large l;
+    const NodeRef x = l.param({8});
+    NodeRef left = x, right = x;
+    for (int i = 1; i <= 390; i++) {
+        const NodeRef term = build::map(l.g, Op::sin, {build::map(l.g, Op::mul, {x, build::constant(l.g, Dtype::f32, 1 + i * 0.001)})});
+        left = build::map(l.g, Op::add, {left, term}), right = build::map(l.g, Op::sub, {term, right});
+    }
+    for (const NodeRef& sum : {left, right}) {
+        Target t;
+        t.layout.dims = sum->dims(), t.layout.strides = dense_strides(sum->dims());
+        const Plan p = schedule({&sum, 1}, {&t, 1}, 0);
+        for (const Step& s : p.steps) CHECK(most_live(*s.kernel) <= 40);
+    }
 }
