@@ -42,6 +42,8 @@ class FormPrinter {
     void define_row(int32_t pass);
     void define_inverses(int32_t pass);
     bool may_repeat(int32_t pass) const;
+    // Where rows that are held have distances of their own, which are added to their pointers one by one.
+    std::string hidden(const std::string& pointer) const { return c_.form == Form::Held && !c_.is_full ? "hidden(" + pointer + ")" : pointer; }
     void pointer_to(size_t load);
     void pointers();
     void open_item(const Batch& b);

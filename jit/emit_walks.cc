@@ -80,7 +80,7 @@ void FormPrinter::define_row(int32_t pass)
 void FormPrinter::pointer_to(size_t v)
 {
     const Value& a = kernel_.values[v];
-    line(text("const ", memory_name(a.type), "* p_v", v, " = ", words_.base(text("v", v), a.buffer, a.type, kernel_.accesses[size_t(a.access)], false), ";"));
+    line(text("const ", memory_name(a.type), "* p_v", v, " = ", hidden(words_.base(text("v", v), a.buffer, a.type, kernel_.accesses[size_t(a.access)], false)), ";"));
 }
 
 void FormPrinter::pointers()
@@ -91,7 +91,7 @@ void FormPrinter::pointers()
         if (a_.passes.stores[s].row) continue;
         const StoreTo& t = kernel_.stores[s];
         const Dtype type = kernel_.values[size_t(t.value)].type;
-        line(text(memory_name(type), "* p_s", s, " = ", words_.base(text("s", s), t.buffer, type, kernel_.accesses[size_t(t.access)], true), ";"));
+        line(text(memory_name(type), "* p_s", s, " = ", hidden(words_.base(text("s", s), t.buffer, type, kernel_.accesses[size_t(t.access)], true)), ";"));
     }
 }
 

@@ -77,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4) fused(const f32* __rest
     const i32 here = is_row ? row : n.rows - 1, end = is_row ? n.points : 0;
     const i32 start = lane * WIDTH, step = lanes * WIDTH;
     const i32 i0 = here;
-    const f32* p_v0 = b0 + (n.offset_v0 + i0 * n.stride_v0_0);
+    const f32* p_v0 = hidden(b0 + (n.offset_v0 + i0 * n.stride_v0_0));
     best_f32 a1 = best_of_f32(LOWEST_f32, -1);
     f32 a2 = LOWEST_f32;
     Vector<f32, WIDTH> m0[HELD];

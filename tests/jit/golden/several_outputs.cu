@@ -57,9 +57,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) fused(const f32* __rest
     const bool is_row = row < n.rows;
     const i32 here = is_row ? row : n.rows - 1, end = is_row ? n.points : 0;
     const i32 start = lane * WIDTH, step = lanes * WIDTH;
-    const f32* p_v0 = b0 + (n.offset_v0);
-    const f32* p_v1 = b1 + (n.offset_v1);
-    f32* p_s0 = b2 + (n.offset_s0);
+    const f32* p_v0 = hidden(b0 + (n.offset_v0));
+    const f32* p_v1 = hidden(b1 + (n.offset_v1));
+    f32* p_s0 = hidden(b2 + (n.offset_s0));
     f32 a5 = LOWEST_f32;
     i64 a8 = 0;
     Vector<f32, WIDTH> m0[HELD];
