@@ -56,6 +56,18 @@ struct GemmSplitNumbers {
     GemmOutput output;
 };
 
+// Lines at distances that are no multiple of 16 bytes, for the copy engine: eight of them are a line of its map, at a distance that is one. Line i
+// of eight begins at element `first + i * distance`. Of the last, incomplete eight the map `rest` has `more`.
+struct OddLines {
+    TensorMap rest;
+    i32       first, distance, more;
+};
+// A split whose b, turned, comes so; its map in `split` is of whole eights.
+struct GemmOddNumbers {
+    GemmSplitNumbers split;
+    OddLines         b;
+};
+
 // c = epilogue(the sum of the parts, in their order).
 struct GemmSumNumbers {
     const float* partial;                // [splits, batches, m, n]
@@ -116,6 +128,10 @@ struct GemmPlanesNumbers {
 #define GEMM_SM90_Round(X, ...)                                                                                                    \
     X(tf32, nt, OfTf32, 0, 0, false, __VA_ARGS__)
 
+// Of Half, where b alone is turned, at any distance.
+#define GEMM_SM90_Odd(X, ...)                                                                                                      \
+    X(f16, nn, OfF16, 0, 1, false, __VA_ARGS__)                                                                                    \
+    X(bf16, nn, OfBf16, 0, 1, false, __VA_ARGS__)
 #define GEMM_SM90_Double(X, ...)                                                                                                   \
     X(f64, nn, OfF64, 0, 1, false, __VA_ARGS__)                                                                                    \
     X(f64, nt, OfF64, 0, 0, false, __VA_ARGS__)                                                                                    \
@@ -178,6 +194,8 @@ ANYWHERE constexpr u32 cut_buffer(u32 m, u32 n, u32 stages, u32 slots)
     return slots * n * 192 + ((ring > shared ? ring : shared) + 127) / 128 * 128;
 }
 ANYWHERE constexpr u32 cut_shared(u32 m, u32 n, u32 stages, u32 slots) { return 1024 + cut_buffer(m, n, stages, slots) + 16 * (stages + slots) + 8; }
+// A tile where b's lines begin at any element: of so many columns that come, those count that none is moved in behind.
+constexpr i32 ODD_WIDTH = 64, ODD_COLUMNS = ODD_WIDTH - 8;
 constexpr i32 TILES_THREADS = 384, CUT_THREADS = 512, CUT_STEP = 32;    // step: elements of depth
 ANYWHERE constexpr i32 split_threads(i32 m) { return m * 2 + 32; }
 

@@ -18,6 +18,7 @@ struct CutShape {
     using Word = float;
     static constexpr i32  TILE_M = TILE_M_, TILE_N = TILE_N_, STAGES = STAGES_, SLOTS = SLOTS_, A_TURNED = A_TURNED_, B_TURNED = B_TURNED_;
     static constexpr bool PROMOTE = true;
+    static constexpr i32  USED = TILE_N;
     static constexpr i32  GROUPS = 2, DOWN = TILE_M / 64, ACROSS = GROUPS / DOWN, GROUP_N = TILE_N / ACROSS, STEP = CUT_STEP;
     static constexpr bool IN_TURNS = GROUP_N <= 64;      // registers for two batches of products
     static constexpr u32  A_BYTES = TILE_M * 128, STAGE = A_BYTES + TILE_N * 128, PLANE = TILE_N * 64, SLOT = 3 * PLANE;
@@ -197,7 +198,7 @@ struct CutMultiplier {
         products_fence();
         UNROLLED for (i32 product = 0; product < 6; product++)
             UNROLLED for (u32 s = 0; s < 2; s++)
-                multiply_fragment<S::B_TURNED>(d, f.of[s][A_PLANES[product]], b + (slot * (S::SLOT >> 4) + B_PLANES[product] * (S::PLANE >> 4) + s * (S::B_TURNED ? 128 : 2)), product + i32(s) > 0);
+                multiply_fragment<S::B_TURNED>(d, f.of[s][A_PLANES[product]], b + (slot * (S::SLOT >> 4) + B_PLANES[product] * (S::PLANE >> 4) + s * (S::B_TURNED ? 128 : 2)), product + i32(s) > 0, OfBf16());
         end_products();
         before = slot;
         if (++slot == S::SLOTS) slot = 0, turn ^= 1;
@@ -314,11 +315,7 @@ DEVICE void run_cut(const GemmSplitNumbers& g)
     UNROLLED for (i32 i = 0; i < S::GROUP_N / 2; i++) sums[i] = 0;
     sum_cut<S>(multiplier, part.end - part.begin, sums);
     hand_sums_over<S>(memory.sums(), sums, rank, blocks);
-    if (blocks > 1) barrier_wait(memory.handed(), 0), __syncwarp(), cluster_arrive();
-    wait_for_launch_before();
-    store_part<S>(g, memory.sums(), part, rank, blocks);
-    // No block leaves before all have what it sent them.
-    if (blocks > 1) __syncwarp(), cluster_wait();
+    finish_part<S>(g, memory.sums(), part, rank, blocks);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The rows of gemm_sm90.def as kernels: its includer says of which groups, by OF_<group>(...) that gives what it is given,
-// and brings gemm_sm90_cut.cuh where it has CUT rows.
+// and brings gemm_sm90_odd.cuh where it has ODD rows, gemm_sm90_cut.cuh where CUT.
 #pragma once
 #include "kernels/gemm_sm90_aside.cuh"
 #include "kernels/gemm_sm90_double.cuh"
@@ -22,6 +22,12 @@ DEVICE void run_any_tiles(const GemmTilesNumbers& g)
     extern "C" __global__ void __launch_bounds__(split_threads(m), units) gemm_##types##_##way##_s##tile(const __grid_constant__ GemmSplitNumbers numbers) \
     {                                                                                                                              \
         run_split<SplitShape<Kind, m, n, stages, a, b, promote>>(numbers);                                                         \
+    }
+#define ODD_KERNEL(types, way, Kind, a, b, promote, tile, m, n, stages, units)                                                     \
+    extern "C" __global__ void __launch_bounds__(split_threads(m), units) gemm_##types##_##way##_o##tile(const __grid_constant__ GemmOddNumbers numbers) \
+    {                                                                                                                              \
+        static_assert(n == ODD_COLUMNS, "columns that count");                                                                     \
+        run_odd<OddShape<Kind, m, stages>>(numbers);                                                                               \
     }
 #define CUT_KERNEL(types, way, Kind, a, b, promote, tile, m, n, stages, slots)                                                     \
     extern "C" __global__ void __launch_bounds__(CUT_THREADS, 1) gemm_##types##_##way##_c##tile(const __grid_constant__ GemmSplitNumbers numbers) \
@@ -54,15 +60,18 @@ DEVICE void run_any_tiles(const GemmTilesNumbers& g)
 #endif
 #define TILES(group, ...) OF_##group(GEMM_SM90_##group(TILES_KERNEL, __VA_ARGS__))
 #define SPLIT(group, ...) OF_##group(GEMM_SM90_##group(SPLIT_KERNEL, __VA_ARGS__))
+#define ODD(group, ...) OF_##group(GEMM_SM90_Odd(ODD_KERNEL, __VA_ARGS__))
 #define CUT(group, ...) OF_##group(GEMM_SM90_##group(CUT_KERNEL, __VA_ARGS__))
 #define ASIDE(group, ...) OF_##group(ASIDE_KERNEL(__VA_ARGS__))
 #include "kernels/gemm_sm90.def"
 #undef TILES
 #undef SPLIT
+#undef ODD
 #undef CUT
 #undef ASIDE
 #undef TILES_KERNEL
 #undef SPLIT_KERNEL
+#undef ODD_KERNEL
 #undef CUT_KERNEL
 #undef ASIDE_KERNEL
 #undef ASIDE_sum

@@ -19,6 +19,7 @@ struct SplitShape {
     using Word = typename Kind::Word;
     static constexpr i32  TILE_M = TILE_M_, TILE_N = TILE_N_, STAGES = STAGES_, A_TURNED = A_TURNED_, B_TURNED = B_TURNED_;
     static constexpr bool PROMOTE = PROMOTE_;
+    static constexpr i32  USED = TILE_N;     // columns that count
     static constexpr i32  GROUPS = TILE_M / 64, DOWN = GROUPS, GROUP_N = TILE_N, THREADS = split_threads(TILE_M);
     static constexpr i32  B_WIDTH = TILE_N < 64 ? TILE_N : 64, B_SWIZZLE = B_WIDTH * 2;      // of a turned b
     static constexpr u32  A_BYTES = TILE_M * 128, STAGE = A_BYTES + TILE_N * 128;
@@ -98,15 +99,20 @@ DEVICE void load_step(const GemmSplitNumbers& g, const SplitMemory<S>& memory, c
     else UNROLLED for (i32 i = 0; i < S::TILE_N / S::B_WIDTH; i++) load_box(b + u32(i) * S::B_WIDTH * 128, g.b, part.at.column + i * S::B_WIDTH, at.depth, at.b_batch, full);
 }
 
+template <class S>
+DEVICE void init_part(const SplitMemory<S>& memory, u32 rank, u32 blocks)
+{
+    for (u32 s = 0; s < S::STAGES; s++) barrier_init(memory.full(s), 1), barrier_init(memory.empty(s), S::GROUPS * 4);
+    barrier_init(memory.handed(), 1);
+    barrier_init_fence();
+    barrier_expect(memory.handed(), (first_unit<S>(rank + 1, blocks) - first_unit<S>(rank, blocks)) * (blocks - 1) * S::UNIT_BYTES);
+}
 // The barriers, and what fits the ring, while the block's other threads are still coming.
 template <class S>
 DEVICE void start_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, const SplitPart& part, u32 rank, u32 blocks)
 {
     fetch_map(g.a), fetch_map(g.b);
-    for (u32 s = 0; s < S::STAGES; s++) barrier_init(memory.full(s), 1), barrier_init(memory.empty(s), S::GROUPS * 4);
-    barrier_init(memory.handed(), 1);
-    barrier_init_fence();
-    barrier_expect(memory.handed(), (first_unit<S>(rank + 1, blocks) - first_unit<S>(rank, blocks)) * (blocks - 1) * S::UNIT_BYTES);
+    init_part<S>(memory, rank, blocks);
     wait_for_launch_before();
     const i32 started = min(i32(memory.ring), part.end - part.begin);
     ROLLED for (i32 s = 0; s < started; s++) load_step<S>(g, memory, part, part.begin + s, u32(s));
@@ -344,6 +350,7 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const S
         const i32      warp = i32(unit / A_STRIP), down = warp % (S::DOWN * 4), across = warp / (S::DOWN * 4);
         const TileSpot first = {part.at.batch, part.at.row + down * 16 + lane.row, part.at.column + across * S::GROUP_N + i32(unit % A_STRIP * S::UNIT) * 8 + lane.column};
         const auto     place = [&](i32 i) { return TileSpot{first.batch, first.row + i * ROWS, first.column}; };
+        const i32      beyond = S::USED < S::TILE_N ? min(o.n, part.at.column + S::USED) : o.n;
         EpilogueOperands<4> operands[EACH];
         if (g.splits == 1)
             UNROLLED for (i32 i = 0; i < EACH; i++) fetch_operands(FromMemory{o.epilogue, spot_of(place(i), valid_of(o, place(i)))}, operands[i]);
@@ -352,7 +359,7 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const S
         u32 most = 0;                    // of sums of planes
         if constexpr (S::PROMOTE)
             UNROLLED for (i32 i = 0; i < EACH * 4; i++) most = g.planes == 3 ? max(most, v[i / 4][i % 4] & 0x7fffffff) : 0;
-        if (is_plain && !is_no_number(most) && first.column + 4 <= o.n) {
+        if (is_plain && !is_no_number(most) && first.column + 4 <= beyond) {
             store_fours(o, place_of(o, first), ROWS * o.c_row * (is_half ? 2 : 4), first.row, ROWS, v);
             continue;
         }
@@ -363,7 +370,7 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const S
         constexpr i32 TEXTS = HAS_EPILOGUE ? EACH : 1;
         _Pragma("unroll TEXTS") for (i32 i = 0; i < EACH; i++) {
             const TileSpot at = place(i);
-            const i32      valid = valid_of(o, at);
+            const i32      valid = min(valid_of(o, at), beyond - at.column);
             u32            w[4];
             UNROLLED for (i32 k = 0; k < EACH; k++)
                 if (k == i)
@@ -381,6 +388,17 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const S
         }
         if constexpr (FOLDS > 0) fold_unit<S>(o, lane, first, terms);
     }
+}
+
+// What a block's sums are handed over for.
+template <class S>
+DEVICE void finish_part(const GemmSplitNumbers& g, const SumsPlace& sums, const SplitPart& part, u32 rank, u32 blocks)
+{
+    if (blocks > 1) barrier_wait(sums.handed, 0), __syncwarp(), cluster_arrive();
+    wait_for_launch_before();
+    store_part<S>(g, sums, part, rank, blocks);
+    // No block leaves before all have what it sent them.
+    if (blocks > 1) __syncwarp(), cluster_wait();
 }
 
 template <class S>
@@ -403,11 +421,7 @@ DEVICE void run_split(const GemmSplitNumbers& g)
         return;
     }
     multiply_part<S>(g, memory, part, rank, blocks);
-    if (blocks > 1) barrier_wait(memory.handed(), 0), __syncwarp(), cluster_arrive();
-    wait_for_launch_before();
-    store_part<S>(g, memory.sums(), part, rank, blocks);
-    // No block leaves before all have what it sent them.
-    if (blocks > 1) __syncwarp(), cluster_wait();
+    finish_part<S>(g, memory.sums(), part, rank, blocks);
 }
 
 }  // namespace

@@ -100,16 +100,20 @@ struct OfU8U8 : OperandKind<i32, 128, false> {};
     FIXED(Kind, Word_, words, scales, 104, 208, text, 104, 105, 106)                                                               \
     FIXED(Kind, Word_, words, scales, 128, 256, text, 128, 129, 130)
 
-// The same of bf16 with a in registers, as mma has its fragments.
-#define FRAGMENT(COUNT, n, A0, A1, A2, A3, B, P, TURN_B)                                                                           \
+// The same with a in registers, as mma has its fragments.
+#define FRAGMENT(Kind, COUNT, n, text, A0, A1, A2, A3, B, P, TURN_B)                                                               \
     template <int B_TURNED>                                                                                                        \
-    DEVICE void multiply_fragment(float (&d)[COUNT], const u32 (&a)[4], u64 b, i32 is_sum)                                         \
+    DEVICE void multiply_fragment(float (&d)[COUNT], const u32 (&a)[4], u64 b, i32 is_sum, Kind)                                   \
     {                                                                                                                              \
-        asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #P ", 0;\nwgmma.mma_async.sync.aligned.m64n" #n "k16.f32.bf16.bf16 {"    \
-                     LIST_##COUNT "}, {%" #A0 ", %" #A1 ", %" #A2 ", %" #A3 "}, %" #B ", p, 1, 1, %" #TURN_B ";\n}"                 \
+        asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #P ", 0;\nwgmma.mma_async.sync.aligned.m64n" #n text " {" LIST_##COUNT   \
+                     "}, {%" #A0 ", %" #A1 ", %" #A2 ", %" #A3 "}, %" #B ", p, 1, 1, %" #TURN_B ";\n}"                             \
                      : REGISTERS_##COUNT(REAL, 0)                                                                                  \
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(is_sum), "n"(B_TURNED));                            \
     }
+#define FRAGMENT_KIND(Kind, text)                                                                                                  \
+    FRAGMENT(Kind, 16, 32, text, 16, 17, 18, 19, 20, 21, 22)                                                                       \
+    FRAGMENT(Kind, 32, 64, text, 32, 33, 34, 35, 36, 37, 38)                                                                       \
+    FRAGMENT(Kind, 64, 128, text, 64, 65, 66, 67, 68, 69, 70)
 
 TURNABLE_KIND(OfF16, "k16.f32.f16.f16")
 TURNABLE_KIND(OfBf16, "k16.f32.bf16.bf16")
@@ -122,8 +126,8 @@ FIXED_KIND(OfI8I8, i32, WHOLE, "", "k32.s32.s8.s8")
 FIXED_KIND(OfI8U8, i32, WHOLE, "", "k32.s32.s8.u8")
 FIXED_KIND(OfU8I8, i32, WHOLE, "", "k32.s32.u8.s8")
 FIXED_KIND(OfU8U8, i32, WHOLE, "", "k32.s32.u8.u8")
-FRAGMENT(32, 64, 32, 33, 34, 35, 36, 37, 38)
-FRAGMENT(64, 128, 64, 65, 66, 67, 68, 69, 70)
+FRAGMENT_KIND(OfF16, "k16.f32.f16.f16")
+FRAGMENT_KIND(OfBf16, "k16.f32.bf16.bf16")
 
 #undef TWO
 #undef FOUR
@@ -158,6 +162,7 @@ FRAGMENT(64, 128, 64, 65, 66, 67, 68, 69, 70)
 #undef TURNABLE
 #undef FIXED
 #undef FRAGMENT
+#undef FRAGMENT_KIND
 #undef TURNABLE_KIND
 #undef FIXED_KIND
 

@@ -1,4 +1,4 @@
-// How Hopper's products are chosen and launched, without a device: forms, workspaces, choices, and what a launch says.
+// How Hopper's products are chosen and launched, without a device: workspaces, choices, and what a launch says.
 #include "lib/backend/cuda/driver.h"
 #include "tests/backend/gemm_problems.h"
 #include "tests/backend/stand_in.h"
@@ -71,44 +71,6 @@ TEST_CASE("instances: kernels have names of their own, and each image's follow i
             CHECK(name.substr(name.size() - tile.size()) == tile);
         }
     }
-}
-
-TEST_CASE("forms: where c's rows lie side by side it is the transposes' product, and its epilogue turns with it")
-{
-    gemm::Problem p = problem_of({200, 96, 64, 2}, {false, false, true, 0}, Dtype::f16, Dtype::f16, Dtype::f16);
-    p.a = address(4096), p.b = address(8192), p.c = address(65536);
-    p.epilogue.count = 1, p.epilogue.tensor[0].row = 7, p.epilogue.tensor[0].column = 1;
-    sm90::Form form;
-    REQUIRE(sm90::make_form(p, true, form));
-    CHECK(form.problem.m == 96);
-    CHECK(form.problem.n == 200);
-    CHECK(form.problem.c_column == 1);
-    CHECK(form.a.data == p.b);
-    CHECK(form.a.is_turned);                         // b [k, n] lies along n
-    CHECK(!form.b.is_turned);
-    CHECK(form.problem.epilogue.tensor[0].row == 1);
-    CHECK(form.problem.epilogue.tensor[0].column == 7);
-    p.c_row = 2;
-    CHECK(!sm90::make_form(p, true, form));
-}
-
-TEST_CASE("forms: rows are copied where the copy engine cannot read them in place")
-{
-    sm90::Form form;
-    const auto copying = [&](const Lying& lying, uint64_t at, Dtype type) {
-        gemm::Problem p = problem_of({64, 64, 64, 1}, lying, type, type, Dtype::f32);
-        p.a = address(at), p.b = address(65536), p.c = address(131072);
-        REQUIRE(sm90::make_form(p, true, form));
-        return form.a.copying;
-    };
-    CHECK(copying({}, 4096, Dtype::f16) == sm90::Copying::None);
-    CHECK(copying({true, false, false, 0}, 4096, Dtype::f16) == sm90::Copying::None);
-    CHECK(copying({false, false, false, 8}, 4096, Dtype::f16) == sm90::Copying::None);
-    CHECK(copying({false, false, false, 3}, 4096, Dtype::f16) == sm90::Copying::Pitch);
-    CHECK(copying({}, 4098, Dtype::f16) == sm90::Copying::Pitch);
-    CHECK(copying({true, false, false, 0}, 4096, Dtype::e4m3) == sm90::Copying::Strided);
-    CHECK(copying({false, false, false, 16}, 4096, Dtype::e4m3) == sm90::Copying::None);
-    CHECK(copying({}, 4096, Dtype::f32) == sm90::Copying::Planes);
 }
 
 TEST_CASE("workspaces: what the largest need is enough for whatever is smaller, however it lies")
@@ -197,6 +159,28 @@ TEST_CASE("choices: f32 is cut by the blocks that multiply it where rows begin a
         }
 }
 
+TEST_CASE("launches: a row-major b of halves at an odd distance or address is taken there")
+{
+    const auto launches = [](const Lying& lying, uint64_t at) {
+        gemm::Problem p = problem_of({35, 8457, 1760, 1}, lying, Dtype::f16, Dtype::f16, Dtype::f16);
+        p.a = address(4096), p.b = address(at), p.c = address(uint64_t(1) << 34);
+        sm90::Form form;
+        REQUIRE(sm90::make_form(p, true, form));
+        const sm90::Choice choice = sm90::choose(form, whole_device(), 0);
+        const bool is_odd = sm90::instances()[choice.instance].is_odd;
+        const Seen seen = run_as(form, choice, [&](const gemm::Launch& l) {
+            if (is_odd) CHECK(is_encoded(static_cast<const kernels::GemmOddNumbers*>(l.numbers)->split.b));
+        });
+        return is_odd ? seen.launches.size() : 0;
+    };
+    const uint64_t b = uint64_t(1) << 33;
+    CHECK(launches({}, b) == 1);
+    CHECK(launches({}, b + 2) == 1);
+    CHECK(launches({true, false, false, 0}, b) == 0);            // a is turned as well
+    CHECK(launches({false, false, false, 7}, b) == 0);           // n lines of 8464 lie as they should
+    CHECK(launches({false, true, false, 1}, b) == 0);            // b's depth lies side by side
+}
+
 TEST_CASE("choices: no epilogue and no result of eight bits where sums of fp8 take the registers for them")
 {
     gemm::Problem p = problem_of({512, 512, 512, 1}, {false, true, false, 0}, Dtype::e4m3, Dtype::e4m3, Dtype::f16);
@@ -215,25 +199,6 @@ TEST_CASE("choices: no epilogue and no result of eight bits where sums of fp8 ta
     CHECK(count() == without);
     p.epilogue_weight = 0, p.c_type = Dtype::e5m2;
     CHECK(count() == without);
-}
-
-TEST_CASE("forms: doubles are taken as whole products of f64 whose rows begin at multiples of 16 bytes")
-{
-    const auto is_taken = [](const Lying& lying, uint64_t at, Dtype c, double weight) {
-        gemm::Problem p = problem_of({64, 64, 64, 1}, lying, Dtype::f64, Dtype::f64, c);
-        p.a = address(at), p.b = address(65536), p.c = address(131080), p.epilogue_weight = weight;
-        sm90::Form form;
-        return sm90::make_form(p, true, form);
-    };
-    for (const bool a_turned : {false, true})
-        for (const bool b_turned : {false, true}) {
-            CHECK(is_taken({a_turned, b_turned, false, 0}, 4096, Dtype::f64, 0));
-            CHECK(is_taken({a_turned, b_turned, true, 2}, 4096, Dtype::f64, 0));
-            CHECK(!is_taken({a_turned, b_turned, false, 1}, 4096, Dtype::f64, 0));
-        }
-    CHECK(!is_taken({}, 4104, Dtype::f64, 0));
-    CHECK(!is_taken({}, 4096, Dtype::f32, 0));
-    CHECK(!is_taken({}, 4096, Dtype::f64, 1));
 }
 
 TEST_CASE("images: types that Hopper's kernels take ask for the image that has them")
@@ -321,7 +286,7 @@ TEST_CASE("launches: every instance, types and ways say what a device can take, 
                         CHECK(is_encoded(maps.b));
                         if (!instance.is_split) CHECK(is_encoded(maps.c) == (maps.output.store <= kernels::STORE_WORDS));
                     });
-                    const bool copies_a = !instance.is_cut && form.a.copying != sm90::Copying::None, copies_b = !instance.is_cut && form.b.copying != sm90::Copying::None;
+                    const bool copies_a = sm90::is_copied(instance, form.a), copies_b = sm90::is_copied(instance, form.b);
                     CHECK(seen.launches.size() + size_t(seen.copies) >= 1 + size_t(copies_a) + size_t(copies_b) + size_t(choice.splits > 1));
                 }
             }
@@ -402,7 +367,7 @@ TEST_CASE("finishers: every instance is launched by its text's kernels")
             }, &finisher);
             CHECK(kernels == (choice.splits > 1 ? std::vector<uint32_t>{0, 1} : std::vector<uint32_t>{0}));
             const std::string text = gemm::finisher_text(finisher, "// the epilogue\n");
-            CHECK(text.find("// the epilogue") < text.find(instance.is_cut ? "run_cut<CutShape<" : instance.is_split ? "run_split<SplitShape<" : "run_tiles<TilesShape<"));
+            CHECK(text.find("// the epilogue") < text.find(instance.is_cut ? "run_cut<CutShape<" : instance.is_odd ? "run_odd<OddShape<" : instance.is_split ? "run_split<SplitShape<" : "run_tiles<TilesShape<"));
         }
 }
 

@@ -73,7 +73,8 @@ class Bytes {
     Bytes& operator=(const Bytes&) = delete;
     void* data() const { return data_; }
     void  poison() const { device->gpu.fill(data_, 0xff, bytes_ + GUARD); }
-    void  put(const std::vector<char>& from) const { device->gpu.put(data_, from.data(), bytes_); }
+    char* byte(int64_t i) const { return static_cast<char*>(data_) + i; }
+    void* put(const std::vector<char>& from, int64_t at = 0) const { return device->gpu.put(byte(at), from.data(), from.size()), byte(at); }
     std::vector<char> get() const                // and what stands behind
     {
         std::vector<char> r(bytes_ + GUARD);
@@ -101,14 +102,14 @@ struct Setting {
     Matrix              a, b;
     std::unique_ptr<Bytes> a_there, b_there, c_there, bias, residual;
     std::optional<EpilogueForm> epilogue;
-    int64_t             parts = 0;           // of each fold
+    int64_t             parts = 0, before;   // parts: of each fold; before: bytes ahead of operands of 16 bits, as addresses may lie
     std::unique_ptr<Bytes> parts_there;
 
-    Setting(const Extents& e, const Lying& lying, const Types& t, Dtype c, bool with_epilogue = false, Folds folds = Folds::None) : problem(problem_of(e, lying, t.a, t.b, c))
+    Setting(const Extents& e, const Lying& lying, const Types& t, Dtype c, bool with_epilogue = false, Folds folds = Folds::None) : problem(problem_of(e, lying, t.a, t.b, c)), before(bytes_of(t.a) == 2 ? lying.gap % 8 * 2 : 0)
     {
         gemm::Problem& p = problem;
         a = random_matrix(t.a, p.a_batch * p.batches, 1), b = random_matrix(t.b, p.b_batch * p.batches, 2);
-        a_there = std::make_unique<Bytes>(a.bytes.size()), b_there = std::make_unique<Bytes>(b.bytes.size());
+        a_there = std::make_unique<Bytes>(a.bytes.size() + size_t(before)), b_there = std::make_unique<Bytes>(b.bytes.size() + size_t(before));
         c_there = std::make_unique<Bytes>(size_t(p.c_batch * p.batches * bytes_of(c)));
         settle();
         const Matrix beside = random_matrix(Dtype::f32, p.n, 3), behind = random_matrix(Dtype::f16, p.batches * p.m * p.n, 4);
@@ -138,8 +139,7 @@ struct Setting {
     void settle()
     {
         gemm::Problem& p = problem;
-        a_there->put(a.bytes), b_there->put(b.bytes);
-        p.a = a_there->data(), p.b = b_there->data(), p.c = c_there->data();
+        p.a = a_there->put(a.bytes, before), p.b = b_there->put(b.bytes, before), p.c = c_there->data();
         sums.assign(size_t(p.batches * p.m * p.n), 0), sizes = sums;
         for (int64_t i = 0; i < p.batches; i++)
             for (int64_t row = 0; row < p.m; row++)
@@ -290,7 +290,7 @@ TEST_CASE("products: every instance of doubles, where rows begin at multiples of
         for (int bits = 0; bits < 16; bits++) check_instances(Setting(e, {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, bits >> 3}, t, t.sum), SHAPES);
 }
 
-TEST_CASE("products: rows at odd distances, results of few bits")
+TEST_CASE("products: rows at odd distances, of 16 bits at odd addresses, results of few bits")
 {
     for (const Types& t : TYPES)
         for (const Extents& e : EXTENTS) {
@@ -323,7 +323,7 @@ TEST_CASE("products with an epilogue compiled into them: an instance of each kin
     std::set<std::tuple<sm90::Group, int, int32_t>> seen;
     for (uint32_t i = 0; i < sm90::instances().size(); i++) {
         const sm90::Instance& instance = sm90::instances()[i];
-        const int kind = instance.is_cut ? 3 : instance.is_split ? 2 : instance.schedule < 0;
+        const int kind = instance.is_odd ? 4 : instance.is_cut ? 3 : instance.is_split ? 2 : instance.schedule < 0;
         // How many buffers a tile is stored through goes by its width.
         if (instance.group == sm90::Group::Double || (!instance.is_split && instance.n % 64 != 0)) continue;    // none
         if (!seen.insert({instance.group, kind, kind < 2 && instance.group == sm90::Group::Half ? instance.n : 0}).second) continue;
@@ -335,7 +335,7 @@ TEST_CASE("products with an epilogue compiled into them: an instance of each kin
                 for (const Extents& e : EXTENTS) {
                     if ((device->gpu.is_small() && e.m * e.n > 10000) || (e.batches > 1) != is_batched) continue;
                     for (const int64_t gap : {0, 1, 8}) {
-                        Setting s(e, {false, true, false, gap}, t, c, true);
+                        Setting s(e, {false, !instance.is_odd, false, gap}, t, c, true);
                         s.problem.allows_tf32 = is_round;
                         sm90::Form form;
                         REQUIRE(sm90::make_form(s.problem, true, form));
@@ -358,7 +358,7 @@ TEST_CASE("products with folds compiled into them: an instance of each kind and 
     for (uint32_t i = 0; i < sm90::instances().size(); i++) {
         const sm90::Instance& instance = sm90::instances()[i];
         if (instance.group == sm90::Group::Double) continue;
-        if (!seen.insert({instance.group, instance.is_cut ? 3 : instance.is_split ? 2 : instance.schedule < 0}).second) continue;
+        if (!seen.insert({instance.group, instance.is_odd ? 4 : instance.is_cut ? 3 : instance.is_split ? 2 : instance.schedule < 0}).second) continue;
         const bool  is_round = instance.group == sm90::Group::Round;
         const Types t = TYPES[instance.group == sm90::Group::Half ? 0 : instance.group == sm90::Group::Byte ? 2 : instance.group == sm90::Group::Whole ? 6 : 10];
         for (const Folds folds : {instance.is_split ? Folds::OverColumns : Folds::SquaresOverColumns, Folds::OverRows})

@@ -14,7 +14,7 @@ struct Instance {
     const char* tile;
     Group       group;
     Image       image;
-    bool        is_split, is_cut;        // is_cut: a split one that takes f32 as it lies
+    bool        is_split, is_cut, is_odd;    // split ones that take f32 as it lies; a turned b at any distance
     int32_t     m, n;
     int32_t     cluster, down, across, schedule;     // of tiles; of splits a launch says how large clusters are
     int32_t     stages, kept, units;     // kept: stages in clusters; units: blocks of it that share a multiprocessor
@@ -23,8 +23,10 @@ struct Instance {
 };
 std::span<const Instance> instances();
 std::span<const KernelFacts> kernels_of(Image image);
-// A kernel's shape in the words of kernels/gemm_sm90_tiles.cuh, gemm_sm90_split.cuh or gemm_sm90_cut.cuh.
+// A kernel's shape in the words of kernels/gemm_sm90_tiles.cuh, gemm_sm90_split.cuh, gemm_sm90_odd.cuh or gemm_sm90_cut.cuh.
 const char* shape_of(const Instance& instance, uint32_t variant);
+// Odd ones have kernels for b alone turned.
+inline uint32_t kernel_of(const Instance& i, uint32_t variant) { return i.first_kernel + (i.is_odd ? variant / 4 : variant); }
 
 // How an operand comes to have rows that the copy engine takes.
 enum class Copying : uint8_t { None, Pitch, Strided, Planes };
@@ -42,6 +44,8 @@ struct Source {
     int64_t     pitch;                   // elements of a line, as the kernel reads it
     uint64_t    copy_bytes;              // of the workspace
 };
+
+inline bool is_copied(const Instance& i, const Source& s) { return s.copying != Copying::None && !i.is_cut && !(i.is_odd && s.is_turned); }
 
 // A problem as kernels take it: c's columns side by side, a and b swapped where that was not so.
 struct Form {

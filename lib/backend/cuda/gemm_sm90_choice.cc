@@ -14,22 +14,25 @@ using namespace kernels;
 
 #define ONE(...) +1
 constexpr uint32_t VARIANTS[] = {GEMM_SM90_Half(ONE), GEMM_SM90_Byte(ONE), GEMM_SM90_Whole(ONE), GEMM_SM90_Wide(ONE), GEMM_SM90_Round(ONE), GEMM_SM90_Double(ONE)};   // by Group
+constexpr uint32_t ODD_VARIANTS = GEMM_SM90_Odd(ONE);
 #undef ONE
 
 struct Row {
     const char* tile;
     Group       group;
-    bool        is_split, is_cut;
+    bool        is_split, is_cut, is_odd;
     int32_t     m, n, down, across, schedule, stages, units, slots;
 };
 constexpr Row ROWS[] = {
-#define TILES(group, tile, m, n, down, across, stages, schedule) {#tile, Group::group, false, false, m, n, down, across, schedule, stages, 1, 0},
-#define SPLIT(group, tile, m, n, stages, units) {"s" #tile, Group::group, true, false, m, n, 1, 1, 0, stages, units, 0},
-#define CUT(group, tile, m, n, stages, slots) {"c" #tile, Group::group, true, true, m, n, 1, 1, 0, stages, 1, slots},
+#define TILES(group, tile, m, n, down, across, stages, schedule) {#tile, Group::group, false, false, false, m, n, down, across, schedule, stages, 1, 0},
+#define SPLIT(group, tile, m, n, stages, units) {"s" #tile, Group::group, true, false, false, m, n, 1, 1, 0, stages, units, 0},
+#define ODD(group, tile, m, n, stages, units) {"o" #tile, Group::group, true, false, true, m, n, 1, 1, 0, stages, units, 0},
+#define CUT(group, tile, m, n, stages, slots) {"c" #tile, Group::group, true, true, false, m, n, 1, 1, 0, stages, 1, slots},
 #define ASIDE(...)
 #include "kernels/gemm_sm90.def"
 #undef TILES
 #undef SPLIT
+#undef ODD
 #undef CUT
 #undef ASIDE
 };
@@ -43,10 +46,10 @@ constexpr std::array<Instance, COUNT> numbered()
         const Row& row = ROWS[i];
         uint32_t&  first = next[size_t(image_of(row.group))];
         const uint32_t m = uint32_t(row.m), n = uint32_t(row.n), stages = uint32_t(row.stages);
-        const int32_t kept = row.is_cut ? int32_t(cut_kept(m, n, stages, uint32_t(row.slots))) : row.is_split ? int32_t(split_kept(m, n, stages)) : row.stages;
-        r[i] = {row.tile, row.group, image_of(row.group), row.is_split, row.is_cut, row.m, row.n,
+        const int32_t kept = row.is_cut ? int32_t(cut_kept(m, n, stages, uint32_t(row.slots))) : row.is_split ? int32_t(split_kept(m, row.is_odd ? ODD_WIDTH : n, stages)) : row.stages;
+        r[i] = {row.tile, row.group, image_of(row.group), row.is_split, row.is_cut, row.is_odd, row.m, row.n,
                 row.down * row.across, row.down, row.across, row.schedule, row.stages, kept, row.units, row.slots, first};
-        first += VARIANTS[size_t(row.group)];
+        first += row.is_odd ? ODD_VARIANTS : VARIANTS[size_t(row.group)];
     }
     return r;
 }
@@ -54,10 +57,12 @@ constexpr std::array<Instance, COUNT> INSTANCES = numbered();
 
 #define TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule) {"gemm_" #types "_" #way "_" #tile, tiles_shared(m, n, stages, schedule < 0, false)},
 #define SPLIT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, units) {"gemm_" #types "_" #way "_s" #tile, split_shared(m, n, stages)},
+#define ODD_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, units) {"gemm_" #types "_" #way "_o" #tile, split_shared(m, ODD_WIDTH, stages)},
 #define CUT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, slots) {"gemm_" #types "_" #way "_c" #tile, cut_shared(m, n, stages, slots)},
 #define ASIDE_FACTS(name, threads) {"gemm_" #name, 0},
 #define TILES(group, ...) GEMM_SM90_##group(TILES_FACTS, __VA_ARGS__)
 #define SPLIT(group, ...) GEMM_SM90_##group(SPLIT_FACTS, __VA_ARGS__)
+#define ODD(group, ...) GEMM_SM90_Odd(ODD_FACTS, __VA_ARGS__)
 #define CUT(group, ...) GEMM_SM90_##group(CUT_FACTS, __VA_ARGS__)
 #define ASIDE(group, ...) ASIDE_FACTS(__VA_ARGS__)
 constexpr KernelFacts FACTS[] = {
@@ -65,14 +70,17 @@ constexpr KernelFacts FACTS[] = {
 };
 #undef TILES
 #undef SPLIT
+#undef ODD
 #undef CUT
 #undef ASIDE
 #define TILES_SHAPE(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule)                                   \
     "TilesShape<" #Kind ", " #m ", " #n ", " #down ", " #across ", finish_stages(" #stages ", " #schedule " < 0, HAS_BOX), " #a ", " #b ", " #schedule ", " #promote ">",
 #define SPLIT_SHAPE(types, way, Kind, a, b, promote, tile, m, n, stages, units) "SplitShape<" #Kind ", " #m ", " #n ", " #stages ", " #a ", " #b ", " #promote ">",
+#define ODD_SHAPE(types, way, Kind, a, b, promote, tile, m, n, stages, units) "OddShape<" #Kind ", " #m ", " #stages ">",
 #define CUT_SHAPE(types, way, Kind, a, b, promote, tile, m, n, stages, slots) "CutShape<" #m ", " #n ", " #stages ", " #slots ", " #a ", " #b ">",
 #define TILES(group, ...) GEMM_SM90_##group(TILES_SHAPE, __VA_ARGS__)
 #define SPLIT(group, ...) GEMM_SM90_##group(SPLIT_SHAPE, __VA_ARGS__)
+#define ODD(group, ...) GEMM_SM90_Odd(ODD_SHAPE, __VA_ARGS__)
 #define CUT(group, ...) GEMM_SM90_##group(CUT_SHAPE, __VA_ARGS__)
 #define ASIDE(group, name, threads) #name,
 constexpr const char* SHAPES[] = {       // as FACTS
@@ -80,12 +88,14 @@ constexpr const char* SHAPES[] = {       // as FACTS
 };
 #undef TILES
 #undef SPLIT
+#undef ODD
 #undef CUT
 #undef ASIDE
 // Kernels of each image, one image after the other.
 constexpr uint32_t COUNTS[] = {
 #define TILES(group, ...) +(image_of(Group::group) == IMAGE ? VARIANTS[size_t(Group::group)] : 0)
 #define SPLIT(group, ...) TILES(group)
+#define ODD(group, ...) +(image_of(Group::group) == IMAGE ? ODD_VARIANTS : 0)
 #define CUT(group, ...) TILES(group)
 #define ASIDE(group, ...) +(image_of(Group::group) == IMAGE)
 #define IMAGE Image::Sm90Half
@@ -104,6 +114,7 @@ constexpr uint32_t COUNTS[] = {
 #undef IMAGE
 #undef TILES
 #undef SPLIT
+#undef ODD
 #undef CUT
 #undef ASIDE
 };
@@ -245,13 +256,13 @@ double cut_us(const Form& form, const Device& device, const Instance& i, const C
     return LAUNCH_US + std::max(products, bytes / BYTES_A_US) + tile * (END_US + (rounds - 1) * ROUND_US) + (c.cluster > 1 ? CLUSTER_US + BLOCK_US * c.cluster : 0) + finish;
 }
 
-// Of operands, before; 0: none.
-double copies_us(const Form& form)
+// Of operands that the instance does not take where they lie, before; 0: none.
+double copies_us(const Form& form, const Instance& i)
 {
     constexpr double LAUNCH_US = 2.2, BYTES_A_US = 2.5e6, STRIDED_BYTES_A_US = 0.9e6;
     double us = 0;
     for (const Source* s : {&form.a, &form.b}) {
-        if (s->copying == Copying::None) continue;
+        if (!is_copied(i, *s)) continue;
         const double bytes = double(s->batches) * double(s->lines) * double(s->length) * double(bytes_of(form.problem.a_type)) + double(s->copy_bytes);
         us += LAUNCH_US + bytes / (s->copying == Copying::Strided && !is_turned_by_blocks(*s, form) ? STRIDED_BYTES_A_US : BYTES_A_US);
     }
@@ -270,6 +281,19 @@ std::span<const KernelFacts> kernels_of(Image image)
     return std::span(FACTS).subspan(first, COUNTS[size_t(image)]);
 }
 
+namespace {
+
+// Whether odd instances take it. Their tiles are no multiple of what folds have parts of.
+bool takes_odd(const Form& form)
+{
+    constexpr int64_t LINES = 8, MOST = (int64_t(1) << 31) - 1024;
+    const Source& b = form.b;
+    if (form.a.is_turned || !b.is_turned || b.copying != Copying::Pitch || has_folds(form.problem)) return false;
+    return b.lines >= LINES && b.line_stride > 0 && LINES * b.line_stride + b.length < MOST && (b.batches == 1 || b.batch_stride % LINES == 0);
+}
+
+}  // namespace
+
 bool is_possible(const Form& form, const Choice& c)
 {
     const Instance& i = INSTANCES[c.instance];
@@ -284,6 +308,7 @@ bool is_possible(const Form& form, const Choice& c)
     if (is_bare && (p.epilogue_weight > 0 || p.c_type == Dtype::e4m3 || p.c_type == Dtype::e5m2)) return false;
     if (!i.is_split) return c.cluster == i.cluster && c.splits == 1;
     if (p.is_pivoted) return false;      // its blocks have no rows of a part together
+    if (i.is_odd && !takes_odd(form)) return false;
     if (i.is_cut && !(form.a.lies_even && form.b.lies_even)) return false;
     return int64_t(c.cluster) * c.splits <= steps_of(form, i) && (c.splits == 1 || form.group == Group::Half);
 }
@@ -292,10 +317,13 @@ double cost_us(const Form& form, const Device& device, const Choice& c)
 {
     const Instance& i = INSTANCES[c.instance];
     if (i.is_cut) return cut_us(form, device, i, c);
-    return copies_us(form) + (i.is_split ? split_us(form, device, i, c) : tiles_us(is_swapped(form, i) ? swapped(form) : form, device, i));
+    // Where lines are moved in shared memory, as times of 6 shapes on an H200 had it (2026-11-22; 1.3 to 1.7, more of few rows).
+    constexpr double MOVED = 1.65;
+    if (i.is_odd) return copies_us(form, i) + MOVED * split_us(form, device, i, c);
+    return copies_us(form, i) + (i.is_split ? split_us(form, device, i, c) : tiles_us(is_swapped(form, i) ? swapped(form) : form, device, i));
 }
 
-const char* shape_of(const Instance& instance, uint32_t variant) { return SHAPES[&sm90::kernels_of(instance.image)[instance.first_kernel + variant] - FACTS]; }
+const char* shape_of(const Instance& instance, uint32_t variant) { return SHAPES[&sm90::kernels_of(instance.image)[kernel_of(instance, variant)] - FACTS]; }
 
 bool copies(const Problem& problem)
 {

@@ -65,7 +65,7 @@ struct Runner {
     Launch launch_of(const Instance& i) const
     {
         Launch l = {};
-        l.image = finisher ? Image::Text : i.image, l.kernel = finisher ? 0 : i.first_kernel + form.variant;
+        l.image = finisher ? Image::Text : i.image, l.kernel = finisher ? 0 : kernel_of(i, form.variant);
         return l;
     }
     // aside: 0 for the first ASIDE row of the image.
@@ -124,6 +124,21 @@ struct Runner {
         const uint32_t parts = uint32_t(sharers), wide = uint32_t(std::min(tile, form.step));
         if (s.is_turned) encode(*place.driver, map, l, wide, uint32_t(form.step) / parts);
         else encode(*place.driver, map, l, uint32_t(form.step), uint32_t(tile) / parts);
+    }
+
+    // Eight lines as one, whatever lies between them: whole eights, and what is left of the last.
+    void encode_odd(kernels::TensorMap& map, kernels::OddLines& odd, const Source& s, Dtype type) const
+    {
+        const Lines    l = lines_in_place(s, type);
+        const uint64_t before = reinterpret_cast<uintptr_t>(s.data) % 16;    // bytes
+        const int64_t  more = l.lines % 8;
+        odd.first = int32_t(int64_t(before) / l.bytes), odd.distance = int32_t(l.line_stride), odd.more = int32_t(more);
+        const auto encode_eights = [&](kernels::TensorMap& to, int64_t eights, int64_t in_last) {
+            const Lines e = {static_cast<const char*>(s.data) - before, l.type, l.bytes, odd.first + (in_last - 1) * l.line_stride + l.length, eights, l.batches, 8 * l.line_stride, l.batch_stride};
+            encode(*place.driver, to, e, kernels::ODD_WIDTH, 8);
+        };
+        encode_eights(map, l.lines / 8, 8);
+        if (more > 0) encode_eights(odd.rest, l.lines / 8 + 1, more);
     }
 
     // f32 as it lies, for who cuts it.
@@ -225,17 +240,21 @@ void run_tiles(Runner& r, const Instance& i, const Choice& c)
 
 uint32_t shared_of(const Instance& i)    // of a split one
 {
-    const uint32_t m = uint32_t(i.m), n = uint32_t(i.n), stages = uint32_t(i.stages);
+    const uint32_t m = uint32_t(i.m), n = i.is_odd ? kernels::ODD_WIDTH : uint32_t(i.n), stages = uint32_t(i.stages);
     return i.is_cut ? kernels::cut_shared(m, n, stages, uint32_t(i.slots)) : kernels::split_shared(m, n, stages);
 }
 
 void run_split(Runner& r, const Instance& i, const Choice& c)
 {
     const Problem& p = r.form.problem;
-    kernels::GemmSplitNumbers n = {};
+    kernels::GemmOddNumbers odd = {};    // others read what they share alone
+    kernels::GemmSplitNumbers& n = odd.split;
     if (i.is_cut) {
         r.encode_floats(n.a, r.form.a, i.m);
         r.encode_floats(n.b, r.form.b, i.n);
+    } else if (i.is_odd) {
+        r.encode_operand(n.a, r.lines_of(r.form.a, p.a_type), r.form.a, i.m, 1);
+        r.encode_odd(n.b, odd.b, r.form.b, p.b_type);
     } else {
         const Lines a = r.lines_of(r.form.a, p.a_type), b = r.lines_of(r.form.b, p.b_type);
         r.encode_operand(n.a, a, r.form.a, i.m, 1);
@@ -250,7 +269,8 @@ void run_split(Runner& r, const Instance& i, const Choice& c)
     l.block = uint32_t(i.is_cut ? kernels::CUT_THREADS : kernels::split_threads(i.m)), l.cluster = uint32_t(c.cluster);
     l.grid[0] = uint32_t(int64_t(n.row_tiles) * n.column_tiles * n.batches * c.splits * c.cluster), l.grid[1] = l.grid[2] = 1;
     l.shared_bytes = shared_of(i);
-    r.launch(l, n);
+    if (i.is_odd) r.launch(l, odd);
+    else r.launch(l, n);
     if (c.splits == 1) return;
     const kernels::GemmSumNumbers sum = {n.partial, c.splits, n.batches, n.output};
     r.launch_sum(int64_t(n.batches) * p.m * divided_up(p.n, 4), sum);
@@ -382,6 +402,7 @@ FunctionWords product_of(const Finisher& finisher)
     const Instance&   i = instances()[finisher.instance];
     const std::string shape = shape_of(i, finisher.variant);
     if (i.is_cut) return {"CUT_THREADS, 1", "GemmSplitNumbers", text("run_cut<", shape, ">")};
+    if (i.is_odd) return {text("split_threads(", i.m, "), ", i.units), "GemmOddNumbers", text("run_odd<", shape, ">")};
     if (i.is_split) return {text("split_threads(", i.m, "), ", i.units), "GemmSplitNumbers", text("run_split<", shape, ">")};
     return {"TILES_THREADS, 1", "GemmTilesNumbers", text("run_tiles<", shape, ">")};
 }

@@ -195,10 +195,15 @@ CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction function, const 
     return function_of(function) ? *clusters = 1, CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-CUresult cuTensorMapEncodeTiled(CUtensorMap* map, int type, uint32_t rank, void* memory, const uint64_t*, const uint64_t*, const uint32_t*,
+CUresult cuTensorMapEncodeTiled(CUtensorMap* map, int type, uint32_t rank, void* memory, const uint64_t* extents, const uint64_t* strides, const uint32_t* box,
                                 const uint32_t*, int, int, int, int)
 {
-    return make_map(map, type, rank, memory);
+    if (const CUresult r = make_map(map, type, rank, memory)) return r;
+    for (uint32_t i = 0; i < rank; i++) {
+        const bool is_good = extents[i] >= 1 && extents[i] <= uint64_t(1) << 32 && box[i] >= 1 && box[i] <= 256;
+        if (!is_good || (i > 0 && (strides[i - 1] % 16 != 0 || strides[i - 1] >= uint64_t(1) << 40))) return *map = {}, CUDA_ERROR_INVALID_VALUE;
+    }
+    return CUDA_SUCCESS;
 }
 
 CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, int type, uint32_t rank, void* memory, const uint64_t*, const uint64_t*, const int*,

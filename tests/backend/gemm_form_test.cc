@@ -1,0 +1,73 @@
+// In which form Hopper's products are taken: what is turned, copied or refused.
+#include "tests/backend/gemm_problems.h"
+
+#include <doctest/doctest.h>
+
+namespace ng::gemm_check {
+namespace {
+
+using namespace cuda;
+namespace sm90 = gemm::sm90;
+
+char* address(uint64_t a) { return reinterpret_cast<char*>(a); }
+
+}  // namespace
+
+TEST_CASE("forms: where c's rows lie side by side it is the transposes' product, and its epilogue turns with it")
+{
+    gemm::Problem p = problem_of({200, 96, 64, 2}, {false, false, true, 0}, Dtype::f16, Dtype::f16, Dtype::f16);
+    p.a = address(4096), p.b = address(8192), p.c = address(65536);
+    p.epilogue.count = 1, p.epilogue.tensor[0].row = 7, p.epilogue.tensor[0].column = 1;
+    sm90::Form form;
+    REQUIRE(sm90::make_form(p, true, form));
+    CHECK(form.problem.m == 96);
+    CHECK(form.problem.n == 200);
+    CHECK(form.problem.c_column == 1);
+    CHECK(form.a.data == p.b);
+    CHECK(form.a.is_turned);                         // b [k, n] lies along n
+    CHECK(!form.b.is_turned);
+    CHECK(form.problem.epilogue.tensor[0].row == 1);
+    CHECK(form.problem.epilogue.tensor[0].column == 7);
+    p.c_row = 2;
+    CHECK(!sm90::make_form(p, true, form));
+}
+
+TEST_CASE("forms: rows are copied where the copy engine cannot read them in place")
+{
+    sm90::Form form;
+    const auto copying = [&](const Lying& lying, uint64_t at, Dtype type) {
+        gemm::Problem p = problem_of({64, 64, 64, 1}, lying, type, type, Dtype::f32);
+        p.a = address(at), p.b = address(65536), p.c = address(131072);
+        REQUIRE(sm90::make_form(p, true, form));
+        return form.a.copying;
+    };
+    CHECK(copying({}, 4096, Dtype::f16) == sm90::Copying::None);
+    CHECK(copying({true, false, false, 0}, 4096, Dtype::f16) == sm90::Copying::None);
+    CHECK(copying({false, false, false, 8}, 4096, Dtype::f16) == sm90::Copying::None);
+    CHECK(copying({false, false, false, 3}, 4096, Dtype::f16) == sm90::Copying::Pitch);
+    CHECK(copying({}, 4098, Dtype::f16) == sm90::Copying::Pitch);
+    CHECK(copying({true, false, false, 0}, 4096, Dtype::e4m3) == sm90::Copying::Strided);
+    CHECK(copying({false, false, false, 16}, 4096, Dtype::e4m3) == sm90::Copying::None);
+    CHECK(copying({}, 4096, Dtype::f32) == sm90::Copying::Planes);
+}
+
+TEST_CASE("forms: doubles are taken as whole products of f64 whose rows begin at multiples of 16 bytes")
+{
+    const auto is_taken = [](const Lying& lying, uint64_t at, Dtype c, double weight) {
+        gemm::Problem p = problem_of({64, 64, 64, 1}, lying, Dtype::f64, Dtype::f64, c);
+        p.a = address(at), p.b = address(65536), p.c = address(131080), p.epilogue_weight = weight;
+        sm90::Form form;
+        return sm90::make_form(p, true, form);
+    };
+    for (const bool a_turned : {false, true})
+        for (const bool b_turned : {false, true}) {
+            CHECK(is_taken({a_turned, b_turned, false, 0}, 4096, Dtype::f64, 0));
+            CHECK(is_taken({a_turned, b_turned, true, 2}, 4096, Dtype::f64, 0));
+            CHECK(!is_taken({a_turned, b_turned, false, 1}, 4096, Dtype::f64, 0));
+        }
+    CHECK(!is_taken({}, 4104, Dtype::f64, 0));
+    CHECK(!is_taken({}, 4096, Dtype::f32, 0));
+    CHECK(!is_taken({}, 4096, Dtype::f64, 1));
+}
+
+}  // namespace ng::gemm_check
