@@ -6,6 +6,7 @@
 namespace programs {
 namespace {
 
+constexpr int64_t MOST_SLACK = 9;      // of lengths, beyond those of all runs
 constexpr int TRIES = 12;              // for one node
 constexpr Real HUGE_VALUE = 1e6L;      // beyond it values are not tame
 constexpr int SHARE = 5;               // at most one in so many may say nothing
@@ -67,7 +68,7 @@ void Drawing::choose_runs()
     }
     for (int k = 0; k < lengths; k++) extents_.insert(extents_.end(), 2, -1 - k);
     p_.heads = lengths && dice_.chance(25);
-    p_.slack = dice_.chance(50) ? dice_.within(0, 9) : 0;
+    p_.slack = dice_.chance(50) ? dice_.within(0, MOST_SLACK) : 0;
     values_.resize(p_.runs.size());
 }
 
@@ -82,13 +83,24 @@ bool Drawing::tame(const Value& value) const
     return useless * SHARE <= value.cells.size() && odd * SHARE <= value.cells.size();
 }
 
+// In each run, and where lengths are as great as bounds allow and as tensors are that lend their heads.
+bool Drawing::fits(const Extents& dims) const
+{
+    constexpr int64_t MOST = int64_t(1) << 24;
+    Dims greatest;
+    for (const Dims& lengths : p_.runs) {
+        if (count_of(values_of(dims, lengths)) > most_) return false;
+        greatest.resize(lengths.size());
+        for (size_t k = 0; k < lengths.size(); k++) greatest[k] = std::max(greatest[k], lengths[k] + MOST_SLACK);
+    }
+    return count_of(values_of(dims, greatest)) <= MOST;
+}
+
 bool Drawing::accept(Node node)
 {
-    if (!infer(table_, p_, node)) return false;
+    if (!infer(table_, p_, node) || !fits(node.dims)) return false;
     std::vector<Value> all;
     for (size_t r = 0; r < p_.runs.size(); r++) {
-        const int64_t count = count_of(values_of(node.dims, p_.runs[r]));
-        if (count > most_) return false;
         if (p_.wild) continue;
         std::vector<const Value*> args;
         for (const int a : node.args) args.push_back(&values_[r][size_t(a)]);

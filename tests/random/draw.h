@@ -19,6 +19,7 @@ class Drawing {
     void choose_runs();
     bool grow();
     bool accept(Node node);                  // infers, evaluates, keeps; false: as if never drawn
+    bool fits(const Extents& dims) const;    // lengths are as small as they are to be
     bool tame(const Value& value) const;
     void choose_outputs();
     void lay(Output& output);

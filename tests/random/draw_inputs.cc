@@ -105,8 +105,7 @@ Bytes Drawing::values(ng_dtype t, int64_t count, Fill fill, int64_t range)
 int Drawing::input(ng_dtype t, const Extents& dims, Fill fill, int64_t range)
 {
     if (!std::ranges::all_of(dims, [](const Polynomial& d) { return d.dim().has_value(); })) return -1;
-    for (const Dims& lengths : p_.runs)
-        if (count_of(values_of(dims, lengths)) > most_) return -1;
+    if (!fits(dims)) return -1;
     const bool is_static = std::ranges::all_of(dims, [](const Polynomial& d) { return d.is_constant(); });
     Input in;
     in.type = t, in.dims = dims;

@@ -188,6 +188,8 @@ Placed placed(ng_ctx* c, ng_dtype t, const Dims& dims, Lie lie, int64_t spare_ro
     if (lie == Lie::Stepped) p.base_dims.back() = 2 * dims.back() + 1;
     if (lie == Lie::Shifted) p.base_dims[0] += 3;
     if (lie == Lie::Dense && !dims.empty()) p.base_dims[0] += spare_rows;
+    constexpr int64_t MOST = int64_t(1) << 24;         // an empty array's other axes may be vast, and a base has all of them
+    if (count_of(dims) == 0 && count_of(p.base_dims) > MOST) p.base_dims = dims, lie = Lie::Dense, spare_rows = 0;
     p.base = created(c, t, p.base_dims);
     write(c, p.base.get(), t, p.base_dims, pattern(t, count_of(p.base_dims)));
     switch (lie) {
