@@ -1,7 +1,7 @@
 """Users' whole programs on a heap that refuses libng something: each ends by itself, and never with wrong numbers.
 
-programs_refused.py REFUSING_HEAP PROGRAM..
-Every request up to the tenth is refused, then one in growing steps; once that one alone, once all behind it too.
+programs_refused.py [--each] REFUSING_HEAP PROGRAM..
+Every request up to the tenth is refused, then one in growing steps, or with --each every one; once that one alone, once all behind it too.
 """
 import os
 import re
@@ -22,7 +22,7 @@ def run(heap, program, **more):
     return ran.returncode, ran.stdout + ran.stderr
 
 
-def fault_of(heap, program):
+def fault_of(heap, program, each):
     """What is wrong with a program; nothing when all is well."""
     status, said = run(heap, program, REFUSED_COUNT="1")
     count = re.search(r"^asked (\d+)$", said, re.M)
@@ -34,15 +34,16 @@ def fault_of(heap, program):
             status, said = run(heap, program, REFUSED_AT=str(number), **more)
             if status not in (0, 1) or WRONG.search(said) or (status and not said):
                 return f"request {number} of {count[1]} refused {more}: ends with {status}:\n{said[-2000:]}"
-            number += 1 + number // 10
+            number += 1 if each else 1 + number // 10
     return ""
 
 
 def main():
-    heap, *programs = sys.argv[1:]
+    each = sys.argv[1] == "--each"
+    heap, *programs = sys.argv[1 + each:]
     failed = 0
     for program in programs:
-        fault = fault_of(heap, program)
+        fault = fault_of(heap, program, each)
         failed += fault != ""
         if fault:
             print(f"{os.path.basename(program)}: {fault}")
