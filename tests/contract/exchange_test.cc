@@ -1,0 +1,86 @@
+// Tensors that go to other libraries and come from them by DLPack, on the processor and on devices: the same memory, told as it is.
+#include "tests/contract/face.h"
+#include "tests/harm/dlpack_binary.h"
+
+namespace {
+
+constexpr int32_t OF_PROCESSOR = 1, OF_CUDA = 2, OF_CUDA_HOST = 3;
+
+int32_t own_type() { return std::string_view(backend()) == "cuda" ? OF_CUDA : OF_PROCESSOR; }
+
+DLManagedTensorVersioned* lent(Face& f, ng_tensor* t)
+{
+    DLManagedTensorVersioned* m = nullptr;
+    REQUIRE_MESSAGE(ng_tensor_to_dlpack(t, nullptr, &m, &f.error) == NG_OK, f.said());
+    return m;
+}
+ng_tensor* taken(Face& f, DLManagedTensorVersioned* m)
+{
+    ng_tensor* t = nullptr;
+    REQUIRE_MESSAGE(ng_tensor_from_dlpack(f.c, m, nullptr, &t, &f.error) == NG_OK, f.said());
+    return f.keep(t);
+}
+
+}  // namespace
+
+TEST_CASE("dlpack: what one context lends, another one of the device takes: the same memory, both ways")
+{
+    Face giver;
+    ng_tensor* const given = giver.tensor(shape(NG_F32, {3, 5}), counted(15));
+    DLManagedTensorVersioned* const m = lent(giver, giver.part(given, 1, 1, 5, 2));
+    CHECK(m->major == 1);
+    CHECK(m->device_type == own_type());
+    CHECK(m->ndim == 2);
+    CHECK(m->shape[1] == 2);
+    CHECK(m->strides[0] == 5);
+    CHECK(m->strides[1] == 2);
+    CHECK(m->code == 2);
+    CHECK(m->bits == 32);
+    CHECK(static_cast<char*>(m->data) + m->byte_offset == static_cast<char*>(giver.data(given)) + 4);
+    {
+        Face taker;
+        ng_tensor* const t = taken(taker, m);
+        CHECK(differs(taker.eval(taker.text("x * 2", "x", {ng_leaf(taker.s, t)})), {2, 6, 12, 16, 22, 26}) == "");
+        CHECK(taker.eval_into({taker.text("x + 100", "x", {ng_leaf(taker.s, t)})}, {t}) == NG_OK);
+        CHECK(ng_ctx_sync(taker.c, nullptr, UINT64_MAX, &taker.error) == NG_OK);
+    }
+    Values want = counted(15);
+    for (const size_t i : {1u, 3u, 6u, 8u, 11u, 13u}) want[i] += 100;
+    CHECK(differs(giver.get(given), want) == "");
+}
+
+TEST_CASE("dlpack: memory of another kind is refused with its name, and stays its owner's")
+{
+    static int deleted;
+    deleted = 0;
+    Face f;
+    float   numbers[4] = {1, 2, 3, 4};
+    int64_t dims[1] = {4};
+    DLManagedTensorVersioned m{};
+    m.major = 1, m.deleter = [](DLManagedTensorVersioned*) { deleted++; };
+    m.data = numbers, m.ndim = 1, m.shape = dims, m.code = 2, m.bits = 32, m.lanes = 1;
+    for (const int32_t type : {own_type() == OF_CUDA ? OF_PROCESSOR : OF_CUDA, int32_t(7)}) {
+        m.device_type = type;
+        ng_tensor* t = nullptr;
+        CHECK(ng_tensor_from_dlpack(f.c, &m, nullptr, &t, &f.error) == NG_E_UNSUPPORTED);
+        CHECK(t == nullptr);
+        CHECK(f.says("device type " + std::to_string(type)));
+    }
+    m.device_type = own_type(), m.device_id = 31;
+    ng_tensor* t = nullptr;
+    if (own_type() == OF_CUDA) CHECK(ng_tensor_from_dlpack(f.c, &m, nullptr, &t, &f.error) == NG_E_UNSUPPORTED);
+    CHECK(deleted == 0);
+}
+
+TEST_CASE("dlpack: page-locked memory is told as what it is, and taken back as that")
+{
+    if (own_type() != OF_CUDA) return;
+    Face f;
+    ng_tensor* const pinned = f.tensor(shape(NG_I32, {4}, {}, NG_HOST), {1, 2, 3, 4});
+    DLManagedTensorVersioned* const m = lent(f, pinned);
+    CHECK(m->device_type == OF_CUDA_HOST);
+    CHECK(static_cast<int32_t*>(m->data)[3] == 4);
+    ng_tensor* const again = taken(f, m);
+    CHECK((f.shape_of(again).flags & NG_HOST) != 0);
+    CHECK(differs(f.get(again), {1, 2, 3, 4}) == "");
+}
