@@ -261,8 +261,8 @@ DEVICE void load_cut_step(const GemmSplitNumbers& g, const CutMemory<S>& memory,
     load_floats<S::TILE_N, S::B_TURNED>(to + S::A_BYTES, g.b, part.at.column, step * S::STEP, part.at.batch * g.b_moves, full);
 }
 // The barriers, and what fits the ring, while the block's other threads are still coming.
-template <class S>
-DEVICE void start_cut(const GemmSplitNumbers& g, const CutMemory<S>& memory, const SplitPart& part, u32 rank, u32 blocks)
+template <class S, class Load>
+DEVICE void start_cut(const GemmSplitNumbers& g, const CutMemory<S>& memory, const SplitPart& part, u32 rank, u32 blocks, Load&& load)
 {
     fetch_map(g.a), fetch_map(g.b);
     for (u32 s = 0; s < S::STAGES; s++) barrier_init(memory.full(s), 1), barrier_init(memory.empty(s), i32(S::WARPS) + 4);
@@ -270,19 +270,7 @@ DEVICE void start_cut(const GemmSplitNumbers& g, const CutMemory<S>& memory, con
     barrier_init(memory.handed(), 1);
     barrier_init_fence();
     barrier_expect(memory.handed(), (first_unit<S>(rank + 1, blocks) - first_unit<S>(rank, blocks)) * (blocks - 1) * S::UNIT_BYTES);
-    wait_for_launch_before();
-    const i32 started = min(i32(memory.ring), part.end - part.begin);
-    ROLLED for (i32 s = 0; s < started; s++) load_cut_step<S>(g, memory, part, part.begin + s, u32(s));
-}
-template <class S>
-DEVICE void load_cut(const GemmSplitNumbers& g, const CutMemory<S>& memory, const SplitPart& part)
-{
-    u32 stage = 0, phase = 0;
-    ROLLED for (i32 step = part.begin + i32(memory.ring); step < part.end; step++) {
-        barrier_wait(memory.empty(stage), phase);
-        load_cut_step<S>(g, memory, part, step, stage);
-        if (++stage == memory.ring) stage = 0, phase ^= 1;
-    }
+    fill_ring(memory, part, load);
 }
 
 template <class S>
@@ -293,7 +281,8 @@ DEVICE void run_cut(const GemmSplitNumbers& g)
     const u32 rank = cluster_rank(), blocks = cluster_size();
     const CutMemory<S> memory(shared_address(shared), blocks);
     const SplitPart part = split_part(g, g.k_steps, S::TILE_M, S::TILE_N, rank, blocks);
-    if (threadIdx.x == (S::GROUPS + 1) * 128) start_cut<S>(g, memory, part, rank, blocks);
+    const auto load = [&](i32 step, u32 stage) { load_cut_step<S>(g, memory, part, step, stage); };
+    if (threadIdx.x == (S::GROUPS + 1) * 128) start_cut<S>(g, memory, part, rank, blocks, load);
     __syncthreads();
     if (blocks > 1) cluster_arrive();
     let_next_launch();
@@ -303,7 +292,7 @@ DEVICE void run_cut(const GemmSplitNumbers& g)
             cut_part<S>(memory, part.end - part.begin);
         } else {
             keep_registers<40>();
-            if (threadIdx.x == (S::GROUPS + 1) * 128) load_cut<S>(g, memory, part);
+            if (threadIdx.x == (S::GROUPS + 1) * 128) load_behind(memory, part, load);
         }
         __syncwarp();
         if (blocks > 1) cluster_wait(), cluster_arrive(), cluster_wait();

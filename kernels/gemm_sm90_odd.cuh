@@ -27,27 +27,6 @@ DEVICE void load_odd_step(const GemmOddNumbers& g, const SplitMemory<S>& memory,
         load_box(a + S::A_BYTES + u32(i) * 1024, i < lines.more ? lines.rest : g.split.b, (lines.first + i * lines.distance & ~7) + part.at.column, step * 8, part.at.batch * g.split.b_moves, full);
 }
 
-// As start_part and load_part.
-template <class S>
-DEVICE void start_odd(const GemmOddNumbers& g, const SplitMemory<S>& memory, const SplitPart& part, u32 rank, u32 blocks)
-{
-    fetch_map(g.split.a), fetch_map(g.split.b);
-    init_part<S>(memory, rank, blocks);
-    wait_for_launch_before();
-    const i32 started = min(i32(memory.ring), part.end - part.begin);
-    ROLLED for (i32 s = 0; s < started; s++) load_odd_step<S>(g, memory, part, part.begin + s, u32(s));
-}
-template <class S>
-DEVICE void load_odd(const GemmOddNumbers& g, const SplitMemory<S>& memory, const SplitPart& part)
-{
-    u32 stage = 0, phase = 0;
-    ROLLED for (i32 step = part.begin + i32(memory.ring); step < part.end; step++) {
-        barrier_wait(memory.empty(stage), phase);
-        load_odd_step<S>(g, memory, part, step, stage);
-        if (++stage == memory.ring) stage = 0, phase ^= 1;
-    }
-}
-
 // A step of a warpgroup's 64 rows of a, as instructions take it.
 struct OddFragments {
     u32 of[4][4];                        // [sixteen of depth]
@@ -148,12 +127,13 @@ DEVICE void run_odd(const GemmOddNumbers& g)
     const u32 rank = cluster_rank(), blocks = cluster_size();
     const SplitMemory<S> memory(shared_address(shared), blocks);
     const SplitPart part = split_part(g.split, g.split.k_steps, S::TILE_M, S::USED, rank, blocks);
-    if (threadIdx.x == S::GROUPS * 128) start_odd<S>(g, memory, part, rank, blocks);
+    const auto load = [&](i32 step, u32 stage) { load_odd_step<S>(g, memory, part, step, stage); };
+    if (threadIdx.x == S::GROUPS * 128) start_part<S>(g.split, memory, part, rank, blocks, load);
     __syncthreads();
     if (blocks > 1) cluster_arrive();
     let_next_launch();
     if (group == S::GROUPS) {
-        if (threadIdx.x % 32 == 0) load_odd<S>(g, memory, part);
+        if (threadIdx.x % 32 == 0) load_behind(memory, part, load);
         __syncwarp();
         if (blocks > 1) cluster_wait(), cluster_arrive(), cluster_wait();
         return;

@@ -107,26 +107,32 @@ DEVICE void init_part(const SplitMemory<S>& memory, u32 rank, u32 blocks)
     barrier_init_fence();
     barrier_expect(memory.handed(), (first_unit<S>(rank + 1, blocks) - first_unit<S>(rank, blocks)) * (blocks - 1) * S::UNIT_BYTES);
 }
-// The barriers, and what fits the ring, while the block's other threads are still coming.
-template <class S>
-DEVICE void start_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, const SplitPart& part, u32 rank, u32 blocks)
+// The steps that fit the ring, when what they read is there, each by load(step, stage).
+template <class Memory, class Load>
+DEVICE void fill_ring(const Memory& memory, const SplitPart& part, Load&& load)
 {
-    fetch_map(g.a), fetch_map(g.b);
-    init_part<S>(memory, rank, blocks);
     wait_for_launch_before();
     const i32 started = min(i32(memory.ring), part.end - part.begin);
-    ROLLED for (i32 s = 0; s < started; s++) load_step<S>(g, memory, part, part.begin + s, u32(s));
+    ROLLED for (i32 s = 0; s < started; s++) load(part.begin + s, u32(s));
 }
 // The steps behind those.
-template <class S>
-DEVICE void load_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, const SplitPart& part)
+template <class Memory, class Load>
+DEVICE void load_behind(const Memory& memory, const SplitPart& part, Load&& load)
 {
     u32 stage = 0, phase = 0;
     ROLLED for (i32 step = part.begin + i32(memory.ring); step < part.end; step++) {
         barrier_wait(memory.empty(stage), phase);
-        load_step<S>(g, memory, part, step, stage);
+        load(step, stage);
         if (++stage == memory.ring) stage = 0, phase ^= 1;
     }
+}
+// The barriers, and what fits the ring, while the block's other threads are still coming.
+template <class S, class Load>
+DEVICE void start_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, const SplitPart& part, u32 rank, u32 blocks, Load&& load)
+{
+    fetch_map(g.a), fetch_map(g.b);
+    init_part<S>(memory, rank, blocks);
+    fill_ring(memory, part, load);
 }
 
 // What a warpgroup keeps from step to step.
@@ -409,13 +415,14 @@ DEVICE void run_split(const GemmSplitNumbers& g)
     const u32 rank = cluster_rank(), blocks = cluster_size();
     const SplitMemory<S> memory(shared_address(shared), blocks);
     const SplitPart part = split_part(g, i64(g.k_steps) * products_of(g.planes), S::TILE_M, S::TILE_N, rank, blocks);
-    if (threadIdx.x == S::GROUPS * 128) start_part<S>(g, memory, part, rank, blocks);
+    const auto load = [&](i32 step, u32 stage) { load_step<S>(g, memory, part, step, stage); };
+    if (threadIdx.x == S::GROUPS * 128) start_part<S>(g, memory, part, rank, blocks, load);
     __syncthreads();
     if (blocks > 1) cluster_arrive();
     // Not before: blocks of the next launch that share the multiprocessor would take up what this one starts with.
     let_next_launch();
     if (group == S::GROUPS) {
-        if (threadIdx.x % 32 == 0) load_part<S>(g, memory, part);
+        if (threadIdx.x % 32 == 0) load_behind(memory, part, load);
         __syncwarp();
         if (blocks > 1) cluster_wait(), cluster_arrive(), cluster_wait();
         return;
