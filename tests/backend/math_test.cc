@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <bit>
 #include <random>
 #include <string>
@@ -110,7 +111,45 @@ void check_ends()
     }
 }
 
+// Numerators and a number whose quotients are as near as may be to halfway between two floats, and whatever else bits can be.
+struct Quotients { float number; std::vector<float> x; };
+Quotients quotients(std::mt19937_64& dice)
+{
+    const uint64_t b = 0x800000 | (dice() & 0x7fffff) | 1;
+    const int      shift = dice() % 3 ? int(dice() % 60) - 53 : int(dice() % 200) - 140;
+    Quotients q = {std::ldexp(float(b), shift) * (dice() % 2 ? 1.0f : -1.0f), {}};
+    uint64_t inverse = b;                              // of b, modulo 2^25
+    for (int i = 0; i < 5; i++) inverse *= 2 - b * inverse;
+    for (uint64_t i = 0; i < 400; i++) {
+        const uint64_t half = (inverse * (2 * i + 1) & 0x1ffffff) | (i % 50 == 0 ? 0x1000000 : 0);
+        const float    near = float((half * b) >> 25);
+        q.x.push_back(std::ldexp(near, i % 7 == 0 ? int(dice() % 250) - 140 : 0));
+        if (i / 64 == 3) q.x.back() = std::bit_cast<float>(uint32_t(dice()));
+    }
+    for (const float v : {0.0f, -0.0f, INFINITY, -INFINITY, 0x1p-149f, 0x1.fffffep127f}) q.x[dice() % q.x.size()] = v;
+    return q;
+}
+
 }  // namespace
+
+TEST_CASE("functions: quotients by one number are those of the processor, to the bit")
+{
+    std::mt19937_64 dice(13);
+    for (int turn = 0; turn < 3000; turn++) {
+        Quotients q = quotients(dice);
+        if (turn < 8) q.number = std::array{0.0f, -0.0f, INFINITY, NAN, 0x1p-149f, 0x1.fffffep127f, 1.0f, -0x1p40f}[size_t(turn)];
+        for (const IsaTable* isa : tables()) {
+            std::vector<float> out(q.x.size());
+            isa->map[int(Op::div)][int(Dtype::f32)][MODE_Y](out.data(), q.x.data(), &q.number, nullptr, int64_t(q.x.size()));
+            size_t wrong = 0, at = 0;
+            for (size_t i = 0; i < q.x.size(); i++) {
+                const float want = q.x[i] / q.number;
+                if (std::bit_cast<uint32_t>(out[i]) != std::bit_cast<uint32_t>(want) && (out[i] == out[i] || want == want)) wrong++, at = i;
+            }
+            REQUIRE_MESSAGE(wrong == 0, std::string(isa->name), ": ", q.x[at], " / ", q.number, " is ", out[at]);
+        }
+    }
+}
 
 TEST_CASE("functions: dense sweeps where they are hardest stay within what they reach today")
 {

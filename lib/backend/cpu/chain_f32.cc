@@ -1,6 +1,6 @@
 // Chains of f32: eight vector registers go from link to link, each a function that ends in a jump to the next.
 #include "lib/backend/cpu/convert_loops.h"
-#include "lib/backend/cpu/exp_wide.h"
+#include "lib/backend/cpu/divide_wide.h"
 #include "lib/backend/cpu/row_loops.h"
 
 namespace ng::cpu {
@@ -167,6 +167,13 @@ template <>
 void map_one<Row_exp>(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
 {
     onwards(link, at, [](int, Vector v) __attribute__((always_inline)) { return exp_of(v); }, a, b, c, d, e, f, g, h);
+}
+template <>
+void map_two<Row_div, Form::One, false>(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
+{
+    Vector all[VECTORS] = {a, b, c, d, e, f, g, h};
+    Divisor(link->number).divide(all);
+    link[1].run(link + 1, at, all[0], all[1], all[2], all[3], all[4], all[5], all[6], all[7]);
 }
 #endif
 template <Format F>

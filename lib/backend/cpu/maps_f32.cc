@@ -1,5 +1,5 @@
 // Element-wise loops of f32; powers go through doubles in chunks, as one loop of both widths is not vectorised.
-#include "lib/backend/cpu/exp_wide.h"
+#include "lib/backend/cpu/divide_wide.h"
 #include "lib/backend/cpu/row_loops.h"
 
 namespace ng::cpu {
@@ -43,6 +43,29 @@ void exp_wide(void* out_, const void* x_, const void*, const void*, int64_t coun
     if (rest) _mm512_mask_storeu_ps(out + i, rest, exp_of(_mm512_maskz_loadu_ps(rest, x + i)));
 }
 template <> constexpr MapLoop loop_of<Row_exp, Dtype::f32, MODE_ALL>() { return exp_wide; }
+
+void divide_wide(void* out_, const void* x_, const void* y_, const void*, int64_t count)
+{
+    constexpr int64_t WIDTH = 16, VECTORS = 4;
+    auto*         out = static_cast<float*>(out_);
+    const auto*   x = static_cast<const float*>(x_);
+    const float   number = *static_cast<const float*>(y_);
+    const Divisor by(number);
+    int64_t i = 0;
+    for (; i + VECTORS * WIDTH <= count; i += VECTORS * WIDTH) {
+        Floats v[VECTORS];
+#pragma GCC unroll 4
+        for (int k = 0; k < VECTORS; k++) v[k] = _mm512_loadu_ps(x + i + k * WIDTH);
+        by.divide(v);
+#pragma GCC unroll 4
+        for (int k = 0; k < VECTORS; k++) _mm512_storeu_ps(out + i + k * WIDTH, v[k]);
+    }
+    for (; i < count; i += WIDTH) {
+        const __mmask16 rest = __mmask16(count - i < WIDTH ? (1u << (count - i)) - 1 : 0xffff);
+        _mm512_mask_storeu_ps(out + i, rest, _mm512_maskz_loadu_ps(rest, x + i) / number);
+    }
+}
+template <> constexpr MapLoop loop_of<Row_div, Dtype::f32, MODE_Y>() { return divide_wide; }
 #endif
 
 }  // namespace
