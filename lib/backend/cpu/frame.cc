@@ -22,6 +22,7 @@ void set_up(Frame& frame, const Job& job, char* scratch) noexcept
     const Program& p = job.program;
     const Plan& plan = job.plan;
     frame.job = &job;
+    const char* const end_of_scratch = scratch + SCRATCH_BYTES;
     int32_t slot = 0;
     for (; slot < p.uniform_slots; slot++) frame.homes[slot] = reinterpret_cast<char*>(frame.uniform + slot);
     for (const int32_t end = slot + plan.tape->row_slots; slot < end; slot++, scratch += plan.row_stride) frame.homes[slot] = scratch;
@@ -33,6 +34,8 @@ void set_up(Frame& frame, const Job& job, char* scratch) noexcept
         temp = scratch;
         scratch += plan.temp_stride;
     }
+    const bool has_outbox = plan.is_streaming && plan.tape == &p.resident && !plan.is_columns && plan.tape->is_slow;
+    frame.outbox = has_outbox && scratch + plan.full_stride <= end_of_scratch ? scratch : nullptr;
 }
 
 void join_groups(Frame& frame, int32_t pass) noexcept

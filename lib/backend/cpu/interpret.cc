@@ -1,5 +1,5 @@
 // What each instruction of a tape does to a block: picks the loop for how its operands lie in memory, and calls it.
-#include "lib/backend/cpu/interpret.h"
+#include "lib/backend/cpu/traffic.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,105 +7,6 @@
 
 namespace ng::cpu {
 namespace {
-
-// One block. Lists are short, so it holds no more than it must.
-struct Block {
-    Frame&             frame;
-    const int64_t*     at;            // [accesses]
-    const int64_t      count;
-
-    const Program&  program() const { return frame.job->program; }
-    const Plan&     plan() const { return frame.job->plan; }
-    const IsaTable& isa() const { return *program().isa; }
-    char*           buffer(int32_t i) const { return frame.job->run.buffers[i]; }
-
-    const char* operand(int32_t slot) const
-    {
-        return slot >= 0 ? frame.slots[slot] : reinterpret_cast<const char*>(program().constants.data() + ~slot);
-    }
-    Form form(int32_t slot) const { return slot < 0 ? Form::One : frame.form[slot]; }
-    bool is_single(int32_t slot) const { return form(slot) == Form::One; }
-    char* memory(const Instruction& i, int32_t access) const { return buffer(i.buffer) + at[access] * i.memory_bytes; }
-
-    // The operand as a block of n elements.
-    const char* spread(int32_t slot, Dtype type, int64_t n, int temp) const
-    {
-        const char* in = operand(slot);
-        if (n == 1 || !is_single(slot)) return in;
-        isa().load[int(type)](frame.temps[temp], in, 0, n);
-        return frame.temps[temp];
-    }
-    char* result(const Instruction& i, bool single) const
-    {
-        frame.form[i.out] = single ? Form::One : Form::Block;
-        return frame.slots[i.out] = frame.homes[i.out];
-    }
-    // As result; the memory that the next instruction would store it in, where that does as well.
-    char* result_or_memory(const Instruction*& i, bool single) const
-    {
-        if (!(i->flags & DIRECT) || single || plan().is_streaming || plan().group) return result(*i, single);
-        const Instruction& store = i[1];
-        if (plan().step[store.extra] != 1 || !buffer(store.buffer)) return result(*i, single);
-        i++;
-        return memory(store, store.extra);
-    }
-};
-
-void fetch(const char* from, int64_t bytes)
-{
-    for (int64_t done = 0; done < bytes; done += 64) __builtin_prefetch(from + done);
-}
-void fetch_ahead(Frame& frame)
-{
-    for (; frame.aheads > 0; frame.aheads--) fetch(frame.ahead[frame.aheads - 1].from, frame.ahead[frame.aheads - 1].bytes);
-}
-
-// A part of it, between two instructions: a core waits where more lines are asked for at once than it can have under way.
-void fetch_part(Frame& frame)
-{
-    constexpr int64_t PART = 256;
-    if (frame.aheads == 0) return;
-    Ahead& ahead = frame.ahead[frame.aheads - 1];
-    const int64_t bytes = std::min(PART, ahead.bytes);
-    fetch(ahead.from, bytes);
-    ahead.from += bytes;
-    ahead.bytes -= bytes;
-    frame.aheads -= ahead.bytes == 0;
-}
-
-// What a block writes past the caches, while what the next one reads is asked for: each waits for memory, so they take turns.
-class Stream {
-  public:
-    static constexpr int64_t TURN = 64;                // elements
-
-    Stream(const Block& b, const Instruction& store) : b_(b), store_(store)
-    {
-        if (!b.plan().is_streaming || b.plan().step[store.extra] != 1 || !b.buffer(store.buffer) || b.count % TURN != 0) return;
-        char* const out = b.memory(store, store.extra);
-        if (reinterpret_cast<uintptr_t>(out) % 64 == 0) out_ = out, loop_ = b.isa().stream[int(store.type)];
-    }
-    bool is_open() const { return loop_; }
-    // Elements first .. first + count - 1 of the block, both multiples of TURN.
-    void write(const char* in, int64_t first, int64_t count) const
-    {
-        const int64_t step = TURN * bytes_of(store_.operand);
-        for (int64_t at = first; at < first + count; at += TURN, in += step) {
-            for (int k = 0; k < b_.frame.aheads; k++) {
-                const Ahead&  a = b_.frame.ahead[k];
-                const int64_t from = at * a.element_bytes;
-                fetch(a.from + from, std::min(TURN * a.element_bytes, a.bytes - from));
-            }
-            loop_(out_ + at * store_.memory_bytes, in, TURN);
-        }
-        if (first + count == b_.count) b_.frame.aheads = 0;
-    }
-
-  private:
-    const Block&       b_;
-    const Instruction& store_;
-    StreamLoop         loop_ = nullptr;
-    char*              out_ = nullptr;
-};
 
 void load(const Block& b, const Instruction& i)
 {
@@ -129,23 +30,6 @@ void load(const Block& b, const Instruction& i)
     else fetch(next, bytes);
 }
 
-// A map and the store behind it, a piece of the block after the other: memory has something to do while the next piece is computed. In
-// turns with one behind the other, 256 MB by two threads on a Xeon (2026-11-22): softmax 47 to 60 ms instead of 53 to 64, x + y 37 to 42
-// instead of 38 to 44.
-void map_past_caches(const Block& b, const Instruction*& at, MapLoop loop, const char* const (&in)[3], int mode, const Stream& stream)
-{
-    constexpr int64_t  PIECE = 4 * Stream::TURN;
-    const Instruction& i = *at++;
-    char* const        piece = b.frame.homes[i.out];
-    const int64_t      bytes = bytes_of(i.operand);
-    const auto         from = [&](int k, int64_t first) { return mode >> k & 1 ? in[k] : in[k] + first * bytes; };
-    for (int64_t first = 0, count; first < b.count; first += count) {
-        count = std::min(PIECE, b.count - first);
-        loop(piece, from(0, first), i.arity > 1 ? from(1, first) : nullptr, nullptr, count);
-        stream.write(piece, first, count);
-    }
-}
-
 void map(const Block& b, const Instruction*& at)
 {
     const Instruction& i = *at;
@@ -163,8 +47,10 @@ void map(const Block& b, const Instruction*& at)
         loop = i.map[MODE_ALL];
     }
     if (i.flags & DIRECT && !single && i.arity < 3 && !b.plan().group)     // one or two operands are of one type
-        if (const Stream stream(b, at[1]); stream.is_open()) return map_past_caches(b, at, loop, in, mode, stream);
-    loop(b.result_or_memory(at, single), in[0], in[1], in[2], n);
+        if (const Stream stream(b, at[1]); stream.is_open()) return at++, map_past_caches(b, {i, loop, in, mode}, stream);
+    char* const out = b.result_or_memory(at, single);
+    if (b.frame.outbox && i.flags & SLOW && !single && i.arity < 3) return map_slowly(b, {i, loop, in, mode}, out);
+    loop(out, in[0], in[1], in[2], n);
 }
 
 void convert(const Block& b, const Instruction*& at)
@@ -429,7 +315,8 @@ void execute_list(Frame& frame, List list, const int64_t* at, int64_t count, int
         }
         const bool repeats = group && (i->code == Code::Load || i->code == Code::Index || i->code == Code::Gather);
         if (repeats) repeat(b, *i, group);
-        if (spreads && i->code != Code::Load) fetch_part(frame);
+        if (frame.outbox) pass_on(frame, 192);
+        else if (spreads && i->code != Code::Load) fetch_part(frame);
     }
     if (!spreads) fetch_ahead(frame);
 }

@@ -18,6 +18,13 @@ struct Job {
 // A task's registers. A slot's pointer is its home in the scratch memory, or a tensor's own memory.
 inline constexpr int MAX_AHEAD = 4;
 
+// What is left of the last block's results, and where it goes.
+struct Behind {
+    char*       to;
+    const char* from;
+    int64_t     bytes = 0;
+};
+
 struct Frame {
     const Job* job;
     char*      slots[MAX_SLOTS];
@@ -27,6 +34,9 @@ struct Frame {
     int64_t    uniform[MAX_UNIFORM];
     Ahead      ahead[MAX_AHEAD];      // what the next block will read of one access each, not yet on its way
     int        aheads = 0;
+    // Results of a block on their way past the caches, while the next one is computed: full_stride bytes; null: they go at once.
+    char*      outbox = nullptr;
+    Behind     behind;
 };
 
 // Gives each slot its home in SCRATCH_BYTES, 64-byte aligned.
@@ -38,6 +48,9 @@ inline void execute(Frame& frame, List list, const int64_t* at, int64_t count, i
 {
     if (list.begin != list.end) execute_list(frame, list, at, count, group);
 }
+
+// Writes what is left of the last block's results. By each task, at its end.
+void empty_outbox(Frame& frame) noexcept;
 
 // As execute does one after the other for `rows` steps of a list that folds memory, `stride` from one to the next.
 void sum_memory(Frame& frame, List list, const int64_t* at, const int64_t* stride, int64_t rows, int64_t count) noexcept;

@@ -44,6 +44,7 @@ class Writer {
     void add_store(int32_t s);
     void mark_direct(List list);
     bool is_chained() const;
+    bool is_slow() const;
     bool sums_memory(List list) const;
 
     Maker&          m_;
@@ -76,6 +77,7 @@ Writer::Writer(Maker& maker) : m_(maker), a_(maker.analysis), values_(int32_t(ma
 void Writer::add(const Instruction& i, Op op, bool row)
 {
     tape_.code.push_back(i);
+    if (i.code == Code::Map && info(op).ulp > 0) tape_.code.back().flags |= SLOW;
     (row ? tape_.row_ns : tape_.element_ns) += element_ns(i, op);
     (row ? tape_.row_calls : tape_.full_calls) += i.code == Code::Load ? 0.5 : 1;
 }
@@ -207,6 +209,16 @@ bool Writer::is_chained() const
     return true;
 }
 
+bool Writer::is_slow() const
+{
+    for (const List& list : tape_.full)
+        for (uint32_t at = list.begin; at < list.end; at++) {
+            if (tape_.code[at].code == Code::Chain) at += uint32_t(tape_.code[at].extra);
+            else if (tape_.code[at].flags & SLOW) return true;
+        }
+    return false;
+}
+
 bool Writer::sums_memory(List list) const
 {
     const Instruction* load = nullptr;
@@ -244,6 +256,7 @@ Tape Writer::tape(bool is_resident)
     for (const List& list : tape_.full) mark_direct(list);
     for (const List& list : tape_.rows) mark_direct(list);
     tape_.is_chained = is_chained();
+    tape_.is_slow = is_slow();
     for (const List& list : tape_.full) tape_.sums_memory.push_back(!is_resident && sums_memory(list));
     assign_slots(tape_, m_.plan, m_.program, is_resident);
     return std::move(tape_);

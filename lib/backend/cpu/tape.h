@@ -31,6 +31,7 @@ enum Flag : uint8_t {
     FROM_Y = 16,  // the bundle is the second operand
     KEPT = 32,    // the result is read from its register, too, or from the chain's own (near)
     ROUNDS = 64,  // of a conversion: the next instruction stores it and nobody else reads it
+    SLOW = 128,   // of a map: memory has time for much while it computes
 };
 
 struct Instruction {
@@ -68,6 +69,7 @@ struct Tape {
     List    uniform;                  // once a task
     int32_t row_slots = 0, full_slots = 0;             // those of rows come first
     bool    is_chained = false;       // full values are made by chains alone
+    bool    is_slow = false;          // some full value is SLOW, and no chain's
     int32_t light_slots = 0;          // the last full ones: they hold what lies in tensors' memory where that is rows
     double  element_ns = 0, row_ns = 0;                // work beyond calls, an element and a row
     double  full_calls = 0, row_calls = 0;
