@@ -38,6 +38,10 @@ void exp_wide(void* out_, const void* x_, const void*, const void*, int64_t coun
     auto*       out = static_cast<float*>(out_);
     const auto* x = static_cast<const float*>(x_);
     int64_t i = 0;
+    for (; i + 4 * WIDTH <= count; i += 4 * WIDTH) {
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; k++) _mm512_storeu_ps(out + i + k * WIDTH, exp_of(_mm512_loadu_ps(x + i + k * WIDTH)));
+    }
     for (; i + WIDTH <= count; i += WIDTH) _mm512_storeu_ps(out + i, exp_of(_mm512_loadu_ps(x + i)));
     const __mmask16 rest = __mmask16((1u << (count - i)) - 1);
     if (rest) _mm512_mask_storeu_ps(out + i, rest, exp_of(_mm512_maskz_loadu_ps(rest, x + i)));
