@@ -57,7 +57,8 @@ class Backend {
     // ---- order ----
     virtual std::unique_ptr<Track> make_track() { return nullptr; }    // null: there is nothing to track
     virtual void open(ng_stream) {}
-    virtual void touch(Track&, const char*, const char*, bool) {}      // of an address range; writes it
+    // Of an address range; writes it. is_ours: it comes, goes or is worked in by us, so it is ordered under NG_CTX_CALLER_ORDERS as well.
+    virtual void touch(Track&, const char*, const char*, bool, bool) {}
     virtual void done(Track&, const char*, const char*) {}             // foreign work on it, up to here
     virtual void close() noexcept {}
     virtual bool is_idle(Track&) noexcept { return true; }
@@ -87,9 +88,9 @@ class Ordered {
     }
     ~Ordered() { close(); }
     Ordered(const Ordered&) = delete;
-    void touch(Track* track, const char* begin, const char* end, bool writes)
+    void touch(Track* track, const char* begin, const char* end, bool writes, bool is_ours = false)
     {
-        if (backend_ && track && begin != end) backend_->touch(*track, begin, end, writes);
+        if (backend_ && track && begin != end) backend_->touch(*track, begin, end, writes, is_ours);
     }
     void close() noexcept
     {

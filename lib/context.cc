@@ -109,7 +109,7 @@ void Context::free(void* memory, uint64_t bytes, ng_purpose purpose, Track* trac
 void Context::track_new(Track* track, const void* memory, uint64_t bytes)
 {
     const auto* first = static_cast<const char*>(memory);
-    Ordered(*backend_, nullptr).touch(track, first, first + bytes, true);
+    Ordered(*backend_, nullptr).touch(track, first, first + bytes, true, true);
 }
 
 void Context::log(int32_t level, const std::string& sentence) noexcept

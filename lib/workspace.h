@@ -16,7 +16,7 @@ class WorkPiece {
     char* memory() const noexcept { return memory_; }
     Track* track() const noexcept { return track_.get(); }
     // What is queued until the order is closed waits for what others queued on it.
-    void touch(Ordered& order) const { order.touch(track_.get(), memory_, memory_ + bytes_, true); }
+    void touch(Ordered& order) const { order.touch(track_.get(), memory_, memory_ + bytes_, true, true); }
 
   private:
     Context&               context_;

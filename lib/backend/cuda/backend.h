@@ -95,9 +95,9 @@ class CudaBackend final : public Backend {
     {
         blaming(false, [&] { order_.open(static_cast<CUstream>(s)); });
     }
-    void touch(Track& track, const char* begin, const char* end, bool writes) override
+    void touch(Track& track, const char* begin, const char* end, bool writes, bool is_ours) override
     {
-        blaming(true, [&] { order_.touch(static_cast<CudaTrack&>(track), begin, end, writes); });
+        blaming(true, [&] { order_.touch(static_cast<CudaTrack&>(track), begin, end, writes, is_ours); });
     }
     void done(Track& track, const char* begin, const char* end) override { order_.done(static_cast<CudaTrack&>(track), begin, end); }
     void close() noexcept override { order_.close(); }

@@ -356,7 +356,7 @@ void CudaExecutor::run_interim(const Work& w, const ExecutorRun& run, char* cons
     const std::span<const int64_t> variables(run.variables, size_t(w.variables));
     const TapeGeometry g = geometry_of(interim.tape, variables);
     if (!g.is_possible) throw Error(NG_E_LIMIT, "an axis among several is 2^31 long or longer: the interpreter cannot walk it, and nothing is compiled");
-    backend_.touch(*track_, interim.code, interim.code + 1, false);
+    backend_.touch(*track_, interim.code, interim.code + 1, false, true);
     const TapeRun tape_run{interim.code, aligned_scratch(run), {reinterpret_cast<void* const*>(buffers), w.buffers.size()},
                            variables, run.scalars};
     interpreter::Numbers numbers;

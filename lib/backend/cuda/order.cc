@@ -127,7 +127,7 @@ void StreamOrder::open(CUstream s)
 }
 
 // What a capture gathers runs when its graph is launched, in an order that is the host's.
-void StreamOrder::touch(CudaTrack& track, const char* begin, const char* end, bool writes)
+void StreamOrder::touch(CudaTrack& track, const char* begin, const char* end, bool writes, bool is_ours)
 {
     if (is_capturing_) return;
     Slot& mine = slots_[current_];
@@ -137,14 +137,17 @@ void StreamOrder::touch(CudaTrack& track, const char* begin, const char* end, bo
     for (size_t i = 0; i < track.count_; i++) {
         CudaTrack::Entry& e = track.entries_[i];
         is_alone &= e.stream == mine.id;
-        if (e.begin == begin && e.end == end && e.writes == writes) before = &e;
+        if (e.begin == begin && e.end == end && e.writes == writes && e.is_ours == is_ours) before = &e;
     }
     if (is_alone && before) {
         before->number = mine.last;
         return;
     }
     const auto conflicts = [&](const CudaTrack::Entry& e) { return e.begin < end && begin < e.end && (e.writes || writes); };
+    // Who waited for all that conflicts stands for it. Where nobody waits a stream's latest work stands for its earlier, wherever that was.
+    const bool waits = orders_ || is_ours;
     const auto is_covered = [&](const CudaTrack::Entry& e) {
+        if (!waits) return e.stream == mine.id && !e.is_ours;
         return begin <= e.begin && e.end <= end && (writes || (!e.writes && e.stream == mine.id));
     };
     const bool is_full = track.count_ == CudaTrack::ROOM;
@@ -153,12 +156,12 @@ void StreamOrder::touch(CudaTrack& track, const char* begin, const char* end, bo
         const CudaTrack::Entry e = track.entries_[i];
         Slot* const slot = find(e.stream);
         if (!slot) continue;                                    // forgotten, and done before that
-        if (orders_ && (conflicts(e) || is_full)) wait(*slot, e.stream, e.number);
-        if (is_full) begin = std::min(begin, e.begin), end = std::max(end, e.end), writes = true;
-        else if (!orders_ || !is_covered(e)) track.entries_[kept++] = e;
+        if (is_full || (conflicts(e) && (waits || e.is_ours))) wait(*slot, e.stream, e.number);
+        const bool is_over = is_full || is_covered(e);
+        if (!is_over) track.entries_[kept++] = e;
+        else if (is_full || !waits) begin = std::min(begin, e.begin), end = std::max(end, e.end), writes |= is_full || e.writes, is_ours |= e.is_ours;
     }
-    if (kept == CudaTrack::ROOM) kept--;                        // not ordered by us: the newest are what memory waits for
-    track.entries_[kept] = {begin, end, mine.id, mine.last, writes};
+    track.entries_[kept] = {begin, end, mine.id, mine.last, writes, is_ours};
     track.count_ = kept + 1;
 }
 
@@ -170,7 +173,7 @@ void StreamOrder::done(CudaTrack& track, const char* begin, const char* end)
         CudaTrack::Entry& e = track.entries_[i];
         if (e.stream == mine.id && e.begin < end && begin < e.end) e.number = mine.last, is_known = true;
     }
-    if (!is_known) touch(track, begin, end, true);
+    if (!is_known) touch(track, begin, end, true, false);
 }
 
 void StreamOrder::note(std::string_view tag) noexcept

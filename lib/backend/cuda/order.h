@@ -18,7 +18,7 @@ class CudaTrack final : public Track {
     struct Entry {
         const char *begin, *end;
         uint64_t    stream, number;          // the stream's id, and which of its submissions
-        bool        writes;
+        bool        writes, is_ours;
     };
     static constexpr size_t ROOM = 12;
     std::array<Entry, ROOM> entries_;
@@ -32,7 +32,8 @@ class StreamOrder {
   public:
     static constexpr size_t MOST = 64;       // streams that a context remembers at once
 
-    // own: what NULL means. orders: false under NG_CTX_CALLER_ORDERS.
+    // own: what NULL means. orders: false under NG_CTX_CALLER_ORDERS, where nobody waits but for what is_ours: memory that
+    // came or goes, and what is worked in.
     StreamOrder(const DeviceContext& home, CUstream own, bool orders);
 
     // Remembers s; NG_E_INVALID for another context's, NG_E_LIMIT. Takes the lock by itself.
@@ -41,7 +42,7 @@ class StreamOrder {
     void forget_all() noexcept;              // all events are destroyed
 
     void open(CUstream s);                   // the driver's context is current until close()
-    void touch(CudaTrack& track, const char* begin, const char* end, bool writes);
+    void touch(CudaTrack& track, const char* begin, const char* end, bool writes, bool is_ours);
     void done(CudaTrack& track, const char* begin, const char* end);
     // The open submission is of something with this tag: what a fault that comes later is told with.
     void note(std::string_view tag) noexcept;

@@ -38,6 +38,8 @@ struct Control {
     // As if cuInit had not been called.
     void (*forget_init)();
     Counts (*counts)();
+    // Calls of this function since the last reset().
+    uint64_t (*calls_of)(const char* name);
     // The number-th call from now fails, 1: the next. 0: none does.
     void (*fail_call)(uint64_t number, int code);
     // The number-th call of this function from now.

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -31,6 +32,7 @@ struct Faults {
     int      call_code = 0, function_code = 0, all = 0, function = -1;
     const char* failed = "";
     int      hidden_from = ROWS;
+    std::array<uint64_t, ROWS> calls_of{};
 };
 std::recursive_mutex& lock()
 {
@@ -65,7 +67,7 @@ bool is_free(int row) { return row == Row_cuInit || row == Row_cuGetErrorName ||
 int injected(int row)
 {
     Faults& f = faults();
-    f.calls++;
+    f.calls++, f.calls_of[size_t(row)]++;
     int code = 0;
     if (f.call_number && --f.call_number == 0) code = f.call_code;
     if (row == f.function && f.function_number && --f.function_number == 0) code = f.function_code;
@@ -179,6 +181,7 @@ constexpr Control CONTROL = {
     .reset = reset,
     .forget_init = [] { locked([] { state().is_started = false, owner = 0; }); },
     .counts = counts,
+    .calls_of = [](const char* name) { return locked([&] { return faults().calls_of.at(size_t(row_of(name))); }); },
     .fail_call = [](uint64_t number, int code) { locked([&] { faults().call_number = number, faults().call_code = code, faults().failed = ""; }); },
     .fail_function = [](const char* name, uint64_t number, int code) {
         locked([&] { faults().function = row_of(name), faults().function_number = number, faults().function_code = code, faults().failed = ""; });
