@@ -1,0 +1,125 @@
+// The context's limit: the pressure hook is asked before a call fails, what it releases makes room, and what failed took nothing.
+#include "tests/contract/face.h"
+
+#include <utility>
+
+namespace {
+
+constexpr int64_t MANY = 50000;
+constexpr uint64_t BYTES = MANY * 4;
+
+// A host that keeps tensors which it could do without.
+struct Hoard {
+    Tensors  spare;
+    int      asked = 0;
+    uint64_t bytes = 0;
+    bool     lies = false;               // says that it freed some, and did not
+
+    static int32_t press(void* user, uint64_t bytes)
+    {
+        Hoard& h = *static_cast<Hoard*>(user);
+        h.asked++, h.bytes = bytes;
+        if (h.lies) return 1;
+        if (h.spare.empty()) return 0;
+        ng_tensor_release(h.spare.back());
+        h.spare.pop_back();
+        return 1;
+    }
+    void fill(Face& f, int count)
+    {
+        const ng_shape d = shape(NG_F32, {MANY});
+        for (int i = 0; i < count; i++) {
+            ng_tensor* t = nullptr;
+            REQUIRE(ng_tensor_create(f.c, &d, &t, &f.error) == NG_OK);
+            REQUIRE(ng_tensor_fill(t, nullptr, i, &f.error) == NG_OK);       // on a device under way when it is released
+            spare.push_back(t);
+        }
+        CHECK(ng_ctx_limit(f.c, f.stats().dev_bytes) == NG_OK);
+        asked = 0;
+    }
+};
+
+ng_ctx_desc with_hooks(const ng_hooks& hooks)
+{
+    ng_ctx_desc d = description(0, 1);
+    d.hooks = &hooks;
+    return d;
+}
+
+}  // namespace
+
+TEST_CASE("T4: at the limit the pressure hook makes room, for tensors, what is evaluated and programs")
+{
+    Hoard    hoard;
+    ng_hooks hooks{};
+    hooks.size = sizeof hooks, hooks.user = &hoard, hooks.pressure = Hoard::press;
+    Face f(with_hooks(hooks));
+    ng_expr* x = f.leaf(counted(MANY));
+    Values   want = counted(MANY, 0, -1);
+
+    hoard.fill(f, 3);
+    ng_tensor* t = f.make(shape(NG_F32, {MANY}));
+    CHECK(hoard.asked == 1);
+    CHECK(hoard.bytes >= BYTES);
+    CHECK(hoard.spare.size() == 2);
+    f.put(t, want);
+    CHECK(f.eval(ng_neg(ng_leaf(f.s, t))) == counted(MANY));
+    CHECK(hoard.asked > 1);
+    CHECK(f.get(t) == want);
+
+    CHECK(ng_ctx_limit(f.c, 0) == NG_OK);
+    hoard.fill(f, 4);
+    CHECK(f.eval(ng_neg(x)) == want);
+    CHECK(hoard.asked > 0);
+    CHECK(hoard.spare.size() < 4);
+
+    CHECK(ng_ctx_limit(f.c, 0) == NG_OK);
+    hoard.fill(f, 4);
+    const ng_shape d = shape(NG_F32, {MANY});
+    ng_expr*       p = f.param(0, d);
+    ng_expr* const e = ng_sub(p, ng_scan(ng_scan(p, 0, NG_FOLD_SUM, 0), 0, NG_FOLD_MAX, 0));       // which is worked out in memory of its own
+    ng_prog*       program = nullptr;
+    ng_compile_desc how{};
+    how.size = sizeof how;
+    REQUIRE_MESSAGE(ng_compile(f.c, &how, &e, 1, &program, &f.error) == NG_OK, f.said());
+    f.programs.push_back(program);
+    CHECK(hoard.asked > 0);
+    CHECK(f.stats().workspace_bytes >= BYTES);
+    CHECK(ng_ctx_limit(f.c, 0) == NG_OK);
+    for (ng_tensor* left : hoard.spare) ng_tensor_release(left);
+}
+
+TEST_CASE("T4: where the hook frees nothing the call is NG_E_DEVMEM, and all is as it was")
+{
+    for (const bool lies : {false, true}) {
+        Hoard    hoard;
+        ng_hooks hooks{};
+        hooks.size = sizeof hooks, hooks.user = &hoard, hooks.pressure = Hoard::press;
+        hoard.lies = lies;
+        Face f(with_hooks(hooks));
+        const Values numbers = counted(MANY);
+        ng_tensor*   x = f.tensor(numbers);
+        ng_expr*     e = ng_mul(ng_leaf(f.s, x), ng_const(f.s, 0, 2));
+        hoard.fill(f, 1);
+        const Tensors  kept = std::exchange(hoard.spare, {});
+        const ng_stats before = f.stats();
+        const ng_shape d = shape(NG_F32, {MANY});
+        for (int i = 0; i < 3; i++) {
+            ng_tensor* none = nullptr;
+            hoard.asked = 0;
+            CHECK(ng_tensor_create(f.c, &d, &none, &f.error) == NG_E_DEVMEM);
+            CHECK(none == nullptr);
+            CHECK(f.says(std::to_string(before.dev_bytes)));
+            CHECK((lies ? hoard.asked > 1 && hoard.asked < 100 : hoard.asked == 1));
+            CHECK(ng_eval(f.c, nullptr, &e, &none, 1, &f.error) == NG_E_DEVMEM);
+            CHECK(none == nullptr);
+        }
+        CHECK(f.stats().dev_bytes == before.dev_bytes);
+        CHECK(f.stats().tensors == before.tensors);
+        CHECK(f.get(x) == numbers);
+        CHECK(f.get(kept[0]) == Values(MANY, 0));
+        CHECK(ng_ctx_limit(f.c, 0) == NG_OK);
+        CHECK(f.eval(e) == counted(MANY, 0, 2));
+        ng_tensor_release(kept[0]);
+    }
+}
