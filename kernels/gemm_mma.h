@@ -10,6 +10,7 @@ struct MmaOperand {
     i64         line, depth, batch;      // strides in elements
     i32         type;
     i32         is_wide;                 // 16 bytes along the near axis are one access wherever they begin in a tile
+    i32         is_padded;               // rows go on to a multiple of 16 bytes, with zeros
     i32         is_turned;               // lines are nearer to each other than steps of depth; kernels that say so take either
 };
 

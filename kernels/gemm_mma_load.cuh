@@ -10,6 +10,13 @@ namespace ng::kernels {
 namespace {
 
 constexpr int CHUNK_BYTES = 16;
+constexpr i64 EVERY_TILE = i64(1) << 62;   // as rest_below() says it
+
+template <int BYTES> struct UnsignedOf;
+template <> struct UnsignedOf<1> { using Type = u8; };
+template <> struct UnsignedOf<2> { using Type = u16; };
+template <> struct UnsignedOf<4> { using Type = u32; };
+template <> struct UnsignedOf<8> { using Type = u64; };
 
 struct alignas(8) TwoWords { u32 word[2]; };
 struct alignas(16) FourWords { u32 word[4]; };
@@ -45,13 +52,28 @@ DEVICE const char* address_of(const MmaOperand& o, const TileBegin& begin, i64 l
 
 // ---- by copies of the hardware -----------------------------------------------------------------------------------------
 
+// The first `count` elements of a chunk at a multiple of 16 bytes, and zeros, stored at once.
+template <int BYTES>
+DEVICE void copy_cut(u32 to, const char* from, i32 count)
+{
+    using Element = typename UnsignedOf<BYTES>::Type;
+    u32 x[4] = {};
+    UNROLLED for (int e = 0; e < CHUNK_BYTES / BYTES; e++) {
+        const u64 bits = e < count ? u64(reinterpret_cast<const Element*>(from)[e]) : 0;
+        if constexpr (BYTES == 8) x[2 * e] = u32(bits), x[2 * e + 1] = u32(bits >> 32);
+        else x[e * BYTES / 4] |= u32(bits) << e * BYTES % 4 * 8;
+    }
+    store_four(to, x);
+}
+
 // A thread's chunks of each tile, one tile after the other; elements of any stride are copied one by one.
 template <class TILE>
 struct AsyncReader {
     const char* from;
     i64         apart, step, near;       // bytes between the thread's chunks, from tile to tile, between neighbours of a chunk
     i32         row, chunk, room;        // room: lines from `row` on, or elements of the chunk
-    bool        is_wide;
+    i32         least;                   // so many of a chunk's elements have to be there for all 16 bytes to be read; 0: none are read at once
+    bool        is_cut;                  // the tile's lines end within a chunk, of whatever thread
 
     static constexpr int APART = TILE::THREADS / TILE::CHUNKS;
 
@@ -64,29 +86,46 @@ struct AsyncReader {
         apart = (IS_DEEP ? o.line : o.depth) * APART * TILE::BYTES, step = o.depth * TILE::DEPTH * TILE::BYTES;
         near = (IS_DEEP ? o.depth : o.line) * TILE::BYTES;
         room = IS_DEEP ? clamped(begin.lines_left - row, TILE::LINES) : clamped(begin.lines_left - first, TILE::IN_CHUNK);
-        is_wide = o.is_wide;
+        least = !o.is_wide ? 0 : o.is_padded ? 1 : TILE::IN_CHUNK;
+        is_cut = !IS_DEEP && begin.lines_left < TILE::LINES && begin.lines_left % TILE::IN_CHUNK != 0;
     }
-    // left: steps of depth from this tile on.
-    DEVICE i32 there(int c, i32 left) const
-    {
-        if constexpr (TILE::NEAR == NEAR_DEPTH) return c * APART < room ? clamped(left - chunk * TILE::IN_CHUNK, TILE::IN_CHUNK) : 0;
-        return row + c * APART < left ? room : 0;
-    }
+    // left: steps of depth from this tile on. Elements of each of the thread's chunks, where its row is there; and whether that is.
+    DEVICE i32 count(i32 left) const { return TILE::NEAR == NEAR_DEPTH ? left - chunk * TILE::IN_CHUNK : room; }
+    DEVICE bool is_there(int c, i32 left) const { return TILE::NEAR == NEAR_DEPTH ? c * APART < room : row + c * APART < left; }
+    // Of a chunk that ends behind the row nothing is read there: zeros come for it, and then what copy_rest() brings.
     DEVICE void copy(u32 to, i64 depth_left)
     {
         const i32   left = clamped(depth_left, TILE::DEPTH);
         const char* chunk_from = from;
         if (TILE::ROWS < APART && row >= TILE::ROWS) return;
-        UNROLLED for (int c = 0; c < TILE::EACH; c++, chunk_from += apart) {
-            const u32 place = to + TILE::place(u32(row + c * APART), u32(chunk));
-            const i32 count = there(c, left);
-            if (TILE::BYTES < 4 || is_wide) {
-                copy_async<CHUNK_BYTES>(place, chunk_from, count * TILE::BYTES);
-            } else if constexpr (TILE::BYTES >= 4) {
-                UNROLLED for (int e = 0; e < TILE::IN_CHUNK; e++) copy_async<TILE::BYTES>(place + u32(e) * TILE::BYTES, chunk_from + e * near, e < count ? TILE::BYTES : 0);
+        if (TILE::BYTES < 4 || least > 0) {
+            const bool is_whole = count(left) >= least;
+            UNROLLED for (int c = 0; c < TILE::EACH; c++, chunk_from += apart)
+                copy_async<CHUNK_BYTES>(to + TILE::place(u32(row + c * APART), u32(chunk)), chunk_from, is_whole && is_there(c, left));
+        } else if constexpr (TILE::BYTES >= 4) {
+            UNROLLED for (int c = 0; c < TILE::EACH; c++, chunk_from += apart) {
+                const u32 place = to + TILE::place(u32(row + c * APART), u32(chunk));
+                const i32 here = is_there(c, left) ? count(left) : 0;
+                UNROLLED for (int e = 0; e < TILE::IN_CHUNK; e++) copy_async<TILE::BYTES>(place + u32(e) * TILE::BYTES, chunk_from + e * near, e < here);
             }
         }
         from += step;
+    }
+    // Tiles from which fewer steps of depth are left have something for copy_rest(), for all threads of the block alike.
+    DEVICE i64 rest_below(i64 depth) const
+    {
+        if (least <= 1) return 0;
+        if constexpr (TILE::NEAR == NEAR_DEPTH) return depth % TILE::IN_CHUNK != 0 ? TILE::DEPTH : 0;
+        return is_cut ? EVERY_TILE : 0;
+    }
+    // When the thread's copies of the tile are done, and before others read it. tiles: from that tile to the one that is copied next.
+    DEVICE void copy_rest(u32 to, i64 depth_left, i64 tiles) const
+    {
+        const i32 left = clamped(depth_left, TILE::DEPTH), here = count(left);
+        if (here <= 0 || here >= least || (TILE::ROWS < APART && row >= TILE::ROWS)) return;
+        const char* chunk_from = from - tiles * step;
+        ROLLED for (int c = 0; c < TILE::EACH; c++, chunk_from += apart)
+            if (is_there(c, left)) copy_cut<TILE::BYTES>(to + TILE::place(u32(row + c * APART), u32(chunk)), chunk_from, here);
     }
 };
 

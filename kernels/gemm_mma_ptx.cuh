@@ -90,12 +90,14 @@ DEVICE void store_four(u32 at, const u32 (&x)[4])
     asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(at), "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]) : "memory");
 }
 
-// BYTES from global memory, of which `there` are read and the others are 0; done when its group is.
+// BYTES from global memory, or as many zeros; done when its group is. It could bring some of them and zeros behind, but compute-sanitizer
+// reports what has no memory whether it is read or not.
 template <int BYTES>
-DEVICE void copy_async(u32 to, const void* from, i32 there)
+DEVICE void copy_async(u32 to, const void* from, bool is_there)
 {
-    if constexpr (BYTES == 16) asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there) : "memory");
-    else asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(BYTES), "r"(there) : "memory");
+    const i32 bytes = is_there ? BYTES : 0;
+    if constexpr (BYTES == 16) asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+    else asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(BYTES), "r"(bytes) : "memory");
 }
 DEVICE void close_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Until at most so many of the thread's groups are on their way.

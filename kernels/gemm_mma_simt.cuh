@@ -22,37 +22,48 @@ struct WordReader {
     const char* from;
     i64         step, line_bytes, depth_bytes;
     i32         line, depth, lines_left; // of the thread's first word; lines_left: from it on
-    bool        is_wide, is_turned;
+    i32         least;                   // as AsyncReader's
+    bool        is_turned, is_cut;       // is_cut: as AsyncReader's
 
-    DEVICE WordReader(const MmaOperand& o, const TileBegin& begin) : is_wide(o.is_wide), is_turned(o.is_turned)
+    DEVICE WordReader(const MmaOperand& o, const TileBegin& begin) : least(!o.is_wide ? 0 : o.is_padded ? 1 : 4), is_turned(o.is_turned)
     {
         const i32 t = i32(threadIdx.x);
-        if (is_wide) line = t % FOURS * 4, depth = t / FOURS;
+        if (least > 0) line = t % FOURS * 4, depth = t / FOURS;
         else if (is_turned) line = t % LINES, depth = t / LINES;
         else line = t / RUN, depth = t % RUN;
         from = address_of(o, begin, line, depth);
         line_bytes = o.line * 4, depth_bytes = o.depth * 4, step = depth_bytes * DEPTH;
         lines_left = clamped(begin.lines_left - line, LINES);
+        is_cut = begin.lines_left < LINES && begin.lines_left % 4 != 0;
     }
     DEVICE void copy(u32 to, i64 depth_left)
     {
         const i32 left = clamped(depth_left, DEPTH) - depth;
         const u32 at = to + u32(depth) * ROW_BYTES + u32(line) * 4;
-        if (is_wide) {
+        if (least > 0) {
             constexpr int APART = THREADS / FOURS;
             UNROLLED for (int c = 0; c < WIDE_EACH; c++)
-                copy_async<16>(at + u32(c) * APART * ROW_BYTES, from + c * APART * depth_bytes, c * APART < left ? (lines_left < 4 ? lines_left : 4) * 4 : 0);
+                copy_async<16>(at + u32(c) * APART * ROW_BYTES, from + c * APART * depth_bytes, c * APART < left && lines_left >= least);
         } else if (is_turned) {
             constexpr int APART = THREADS / LINES;
             UNROLLED for (int c = 0; c < EACH; c++)
-                copy_async<4>(at + u32(c) * APART * ROW_BYTES, from + c * APART * depth_bytes, c * APART < left && lines_left > 0 ? 4 : 0);
+                copy_async<4>(at + u32(c) * APART * ROW_BYTES, from + c * APART * depth_bytes, c * APART < left && lines_left > 0);
         } else {
             constexpr int APART = THREADS / RUN;
             UNROLLED for (int r = 0; r < DEPTH / RUN; r++)
                 UNROLLED for (int c = 0; c < ACROSS; c++)
-                    copy_async<4>(at + u32(r) * RUN * ROW_BYTES + u32(c) * APART * 4, from + r * RUN * depth_bytes + c * APART * line_bytes, r * RUN < left && c * APART < lines_left ? 4 : 0);
+                    copy_async<4>(at + u32(r) * RUN * ROW_BYTES + u32(c) * APART * 4, from + r * RUN * depth_bytes + c * APART * line_bytes, r * RUN < left && c * APART < lines_left);
         }
         from += step;
+    }
+    DEVICE i64 rest_below(i64) const { return least > 1 && is_cut ? EVERY_TILE : 0; }
+    DEVICE void copy_rest(u32 to, i64 depth_left, i64 tiles) const
+    {
+        constexpr int APART = THREADS / FOURS;
+        if (lines_left == 0 || lines_left >= least) return;
+        const i32   left = clamped(depth_left, DEPTH) - depth;
+        const char* there = from - tiles * step;
+        ROLLED for (int c = 0; c < WIDE_EACH && c * APART < left; c++) copy_cut<4>(to + u32(depth + c * APART) * ROW_BYTES + u32(line) * 4, there + c * APART * depth_bytes, lines_left);
     }
 };
 

@@ -133,11 +133,27 @@ struct MmaSums {
     }
 };
 
+// Tiles of which copies of the hardware leave chunks out: those from which fewer steps of depth are left, at least 1. And these
+// chunks of a tile that is about to be read.
+template <class A, class B>
+DEVICE i64 rests_below(const A& a, const B& b, i64 depth)
+{
+    const i64 of_a = a.rest_below(depth), of_b = b.rest_below(depth), of_both = of_a < of_b ? of_b : of_a;
+    return of_both < 1 ? 1 : of_both;
+}
+template <int STAGES, int A_SIZE, class A, class B>
+DEVICE void copy_rests(const A& a, const B& b, u32 to, i64 left, i64 ahead, int tile_depth)
+{
+    const i64 tiles = ahead > 0 ? STAGES - 1 : (left + tile_depth - 1) / tile_depth;
+    a.copy_rest(to, left, tiles), b.copy_rest(to + A_SIZE, left, tiles);
+}
+
 // The depth of one tile, STAGES - 1 tiles in flight.
 template <int STAGES, int STAGE_BYTES, int A_SIZE, class A, class B, class SUMS>
 DEVICE void sum_in_flight(A& a, B& b, SUMS& sums, i64 depth, int tile_depth)
 {
     const u32 base = shared_begin(), end = base + STAGES * STAGE_BYTES;
+    const i64 rest_below = rests_below(a, b, depth);
     i64       ahead = depth;                        // not asked for yet
     UNROLLED for (int s = 0; s < STAGES - 1; s++) {
         const u32 at = base + u32(s) * STAGE_BYTES;
@@ -146,15 +162,20 @@ DEVICE void sum_in_flight(A& a, B& b, SUMS& sums, i64 depth, int tile_depth)
         close_group();
     }
     u32 read = base, write = base + (STAGES - 1) * STAGE_BYTES;
-    ROLLED for (i64 left = depth; left > 0; left -= tile_depth) {
+    // The inner loop is of tiles that have no rest but the first: what copies that costs the others neither a branch nor a register.
+    ROLLED for (i64 left = depth; left > 0;) {
         wait_groups<STAGES - 2>();
-        __syncthreads();
-        if (ahead > 0) a.copy(write, ahead), b.copy(write + A_SIZE, ahead);
-        ahead -= tile_depth;
-        close_group();
-        sums.add_stage(read);
-        read = read + STAGE_BYTES == end ? base : read + STAGE_BYTES;
-        write = write + STAGE_BYTES == end ? base : write + STAGE_BYTES;
+        if (left < rest_below) copy_rests<STAGES, A_SIZE>(a, b, read, left, ahead, tile_depth);
+        ROLLED do {
+            wait_groups<STAGES - 2>();
+            __syncthreads();
+            if (ahead > 0) a.copy(write, ahead), b.copy(write + A_SIZE, ahead);
+            ahead -= tile_depth, left -= tile_depth;
+            close_group();
+            sums.add_stage(read);
+            read = read + STAGE_BYTES == end ? base : read + STAGE_BYTES;
+            write = write + STAGE_BYTES == end ? base : write + STAGE_BYTES;
+        } while (left >= rest_below);
     }
     wait_groups<0>();
     __syncthreads();

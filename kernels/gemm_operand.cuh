@@ -41,7 +41,7 @@ DEVICE void copy_tile(AsyncReader<TILE>& r, u32 to, i64 left, bool has_all_lines
     if (!has_all_lines || left < TILE::DEPTH) return r.copy(to, left);
     if (TILE::ROWS < r.APART && r.row >= TILE::ROWS) return;
     const char* from = r.from;
-    UNROLLED for (int c = 0; c < TILE::EACH; c++, from += r.apart) copy_async<CHUNK_BYTES>(to + TILE::place(u32(r.row + c * r.APART), u32(r.chunk)), from, CHUNK_BYTES);
+    UNROLLED for (int c = 0; c < TILE::EACH; c++, from += r.apart) copy_async<CHUNK_BYTES>(to + TILE::place(u32(r.row + c * r.APART), u32(r.chunk)), from, true);
     r.from += r.step;
 }
 
@@ -349,19 +349,26 @@ DEVICE void made_tile(const MmaOperandNumbers& numbers)
         if (ahead > 0) copy(at, ahead);
         close_group();
     }
+    const i64 rest_below = rests_below(a, b, left);
     MadeSums<SHAPE> sums(numbers, w.column);
     u32 read = base, write = base + (STAGES - 1) * SHAPE::STAGE_BYTES;
-    ROLLED for (; left > 0; left -= DEPTH, ahead -= DEPTH) {
+    // Loops as sum_in_flight() has them.
+    ROLLED while (left > 0) {
         wait_groups<STAGES - 2>();
-        __syncthreads();
-        const auto copy_next = [&] {
-            if (ahead > 0) copy(write, ahead);
-            close_group();
-        };
-        if (operand::IS_CAST || left >= DEPTH) sums.template add_stage<false>(read, DEPTH, copy_next);
-        else sums.template add_stage<true>(read, i32(left), copy_next);
-        read = read + SHAPE::STAGE_BYTES == end ? base : read + SHAPE::STAGE_BYTES;
-        write = write + SHAPE::STAGE_BYTES == end ? base : write + SHAPE::STAGE_BYTES;
+        if (left < rest_below) copy_rests<STAGES, A_SIZE>(a, b, read, left, ahead, DEPTH);
+        ROLLED do {
+            wait_groups<STAGES - 2>();
+            __syncthreads();
+            const auto copy_next = [&] {
+                if (ahead > 0) copy(write, ahead);
+                close_group();
+            };
+            if (operand::IS_CAST || left >= DEPTH) sums.template add_stage<false>(read, DEPTH, copy_next);
+            else sums.template add_stage<true>(read, i32(left), copy_next);
+            left -= DEPTH, ahead -= DEPTH;
+            read = read + SHAPE::STAGE_BYTES == end ? base : read + SHAPE::STAGE_BYTES;
+            write = write + SHAPE::STAGE_BYTES == end ? base : write + SHAPE::STAGE_BYTES;
+        } while (left >= rest_below);
     }
     wait_groups<0>();
     __syncthreads();

@@ -128,6 +128,31 @@ TEST_CASE("portable products: every pair of types, transpose and tile at sizes a
                 }
 }
 
+// What is not read has no memory: it ends with the last row, and NaN lie between rows.
+inline Tensor padded(Dtype type, int64_t rows, int64_t length, bool is_turned)
+{
+    const int64_t in_chunk = 16 / ng::bytes_of(type), pitch = (length + in_chunk - 1) / in_chunk * in_chunk;
+    Tensor        t(type, {1, rows, pitch});
+    t.dims[2] = length, t.memory.resize(size_t(((rows - 1) * pitch + length) * ng::bytes_of(type)));
+    if (is_turned) std::swap(t.dims[1], t.dims[2]), std::swap(t.strides[1], t.strides[2]);
+    return t;
+}
+
+TEST_CASE("portable products: rows that end within 16 bytes, each at a multiple of these")
+{
+    for (const Pair& pair : PAIRS)
+        for (const bool a_turned : {false, true})
+            for (const bool b_turned : {false, true})
+                for (int64_t x = 1; x <= 40; x++) {
+                    const int64_t m = x % 5 == 0 ? 1 : 33 + x, n = x, k = 41 - x + (x % 4 == 0 ? 64 : 0);
+                    INFO(ng::name_of(pair.a), " ", ng::name_of(pair.b), " ", a_turned, b_turned, " ", m, " ", n, " ", k);
+                    Product t{a_turned ? padded(pair.a, k, m, true) : padded(pair.a, m, k, false), b_turned ? padded(pair.b, n, k, true) : padded(pair.b, k, n, false), Tensor(sums_of(pair.a), {1, m, n})};
+                    fill(t.a, 1), fill(t.b, 2);
+                    t.allows_tf32 = pair.allows_tf32, t.units = x % 3 == 0 ? 1 : 1000;
+                    check(std::move(t));
+                }
+}
+
 TEST_CASE("portable products: nothing to sum gives zeros, nothing to write writes nothing")
 {
     for (const Pair& pair : PAIRS)

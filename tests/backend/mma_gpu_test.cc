@@ -231,7 +231,8 @@ TEST_CASE("speed: portable products" * doctest::skip())
         for (const Index& mnk : {Index{512, 512, 512}, {1024, 1024, 1024}, {4096, 4096, 4096}})
             for (const char* transposes : {"nn", "nt", "tn", "tt"}) time_product(s, mnk, transposes);
         for (const Index& mnk : {Index{8192, 16, 8192}, {16, 8192, 8192}, {1760, 64, 1760}, {1, 4096, 4096}, {64, 64, 65536}, {3000, 1000, 700}}) time_product(s, mnk, "nn");
-        for (const char* transposes : {"nn", "nt", "tn"}) time_product(s, {4095, 4097, 4099}, transposes);
+        for (const char* transposes : {"nn", "nt", "tn"})
+            for (const Index& mnk : {Index{4095, 4097, 4099}, {513, 511, 509}, {15, 4095, 1001}}) time_product(s, mnk, transposes);
     }
 }
 

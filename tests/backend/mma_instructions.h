@@ -143,11 +143,11 @@ struct AsyncCopies {
 AsyncCopies async_copies[1024];
 
 template <int BYTES>
-void copy_async(u32 to, const void* from, i32 there)
+void copy_async(u32 to, const void* from, bool is_there)
 {
-    if (reinterpret_cast<uintptr_t>(from) % BYTES != 0 || there < 0 || there > BYTES) std::abort();
+    if (reinterpret_cast<uintptr_t>(from) % BYTES != 0) std::abort();
     AsyncCopies& mine = async_copies[threadIdx.x];
-    mine.under_way.push_back({room_at(to, BYTES), from, BYTES, there, mine.group});
+    mine.under_way.push_back({room_at(to, BYTES), from, BYTES, is_there ? BYTES : 0, mine.group});
     std::memset(room_at(to, BYTES), 0xff, BYTES);
 }
 void close_group() { async_copies[threadIdx.x].group++; }

@@ -153,8 +153,8 @@ Form form_of(const Problem& problem)
     Form f{arranged(problem), None, {}, {}};
     const Problem& p = f.p;
     f.kind = kind_of(p.a_type, p.b_type, p.allows_tf32);
-    f.a = lying_of({p.a, p.a_row, p.a_depth, p.a_batch, i32(p.a_type), 0, 0}, p.m, p.k, p.batches, f.kind);
-    f.b = lying_of({p.b, p.b_column, p.b_depth, p.b_batch, i32(p.b_type), 0, 0}, p.n, p.k, p.batches, f.kind);
+    f.a = lying_of({p.a, p.a_row, p.a_depth, p.a_batch, i32(p.a_type), 0, 0, 0}, p.m, p.k, p.batches, f.kind);
+    f.b = lying_of({p.b, p.b_column, p.b_depth, p.b_batch, i32(p.b_type), 0, 0, 0}, p.n, p.k, p.batches, f.kind);
     return f;
 }
 
@@ -297,7 +297,7 @@ MmaOperand laid_down(const Lying& x, Kind kind, const Place& place, char*& to)
     MmaOperand o = x.operand;
     o.data = n.to, o.line = n.is_deep ? n.pitch : 1, o.depth = n.is_deep ? 1 : n.pitch, o.batch = x.operand.batch == 0 ? 0 : n.rows * n.pitch;
     o.type = i32(type_of(kind, Dtype(o.type)));
-    o.is_wide = 1, o.is_turned = !n.is_deep;
+    o.is_wide = o.is_padded = 1, o.is_turned = !n.is_deep;
     return o;
 }
 

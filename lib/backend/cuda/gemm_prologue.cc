@@ -59,7 +59,7 @@ std::optional<Form> form_of(const Problem& problem)
 
 MmaOperand operand_of(const Line& x, Near near, Dtype t)
 {
-    MmaOperand o = {x.data, x.line, x.depth, x.batch, i32(t), 1, near == NEAR_LINE};
+    MmaOperand o = {x.data, x.line, x.depth, x.batch, i32(t), 1, 0, near == NEAR_LINE};
     (near == NEAR_DEPTH ? o.depth : o.line) = 1;
     return o;
 }
