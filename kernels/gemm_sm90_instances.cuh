@@ -13,10 +13,10 @@ DEVICE void run_any_tiles(const GemmTilesNumbers& g)
     if constexpr (S::Kind::BYTES == 8) run_doubles<S>(g);
     else run_tiles<S>(g);
 }
-#define TILES_KERNEL(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule)                                  \
+#define TILES_KERNEL(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns)                           \
     extern "C" __global__ void __launch_bounds__(TILES_THREADS, 1) gemm_##types##_##way##_##tile(const __grid_constant__ GemmTilesNumbers numbers) \
     {                                                                                                                              \
-        run_any_tiles<TilesShape<Kind, m, n, down, across, stages, a, b, schedule, promote>>(numbers);                             \
+        run_any_tiles<TilesShape<Kind, m, n, down, across, stages, a, b, schedule, promote, turns>>(numbers);                      \
     }
 #define SPLIT_KERNEL(types, way, Kind, a, b, promote, tile, m, n, stages, units)                                                   \
     extern "C" __global__ void __launch_bounds__(split_threads(m), units) gemm_##types##_##way##_s##tile(const __grid_constant__ GemmSplitNumbers numbers) \

@@ -18,19 +18,19 @@ namespace {
 constexpr i32  PINGPONG = -1;
 constexpr u32  LOADER = 256;            // the thread that loads
 
-template <class Kind_, int TILE_M_, int TILE_N_, int DOWN_, int ACROSS_, int STAGES_, int A_TURNED_, int B_TURNED_, int SCHEDULE_, bool PROMOTE_>
+template <class Kind_, int TILE_M_, int TILE_N_, int DOWN_, int ACROSS_, int STAGES_, int A_TURNED_, int B_TURNED_, int SCHEDULE_, bool PROMOTE_, bool TURNS_>
 struct TilesShape {
     using Kind = Kind_;
     using Word = typename Kind::Word;
     static constexpr i32  TILE_M = TILE_M_, TILE_N = TILE_N_, DOWN = DOWN_, ACROSS = ACROSS_, CLUSTER = DOWN * ACROSS, STAGES = STAGES_, SCHEDULE = SCHEDULE_;
-    // Boxes of b's columns side by side do not fit such a tile: what lies nn is taken as b' a', and c as its transpose.
-    static constexpr bool IS_SWAPPED = TILE_N % 64 != 0 && !A_TURNED_ && B_TURNED_;
-    static constexpr i32  A_TURNED = IS_SWAPPED || A_TURNED_, B_TURNED = !IS_SWAPPED && B_TURNED_;
+    // b' a' and c's transpose: where a tile's rows are to be c's columns, and of what lies nn where boxes of b's columns side by side do not fit.
+    static constexpr bool IS_SWAPPED = TURNS_ || (TILE_N % 64 != 0 && !A_TURNED_ && B_TURNED_);
+    static constexpr i32  A_TURNED = IS_SWAPPED ? B_TURNED_ : A_TURNED_, B_TURNED = IS_SWAPPED ? A_TURNED_ : B_TURNED_;
     static constexpr bool PROMOTE = PROMOTE_, PLANES = PROMOTE && Kind::BYTES == 2, IS_PINGPONG = SCHEDULE == PINGPONG;
     static constexpr i32  BLOCKS = IS_PINGPONG ? TILE_M / 64 : TILE_M / 128;     // of 64 rows a warpgroup
     static constexpr i32  SUMS = BLOCKS * TILE_N / 2 * (PROMOTE ? 2 : 1);
     static constexpr bool IN_TURNS = PROMOTE && BLOCKS * TILE_N * 3 / 2 <= 192;     // registers for two batches of products
-    static constexpr bool IS_BARE = SUMS > 128 || TILE_N % 64 != 0;      // no room for an epilogue, or no boxes for what it reads
+    static constexpr bool IS_BARE = SUMS > 128 || TILE_N % 64 != 0 || IS_SWAPPED;    // no room for an epilogue, or no boxes for what it reads
     // Of an epilogue for 32 columns. On an H200 (2026-11-22) one for each takes 1 to 3 % less than one for all; but of pingpong's large
     // epilogues (gelu), whose groups are at different places, one takes 2 to 4 % less than two, and these took 3 to 9 % less than eight.
     static constexpr int  TEXTS = IS_PINGPONG && EPILOGUE_WEIGHT > 20 ? 1 : 8;
@@ -353,7 +353,7 @@ DEVICE void multiply_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memo
         };
         if constexpr (HAS_BOX) barrier_wait(staging.full, staging.phase), staging.phase ^= 1;
         if constexpr (S::IS_SWAPPED) {
-            store_turned<S::BUFFERS>(g.c, g.output, first, d[0], staging);
+            UNROLLED for (i32 block = 0; block < S::BLOCKS; block++) store_turned<S::BUFFERS>(g.c, g.output, {first.batch, first.row + block * 64, first.column}, d[block], staging);
         } else if constexpr (S::IS_BARE) {
             GemmOutput output = g.output;
             if (output.c_type != F16 && output.c_type != BF16) output.c_type = F32;

@@ -159,6 +159,21 @@ TEST_CASE("choices: f32 is cut by the blocks that multiply it where rows begin a
         }
 }
 
+TEST_CASE("choices: tiles of c's transpose where those of c leave more of the card idle, and of no epilogue")
+{
+    const auto turns = [](const Extents& e, const Lying& lying, int weight) {
+        gemm::Problem p = problem_of(e, lying, Dtype::f16, Dtype::f16, Dtype::f16);
+        p.epilogue_weight = weight;
+        sm90::Form form;
+        REQUIRE(sm90::make_form(p, false, form));
+        return sm90::instances()[sm90::choose(form, whole_device(), 0).instance].turns;
+    };
+    CHECK(turns({6144, 512, 1536, 1}, {false, true, false, 0}, 0));      // 128 tiles of 192 x 128, where 96 of 128 x 256 would be
+    CHECK(turns({2560, 7000, 2560, 1}, {}, 0));
+    CHECK(!turns({2560, 7000, 2560, 1}, {}, 1));
+    CHECK(!turns({4096, 4096, 4096, 1}, {}, 0));
+}
+
 TEST_CASE("launches: a row-major b of halves at an odd distance or address is taken there")
 {
     const auto launches = [](const Lying& lying, uint64_t at) {
@@ -217,19 +232,19 @@ TEST_CASE("images: types that Hopper's kernels take ask for the image that has t
     CHECK(seen.size() == size_t(gemm::Image::Mma));
 }
 
-TEST_CASE("launches: tiles whose width is no multiple of 64 are of c's transpose where both operands are row-major")
+TEST_CASE("launches: tiles whose width is no multiple of 64 are of c's transpose where both operands are row-major, those that turn always")
 {
     int seen = 0;
     for (uint32_t i = 0; i < sm90::instances().size(); i++) {
         const sm90::Instance& instance = sm90::instances()[i];
-        if (instance.group != sm90::Group::Half || instance.is_split || instance.n % 64 == 0) continue;
+        if (instance.group != sm90::Group::Half || instance.is_split || (instance.n % 64 == 0 && !instance.turns)) continue;
         for (const bool a_turned : {false, true})
             for (const bool b_turned : {false, true}) {
                 gemm::Problem p = problem_of({304, 504, 256, 1}, {a_turned, b_turned, false, 8}, Dtype::f16, Dtype::f16, Dtype::f16);
                 p.a = address(uint64_t(1) << 32), p.b = address(uint64_t(1) << 33), p.c = address(uint64_t(1) << 34), p.epilogue.is_cast = 1;
                 sm90::Form form;
                 REQUIRE(sm90::make_form(p, true, form));
-                const bool is_swapped = !a_turned && !b_turned;
+                const bool is_swapped = instance.turns || (!a_turned && !b_turned);
                 run_as(form, {i, instance.cluster, 1, 8}, [&](const gemm::Launch& l) {
                     const auto&   n = *static_cast<const kernels::GemmTilesNumbers*>(l.numbers);
                     const int64_t down = is_swapped ? 504 : 304, along = is_swapped ? 304 : 504;

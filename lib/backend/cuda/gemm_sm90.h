@@ -15,6 +15,7 @@ struct Instance {
     Group       group;
     Image       image;
     bool        is_split, is_cut, is_odd;    // split ones that take f32 as it lies; a turned b at any distance
+    bool        turns;                   // tiles are of c's transpose
     int32_t     m, n;
     int32_t     cluster, down, across, schedule;     // of tiles; of splits a launch says how large clusters are
     int32_t     stages, kept, units;     // kept: stages in clusters; units: blocks of it that share a multiprocessor
@@ -63,7 +64,7 @@ uint64_t copies_workspace(const Form& form);     // at most: some instances copy
 // Nothing but whole products are for these kernels; others take what they do not, and compare.
 inline bool is_double(const Form& form) { return form.group == Group::Double; }
 // As TilesShape has it: tiles are of c's transpose, which swaps a and b.
-inline bool is_swapped(const Form& form, const Instance& i) { return !i.is_split && i.n % 64 != 0 && form.b.is_turned && !form.a.is_turned; }
+inline bool is_swapped(const Form& form, const Instance& i) { return !i.is_split && (i.turns || (i.n % 64 != 0 && form.b.is_turned && !form.a.is_turned)); }
 Form swapped(const Form& form);
 inline bool is_turned_by_blocks(const Source& s, const Form& form) { return form.group == Group::Round && s.copying == Copying::Strided && s.line_stride == 1; }
 

@@ -20,14 +20,14 @@ constexpr uint32_t ODD_VARIANTS = GEMM_SM90_Odd(ONE);
 struct Row {
     const char* tile;
     Group       group;
-    bool        is_split, is_cut, is_odd;
+    bool        is_split, is_cut, is_odd, turns;
     int32_t     m, n, down, across, schedule, stages, units, slots;
 };
 constexpr Row ROWS[] = {
-#define TILES(group, tile, m, n, down, across, stages, schedule) {#tile, Group::group, false, false, false, m, n, down, across, schedule, stages, 1, 0},
-#define SPLIT(group, tile, m, n, stages, units) {"s" #tile, Group::group, true, false, false, m, n, 1, 1, 0, stages, units, 0},
-#define ODD(group, tile, m, n, stages, units) {"o" #tile, Group::group, true, false, true, m, n, 1, 1, 0, stages, units, 0},
-#define CUT(group, tile, m, n, stages, slots) {"c" #tile, Group::group, true, true, false, m, n, 1, 1, 0, stages, 1, slots},
+#define TILES(group, tile, m, n, down, across, stages, schedule, turns) {#tile, Group::group, false, false, false, turns != 0, m, n, down, across, schedule, stages, 1, 0},
+#define SPLIT(group, tile, m, n, stages, units) {"s" #tile, Group::group, true, false, false, false, m, n, 1, 1, 0, stages, units, 0},
+#define ODD(group, tile, m, n, stages, units) {"o" #tile, Group::group, true, false, true, false, m, n, 1, 1, 0, stages, units, 0},
+#define CUT(group, tile, m, n, stages, slots) {"c" #tile, Group::group, true, true, false, false, m, n, 1, 1, 0, stages, 1, slots},
 #define ASIDE(...)
 #include "kernels/gemm_sm90.def"
 #undef TILES
@@ -47,7 +47,7 @@ constexpr std::array<Instance, COUNT> numbered()
         uint32_t&  first = next[size_t(image_of(row.group))];
         const uint32_t m = uint32_t(row.m), n = uint32_t(row.n), stages = uint32_t(row.stages);
         const int32_t kept = row.is_cut ? int32_t(cut_kept(m, n, stages, uint32_t(row.slots))) : row.is_split ? int32_t(split_kept(m, row.is_odd ? ODD_WIDTH : n, stages)) : row.stages;
-        r[i] = {row.tile, row.group, image_of(row.group), row.is_split, row.is_cut, row.is_odd, row.m, row.n,
+        r[i] = {row.tile, row.group, image_of(row.group), row.is_split, row.is_cut, row.is_odd, row.turns, row.m, row.n,
                 row.down * row.across, row.down, row.across, row.schedule, row.stages, kept, row.units, row.slots, first};
         first += row.is_odd ? ODD_VARIANTS : VARIANTS[size_t(row.group)];
     }
@@ -55,7 +55,7 @@ constexpr std::array<Instance, COUNT> numbered()
 }
 constexpr std::array<Instance, COUNT> INSTANCES = numbered();
 
-#define TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule) {"gemm_" #types "_" #way "_" #tile, tiles_shared(m, n, stages, schedule < 0, false)},
+#define TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns) {"gemm_" #types "_" #way "_" #tile, tiles_shared(m, n, stages, schedule < 0, false)},
 #define SPLIT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, units) {"gemm_" #types "_" #way "_s" #tile, split_shared(m, n, stages)},
 #define ODD_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, units) {"gemm_" #types "_" #way "_o" #tile, split_shared(m, ODD_WIDTH, stages)},
 #define CUT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, slots) {"gemm_" #types "_" #way "_c" #tile, cut_shared(m, n, stages, slots)},
@@ -73,8 +73,8 @@ constexpr KernelFacts FACTS[] = {
 #undef ODD
 #undef CUT
 #undef ASIDE
-#define TILES_SHAPE(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule)                                   \
-    "TilesShape<" #Kind ", " #m ", " #n ", " #down ", " #across ", finish_stages(" #stages ", " #schedule " < 0, HAS_BOX), " #a ", " #b ", " #schedule ", " #promote ">",
+#define TILES_SHAPE(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns)                            \
+    "TilesShape<" #Kind ", " #m ", " #n ", " #down ", " #across ", finish_stages(" #stages ", " #schedule " < 0, HAS_BOX), " #a ", " #b ", " #schedule ", " #promote ", " #turns ">",
 #define SPLIT_SHAPE(types, way, Kind, a, b, promote, tile, m, n, stages, units) "SplitShape<" #Kind ", " #m ", " #n ", " #stages ", " #a ", " #b ", " #promote ">",
 #define ODD_SHAPE(types, way, Kind, a, b, promote, tile, m, n, stages, units) "OddShape<" #Kind ", " #m ", " #stages ">",
 #define CUT_SHAPE(types, way, Kind, a, b, promote, tile, m, n, stages, slots) "CutShape<" #m ", " #n ", " #stages ", " #slots ", " #a ", " #b ">",
@@ -185,6 +185,16 @@ int matrices_of(const Problem& p)
 }
 int vectors_of(const Problem& p) { return p.epilogue.loads - matrices_of(p); }
 
+// Strips of 16 rows of c leave by as many at once as there are buffers for, 64 of a warpgroup's columns after the other (store_turned).
+double strips_us(const Instance& i)
+{
+    constexpr double  TURN_US = 1.45;
+    constexpr int32_t STRIP = 16, STRIPS_A_BUFFER = 4;
+    const bool    is_pingpong = i.schedule < 0;
+    const int32_t buffers = int32_t(tiles_buffers(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages), is_pingpong, false));
+    return TURN_US * double(i.m / (is_pingpong ? 64 : 128) * divided_up(i.n / STRIP, buffers * STRIPS_A_BUFFER));
+}
+
 // Of a warpgroup's part of a tile: by the copy engine, by threads, or by either after an epilogue. What epilogues take was fitted to
 // 560 times of 8 texts at 11 shapes of f16 on an H200 (2026-11-22), which they meet within 9 % (rms).
 double store_us(const Form& form, const Instance& i)
@@ -193,7 +203,7 @@ double store_us(const Form& form, const Instance& i)
     const Problem& p = form.problem;
     const double   sums = i.m * i.n / (i.schedule < 0 ? 1.0 : 2.0), bytes = i.m * i.n * double(bytes_of(p.c_type));
     if (p.epilogue_weight > 0) return sums / 128 * (FINISH_US + WEIGHT_US * p.epilogue_weight + MATRIX_US * matrices_of(p));
-    return bytes / BYTES_A_US + by_threads_us(p, sums);
+    return std::max(bytes / BYTES_A_US, i.turns ? strips_us(i) : 0) + by_threads_us(p, sums);
 }
 
 double tiles_us(const Form& form, const Device& device, const Instance& i)
@@ -302,8 +312,8 @@ bool is_possible(const Form& form, const Choice& c)
     const int64_t  blocks = divided_up(p.m, i.m) * divided_up(p.n, i.n) * p.batches * c.cluster * c.splits;
     if (blocks > int64_t(1) << 30) return false;
     // Sums that move to f32 leave no registers for an epilogue, nor for the rarer types, beside so wide a tile; and what an epilogue
-    // reads comes by boxes of 64 columns (IS_BARE).
-    const bool is_bare = !i.is_split && ((i.group == Group::Byte && i.n > 128) || i.n % 64 != 0);
+    // reads comes by boxes of 64 columns of c as it lies (IS_BARE).
+    const bool is_bare = !i.is_split && ((i.group == Group::Byte && i.n > 128) || i.n % 64 != 0 || i.turns);
     if (is_swapped(form, i) && p.c_type != Dtype::f16 && p.c_type != Dtype::bf16) return false;
     if (is_bare && (p.epilogue_weight > 0 || p.c_type == Dtype::e4m3 || p.c_type == Dtype::e5m2)) return false;
     if (!i.is_split) return c.cluster == i.cluster && c.splits == 1;
