@@ -120,18 +120,35 @@ void FormPrinter::scatter(int32_t pass)
     }
 }
 
+// A thread's parts of a fold, so many at once: it asks for all before it adds any. Of a loop that may end after each it waits for each.
+void FormPrinter::gather(size_t f, int32_t count, bool is_guarded)
+{
+    const std::string across = a_.is_across ? "[j]" : "", a = text("a", f, across), got = text("got", f, "[k]", across), q = text("(p + k * lanes)");
+    line(text(fold_words_of(f).accumulator, " got", f, "[", count, a_.is_across ? "][WIDTH];" : "];"));
+    for (const bool is_there : {false, true}) {
+        unroll();
+        open(text("for (i32 k = 0; k < ", count, "; k++)"));
+        if (a_.is_across) open_lanes();
+        if (is_there) line(text(is_guarded ? text("if (", q, " < parts) ") : "", a, " = ", fold_words_of(f).combine, "(", a, ", ", got, ");"));
+        else line(text(got, " = ", partial(f, is_guarded ? text("(", q, " < parts ? ", q, " : p)") : q), ";"));
+        if (a_.is_across) close_lanes();
+        close();
+    }
+}
+
 // The folds of a pass from those of its parts, in one order.
 void FormPrinter::gather(int32_t pass)
 {
     start_folds(pass, false);
     for (const size_t f : folds_of(pass)) {
         const FoldWords w = fold_words_of(f);
-        const std::string a = text("a", f, a_.is_across ? "[j]" : "");
-        body_ += "#pragma unroll 8\n";
-        open(text("for (i32 p = lane; p < ", a_.is_across ? "(is_row ? " : "", cut("parts", Cut::Parts), a_.is_across ? " : 0)" : "", "; p += lanes)"));
-        if (a_.is_across) open_lanes();
-        line(text(a, " = ", w.combine, "(", a, ", ", partial(f, "p"), ");"));
-        if (a_.is_across) close_lanes();
+        line("{"), depth_++;
+        const std::string parts = cut("parts", Cut::Parts);
+        line(a_.is_across ? text("const i32 parts = is_row ? ", parts, " : 0;") : text("const i32 parts = ", parts, ";"));
+        line("i32 p = lane;");
+        open("for (; p + 7 * lanes < parts; p += 8 * lanes)"), gather(f, 8, false), close();
+        body_ += "#pragma unroll 1\n";
+        open("for (; p < parts; p += 4 * lanes)"), gather(f, 4, true), close();
         close();
         if (a_.is_across) line(text(w.block, "<WIDTH>((", w.accumulator, "*)shared, a", f, ", rows);"));
         else line(text("const ", w.accumulator, " g", f, " = ", w.block, "((", w.accumulator, "*)shared[", slot(f), "], a", f, ", lanes);"));

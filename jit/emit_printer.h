@@ -74,6 +74,7 @@ class FormPrinter {
     void last_rows();
     void scatter(int32_t pass);
     void write_partial(size_t fold, const std::string& part, const std::string& all);
+    void gather(size_t fold, int32_t count, bool is_guarded);
     void gather(int32_t pass);
     std::string partial(size_t fold, const std::string& part);
     void row_stores();

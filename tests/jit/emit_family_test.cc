@@ -258,4 +258,6 @@ TEST_CASE("columns: folds across the fastest axis, whole and in parts")
                   {"argmin(x, 0)", {"sum(x * y, 0)"}, Dtype::f32, {{8, 3}, {5, 8}, {128, 40}, {129, 37}, {3000, 4}, {3001, 5}}, 1e-4, false, 3},
               },
               {90, 4});
+    // So many parts that a thread has more of them than it asks for at once.
+    check_all({{"sum(x, 0)", {"max(x, 0)"}, Dtype::f32, {{20500, 32}}, 1e-4, false, 1, true}, {"var(x, 0)", {}, Dtype::f16, {{20500, 32}}, 1e-4, false, 1, true}}, {90, 16});
 }
