@@ -16,6 +16,10 @@ constexpr int64_t PART_LEAST = 4096;                                     // poin
 // Parts a processor, so that it does not matter when some of them come late. Tuned on an H200: with 2, sums of 64 Mi f16 took
 // 55 us, kernels starting early; with 16, 33.
 constexpr int64_t WAVES = 16;
+// Where one walk finds what several would, threads have their next loads on their way. So rows are whole that fill blocks for a few rounds, else parts
+// need be no shorter than this, in bytes, if there are enough. Tuned on an H200: variances of 1024 x 65536 took 38 us in three parts, 34 in
+// one (f32 64 and 63), of 64 x 1 Mi 37 in 32, 36 in 16; f32 of 256 x 262144 66 in 4, 64 in 9, of 512 x 65536 40 in one, 35 in two.
+constexpr int64_t PART_AHEAD = 128 << 10, FILLED = 4;
 constexpr int64_t LARGE_THREADS = 1024;
 constexpr int32_t STAYING_BYTES = 200 << 10;     // of shared memory, that blocks which stay and what they meet in fit
 // With 1024, norms of columns of 16384 f16 took 194 us on an H200, so 174; rows the same.
@@ -221,7 +225,7 @@ class Chooser {
     // Rows, or lines of columns, that blocks take one after the other: as few blocks of a cluster as have the shared memory for one.
     bool choose_staying(int32_t width, LaunchClass& c)
     {
-        if (!staying_ || width != staying_->width || !is_narrow_ || device_.shared_bytes < STAYING_BYTES) return false;
+        if (!staying_ || is_walked_once(a_, running_) || width != staying_->width || !is_narrow_ || device_.shared_bytes < STAYING_BYTES) return false;
         const bool is_across = staying_->is_across;
         const int64_t bytes = stayed_bytes(*staying_), vector = width * bytes;
         int32_t log = 0;
@@ -256,7 +260,9 @@ class Chooser {
     {
         c = {Form::Walked, uint8_t(width), uint8_t(held_walk(running_, width)), width == 1, false};
         const int64_t threads = threads_of(c), wanted = int64_t(device_.units) * WAVES / std::min(2, running_.passes.count), turn = threads * c.width * c.held;
-        const int64_t parts = 2 * rows_ >= wanted || !may_split(running_) ? 1 : std::min(ceil_div(wanted, rows_), points_ / PART_LEAST);
+        int64_t parts = 2 * rows_ >= wanted || !may_split(running_) ? 1 : std::min(ceil_div(wanted, rows_), points_ / PART_LEAST);
+        const int64_t filled = device_.units * FILLED, rounds = ceil_div(rows_, filled);
+        if (is_walked_once(a_, running_) && width > 1) parts = rounds > 1 && rows_ * 5 >= rounds * filled * 4 ? 1 : std::min(parts, std::max(filled / rows_, points_ * loaded_bytes(running_) / PART_AHEAD));
         const bool is_long = may_split(running_) && points_ >= std::max(4 * turn, 2 * PART_LEAST);
         if (chases(running_) && (parts > 1 || is_long)) return choose_chase(c, threads, turn);
         if (parts <= 1) return launch(rows_, threads);
