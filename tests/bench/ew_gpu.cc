@@ -368,12 +368,14 @@ void add_rows(std::vector<Trial>& all, int64_t bytes)
             all.push_back({n + " norm rows" + of, {{t, dims, {}}}, {open + "(x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5))"}, t == Dtype::f16 ? 2e-3 : 1e-5});
             all.push_back({n + " softmax rows" + of, {{t, dims, {}}}, {open + "softmax(x, 1))"}, t == Dtype::f16 ? 2e-3 : 1e-5});
             all.push_back({n + " sum rows" + of, {{t, dims, {}}}, {"sum(x, 1)"}, 1e-4});
+            all.push_back({n + " variance rows" + of, {{t, dims, {}}}, {"var(x, 1)"}, 1e-3});
         }
     for (const int64_t length : {1024, 8192}) {
         const Extents dims = rows_of(bytes, Dtype::f16, length);
         all.push_back({text("f16 layer norm, ", length), {{Dtype::f16, dims, {}}, {Dtype::f16, {length}, {}}, {Dtype::f16, {length}, {}}}, {"f16((x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5) * y + z)"}, 4e-3});
         all.push_back({text("f16 rms norm of x + y, ", length), {{Dtype::f16, dims, {}}, {Dtype::f16, dims, {}}}, {"f16((x + y) * rsqrt(mean(square(x + y), 1) + 1e-5))"}, 4e-3});
     }
+    for (const Dtype t : {Dtype::f16, Dtype::f32}) all.push_back({std::string(name_of(t)) + " sum all", {{t, rows_of(bytes, t, 65536), {}}}, {"sum(x)"}, 1e-3});
     all.push_back({"f32 sum of 16 Mi", {{Dtype::f32, {int64_t(16) << 20}, {}}}, {"sum(x)"}, 1e-4});
     all.push_back({"f32 max, sum of 256 MiB", {{Dtype::f32, {int64_t(64) << 20}, {}}}, {"sum(x)", "max(x)"}, 1e-4});
     all.push_back({"f32 softmax of 16 Mi", {{Dtype::f32, {1, int64_t(16) << 20}, {}}}, {"softmax(x, 1)"}, 1e-5});
@@ -382,10 +384,11 @@ void add_rows(std::vector<Trial>& all, int64_t bytes)
 void add_columns(std::vector<Trial>& all, int64_t bytes)
 {
     for (const Dtype t : {Dtype::f32, Dtype::f16})
-        for (const int64_t width : {8, 32, 100, 1024, 8192, 16384, 65536, 262144}) {
+        for (const int64_t width : {8, 32, 100, 256, 1024, 8192, 16384, 65536, 262144}) {
             const std::string n = name_of(t), open = t == Dtype::f16 ? "f16(" : "(", of = text(", ", width);
             const Extents dims = rows_of(bytes, t, width);
             all.push_back({n + " sum columns" + of, {{t, dims, {}}}, {"sum(x, 0)"}, 1e-3});
+            all.push_back({n + " variance columns" + of, {{t, dims, {}}}, {"var(x, 0)"}, 1e-3});
             all.push_back({n + " norm columns" + of, {{t, dims, {}}}, {open + "(x - mean(x, 0)) * rsqrt(var(x, 0) + 1e-5))"}, t == Dtype::f16 ? 4e-3 : 1e-4});
         }
 }
