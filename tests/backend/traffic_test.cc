@@ -1,6 +1,7 @@
 // Rows that are written past the caches while the next ones are computed, against the same rows a few at a time.
 #include "lib/backend/cpu/fused.h"
 
+#include "tests/backend/isa_tables.h"
 #include "tests/backend/kernel_builder.h"
 
 #include <doctest/doctest.h>
@@ -19,11 +20,11 @@ void backwards(void* self, uint32_t count, Parallel::Task task, void* arg)
     for (uint32_t i = count; i-- > 0;) task(arg, i, i % workers);
 }
 
-void run(const Kernel& kernel, std::vector<char*> buffers, uint32_t workers)
+void run(const Kernel& kernel, const cpu::IsaTable& isa, std::vector<char*> buffers, uint32_t workers)
 {
     const int64_t          variables[16] = {};
     const float            scalars[4] = {};
-    const cpu::FusedKernel fused(kernel, *cpu::isa_table(nullptr));
+    const cpu::FusedKernel fused(kernel, isa);
     std::vector<Buffer::Line> workspace(fused.workspace_bytes({variables, 16}, workers) / 64 + 1);
     fused.run({variables, buffers.data(), scalars, workspace.data()}, workers == 1 ? Parallel() : Parallel(backwards, &workers, workers));
 }
@@ -45,7 +46,7 @@ Kernel rows_of(int64_t rows, int64_t columns, Dtype type, int results)
 
 struct Rows { int64_t columns; Dtype type; int results; int64_t offset; bool in_place; };
 
-void check(const Rows& r)
+void check(const Rows& r, const cpu::IsaTable& isa)
 {
     constexpr int64_t FEW = 7;
     const int64_t bytes = bytes_of(r.type), rows = 70'000'000 / (r.columns * bytes), count = rows * r.columns;
@@ -57,7 +58,7 @@ void check(const Rows& r)
     }
     const auto ran = [&](const Kernel& kernel, std::vector<Buffer>& b, int64_t first, uint32_t workers) {
         const int64_t at = (first * r.columns + r.offset) * bytes;
-        run(kernel, {b[0].data() + at, b[r.in_place ? 0 : 1].data() + at, b[2].data() + (r.results == 2 ? first * r.columns * bytes : 0)}, workers);
+        run(kernel, isa, {b[0].data() + at, b[r.in_place ? 0 : 1].data() + at, b[2].data() + (r.results == 2 ? first * r.columns * bytes : 0)}, workers);
     };
     std::vector<Buffer> few = in, many = in;
     for (int64_t first = 0; first < rows; first += FEW) ran(rows_of(std::min(FEW, rows - first), r.columns, r.type, r.results), few, first, 1);
@@ -76,5 +77,6 @@ TEST_CASE("traffic: rows of functions beyond the caches are what they are a few 
     for (const Rows& r : {Rows{1024, Dtype::f32, 1, 0, false}, {1024, Dtype::f32, 1, 0, true}, {1024, Dtype::f32, 2, 0, false}, {192, Dtype::f32, 1, 0, true},
                           {1088, Dtype::f32, 1, 16, false}, {1024, Dtype::f32, 1, 3, false}, {1001, Dtype::f32, 1, 0, false}, {3008, Dtype::f32, 1, 0, true},
                           {512, Dtype::f64, 1, 0, true}, {1024, Dtype::f64, 2, 0, false}, {1024, Dtype::f16, 1, 0, false}})
-        check(r);
+        check(r, *cpu::isa_table(nullptr));
+    for (const cpu::IsaTable* isa : cpu::tables()) check({1024, Dtype::f32, 1, 0, true}, *isa);
 }
