@@ -63,7 +63,8 @@ FoldWords fold_words(Op op, Dtype operand);
 // The helper functions that a kernel calls, each printed once, in the order in which they were asked for.
 class Helpers {
   public:
-    explicit Helpers(const Dialect& dialect) : dialect_(dialect) {}
+    // has_parts: of columns whose parts are blocks' own, where what each block ends with counts.
+    explicit Helpers(const Dialect& dialect, bool has_parts = false) : dialect_(dialect), has_parts_(has_parts) {}
     std::string map(Op op, Dtype t);                 // gives the function's name
     FoldWords   fold(Op op, Dtype operand);
     // The same for threads of a team: lanes side by side, or across a block where a thread has a vector of rows. Where a
@@ -79,8 +80,11 @@ class Helpers {
     void shuffle(const FoldWords& w);
     void meet_along(const FoldWords& w);
     void meet_across(const FoldWords& w);
+    std::string met_in_warps(const FoldWords& w) const;
+    std::string met_by_halves(const FoldWords& w) const;
 
     const Dialect& dialect_;
+    bool           has_parts_;
     std::string    text_;
     std::set<std::string> names_;
 };

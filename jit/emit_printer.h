@@ -7,7 +7,7 @@ namespace ng::emitting {
 class FormPrinter {
   public:
     FormPrinter(const Arranged& a, const Dialect& dialect, const LaunchClass& c)
-        : a_(a), kernel_(a.kernel), dialect_(dialect), c_(c), helpers_(dialect), words_(a, c, dialect, helpers_, numbers_), at_(words_.at()) {}
+        : a_(a), kernel_(a.kernel), dialect_(dialect), c_(c), helpers_(dialect, c.form == Form::Columns && c.is_split), words_(a, c, dialect, helpers_, numbers_), at_(words_.at()) {}
     KernelSource print();
 
   private:

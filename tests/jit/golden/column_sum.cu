@@ -15,29 +15,18 @@ static __device__ __forceinline__ pair_f32 shuffled_pair_f32(pair_f32 x, i32 rea
     return x;
 }
 
-// Threads t, t + rows, t + 2 rows .. have what belongs to one vector of rows: it meets in warps, of which each lane goes on with half as
-// much, then each thread goes through the warps' for a row.
+// Threads t, t + rows, t + 2 rows .. have what belongs to one vector of rows: it meets in warps, then each thread goes through the
+// warps' for a row.
 template <i32 WIDTH>
 static __device__ __forceinline__ void across_sum_f32(pair_f32* shared, pair_f32* x, i32 rows)
 {
     const i32 thread = (i32)threadIdx.x, warps = (i32)blockDim.x / 32, columns = rows * WIDTH;
-    i32 from = 0, count = WIDTH;
+    for (i32 reach = 16; reach >= rows; reach /= 2)
 #pragma unroll
-    for (i32 step = 0; step < 5; step++) {
-        const i32 reach = 16 >> step, half = (WIDTH >> step) / 2;
-        if (reach < rows) break;
-        const bool is_upper = half > 0 && (thread & reach) != 0;
+        for (i32 j = 0; j < WIDTH; j++) x[j] = sum_f32(x[j], shuffled_pair_f32(x[j], reach));
+    if (thread % 32 < rows)
 #pragma unroll
-        for (i32 j = 0; j < (half > 0 ? half : 1); j++) {
-            const pair_f32 other = is_upper ? x[j] : x[half + j], own = is_upper ? x[half + j] : x[j];
-            x[j] = sum_f32(own, shuffled_pair_f32(other, reach));
-        }
-        if (half > 0) count = half, from += is_upper ? half : 0;
-    }
-    if (thread % (32 / WIDTH) < rows)
-#pragma unroll
-        for (i32 j = 0; j < WIDTH; j++)
-            if (j < count) shared[thread / 32 * columns + (from + j) * rows + (thread & (rows - 1))] = x[j];
+        for (i32 j = 0; j < WIDTH; j++) shared[thread / 32 * columns + j * rows + thread % 32] = x[j];
     __syncthreads();
     for (i32 c = thread; c < columns; c += (i32)blockDim.x) {
         pair_f32 all = shared[c];
