@@ -315,9 +315,7 @@ void execute_list(Frame& frame, List list, const int64_t* at, int64_t count, int
         }
         const bool repeats = group && (i->code == Code::Load || i->code == Code::Index || i->code == Code::Gather);
         if (repeats) repeat(b, *i, group);
-        if (!spreads || i->code == Code::Load) continue;
-        if (!frame.outbox) fetch_part(frame);
-        else if (count > 1) pass_on(frame, 320);
+        if (spreads && i->code != Code::Load && (count > 1 || !frame.outbox)) pass_on(frame, frame.outbox ? 320 : 256);
     }
     if (!spreads) fetch_ahead(frame);
 }

@@ -21,19 +21,6 @@ void fetch_ahead(Frame& frame) noexcept
     for (; frame.aheads > 0; frame.aheads--) fetch(frame.ahead[frame.aheads - 1].from, frame.ahead[frame.aheads - 1].bytes);
 }
 
-// Between two instructions: a core waits where more lines are asked for at once than it can have under way.
-void fetch_part(Frame& frame) noexcept
-{
-    constexpr int64_t PART = 256;
-    if (frame.aheads == 0) return;
-    Ahead& ahead = frame.ahead[frame.aheads - 1];
-    const int64_t bytes = std::min(PART, ahead.bytes);
-    fetch(ahead.from, bytes);
-    ahead.from += bytes;
-    ahead.bytes -= bytes;
-    frame.aheads -= ahead.bytes == 0;
-}
-
 void pass_on(Frame& frame, int64_t bytes) noexcept
 {
     if (frame.aheads) {

@@ -11,11 +11,10 @@ __attribute__((always_inline)) inline void fetch(const char* from, int64_t bytes
 {
     for (int64_t done = 0; done < bytes; done += 64) __builtin_prefetch(from + done);
 }
-// All that the next block reads, or a part of it.
+// All that the next block reads.
 void fetch_ahead(Frame& frame) noexcept;
-void fetch_part(Frame& frame) noexcept;
-
-// So many bytes of what the next block reads, and of what the outbox holds.
+// So many bytes of what the next block reads, and of what the outbox holds: a core waits where more lines are asked for at once than it
+// can have under way.
 void pass_on(Frame& frame, int64_t bytes) noexcept;
 
 // What a block writes past the caches, while what the next one reads is asked for: each waits for memory, so they take turns.
