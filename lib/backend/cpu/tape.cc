@@ -44,7 +44,7 @@ class Writer {
     void add_store(int32_t s);
     void mark_direct(List list);
     bool is_chained() const;
-    bool is_slow() const;
+    bool has_outbox() const;
     bool sums_memory(List list) const;
 
     Maker&          m_;
@@ -209,14 +209,16 @@ bool Writer::is_chained() const
     return true;
 }
 
-bool Writer::is_slow() const
+bool Writer::has_outbox() const
 {
+    unsigned flags = 0;
     for (const List& list : tape_.full)
         for (uint32_t at = list.begin; at < list.end; at++) {
-            if (tape_.code[at].code == Code::Chain) at += uint32_t(tape_.code[at].extra);
-            else if (tape_.code[at].flags & SLOW) return true;
+            const Instruction& i = tape_.code[at];
+            if (i.code == Code::Chain) at += uint32_t(i.extra);
+            else if (i.code == Code::Map) flags |= i.flags;
         }
-    return false;
+    return flags & SLOW && flags & DIRECT;
 }
 
 bool Writer::sums_memory(List list) const
@@ -256,7 +258,7 @@ Tape Writer::tape(bool is_resident)
     for (const List& list : tape_.full) mark_direct(list);
     for (const List& list : tape_.rows) mark_direct(list);
     tape_.is_chained = is_chained();
-    tape_.is_slow = is_slow();
+    tape_.has_outbox = has_outbox();
     for (const List& list : tape_.full) tape_.sums_memory.push_back(!is_resident && sums_memory(list));
     assign_slots(tape_, m_.plan, m_.program, is_resident);
     return std::move(tape_);

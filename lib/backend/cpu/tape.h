@@ -69,7 +69,7 @@ struct Tape {
     List    uniform;                  // once a task
     int32_t row_slots = 0, full_slots = 0;             // those of rows come first
     bool    is_chained = false;       // full values are made by chains alone
-    bool    is_slow = false;          // some full value is SLOW, and no chain's
+    bool    has_outbox = false;       // of maps outside chains one is SLOW, and one's result is stored as it is
     int32_t light_slots = 0;          // the last full ones: they hold what lies in tensors' memory where that is rows
     double  element_ns = 0, row_ns = 0;                // work beyond calls, an element and a row
     double  full_calls = 0, row_calls = 0;
