@@ -7,12 +7,9 @@
 // the order of k: tested here against the processor's. Products by tf32 have to fall.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include "lib/backend/cuda/gemm_mma.h"
-#include "lib/backend/cuda/images.h"
-#include "tests/backend/gemm_problems.h"
-#include "tests/backend/gpu_machine.h"
+#include "tests/backend/gemm_machine.h"
 
 #include <cmath>
-#include <map>
 
 REGISTER_EXCEPTION_TRANSLATOR(const ng::Error& error) { return error.text.c_str(); }
 
@@ -22,42 +19,8 @@ namespace {
 using namespace cuda;
 constexpr gemm::Image IMAGES[] = {gemm::Image::Sm90Wide, gemm::Image::Mma};
 
-class Device {
-  public:
-    explicit Device(const Driver& driver) : gpu(driver), basic_(gpu.home(), std::string(basic_image()), cuda::Module::Accepts::Ptx)
-    {
-        facts = {compute_of(driver, gpu.home().device()), gpu.info().units, {}};
-        for (uint32_t k = 0; k < uint32_t(basic::BasicKernel::count_); k++) basic_functions_.push_back(basic_.function(name_of(basic::BasicKernel(k))));
-        for (const gemm::Image image : IMAGES) {
-            if (image != gemm::Image::Mma && !has_gemm_code(image, facts.compute)) continue;
-            modules_.emplace_back(gpu.home(), std::string(gemm_image(image)), cuda::Module::Accepts::Ptx);
-            for (const gemm::KernelFacts& k : gemm::kernels_of(image)) {
-                functions_[image].push_back(modules_.back().function(k.name));
-                if (k.shared_bytes) allow_shared(gpu.home(), functions_[image].back(), k.shared_bytes);
-            }
-            facts.has[size_t(image)] = true;
-        }
-    }
-    // run(place), with launches on this device.
-    template <class Run>
-    void with_place(void* workspace, uint64_t bytes, const Run& run) const
-    {
-        auto body = [&](const gemm::Launch& l) { gpu.launch(functions_.at(l.image)[l.kernel], l); };
-        auto basic_body = [&](const basic::Launch& l) { gpu.launch(basic_functions_[size_t(l.kernel)], l); };
-        const gemm::Launcher  launcher(body);
-        const basic::Launcher basic_launcher(basic_body);
-        run(gemm::Place{workspace, bytes, launcher, basic_launcher, &gpu.driver()});
-        gpu.wait();
-    }
-
-    const test::Gpu gpu;
-    gemm::Device    facts = {};
-
-  private:
-    cuda::Module              basic_;
-    std::vector<Function>     basic_functions_;
-    std::vector<cuda::Module> modules_;
-    std::map<gemm::Image, std::vector<Function>> functions_;
+struct Device : GemmMachine {
+    explicit Device(const Driver& driver) : GemmMachine(driver, IMAGES) {}
 };
 
 Device* device = nullptr;
@@ -110,6 +73,7 @@ std::vector<T> product(const gemm::Problem& of, const There<T>& a, const There<T
     There<char>   workspace(workspace_bytes + 1);
     p.a = a.data(), p.b = b.data(), p.c = c.data();
     device->with_place(workspace_bytes ? workspace.data() : nullptr, workspace_bytes, [&](const gemm::Place& place) { run(p, place); });
+    device->gpu.wait();
     return c.get();
 }
 

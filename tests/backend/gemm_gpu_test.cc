@@ -4,11 +4,9 @@
 //   NG_TEST_SMALL=1 compute-sanitizer gemm_gpu_test  a few small problems
 #define DOCTEST_CONFIG_IMPLEMENT
 #include "lib/backend/cuda/epilogue.h"
-#include "lib/backend/cuda/images.h"
 #include "lib/backend/cuda/nvrtc.h"
 #include "tests/backend/gemm_epilogues.h"
-#include "tests/backend/gemm_problems.h"
-#include "tests/backend/gpu_machine.h"
+#include "tests/backend/gemm_machine.h"
 #include "tests/backend/plan_of_text.h"
 #include "tests/backend/product_check.h"
 
@@ -26,40 +24,13 @@ using product_check::get;
 namespace sm90 = gemm::sm90;
 constexpr gemm::Image IMAGES[] = {gemm::Image::Sm90Half, gemm::Image::Sm90Byte, gemm::Image::Sm90Wide};
 
-class Device {
-  public:
-    explicit Device(const Driver& driver) : gpu(driver), basic_(gpu.home(), std::string(basic_image()), cuda::Module::Accepts::Ptx)
-    {
-        facts = {compute_of(driver, gpu.home().device()), gpu.info().units, {}};
-        for (uint32_t k = 0; k < uint32_t(basic::BasicKernel::count_); k++) basic_functions_.push_back(basic_.function(name_of(basic::BasicKernel(k))));
-        for (const gemm::Image image : IMAGES) {
-            modules_.emplace_back(gpu.home(), std::string(gemm_image(image)), cuda::Module::Accepts::Ptx);
-            for (const gemm::KernelFacts& k : gemm::kernels_of(image)) {
-                functions_[image].push_back(modules_.back().function(k.name));
-                if (k.shared_bytes) allow_shared(gpu.home(), functions_[image].back(), k.shared_bytes);
-            }
-            facts.has[size_t(image)] = true;
-        }
-    }
+struct Device : GemmMachine {
+    explicit Device(const Driver& driver) : GemmMachine(driver, IMAGES) {}
     // With an epilogue: by what the text's instance was compiled to.
     void run(const sm90::Form& form, const sm90::Choice& choice, void* workspace, uint64_t bytes, const test::FinisherCode* text = nullptr) const
     {
-        auto body = [&](const gemm::Launch& l) { gpu.launch(l.image == gemm::Image::Text ? text->functions[l.kernel] : function(l.image, l.kernel), l); };
-        auto basic_body = [&](const basic::Launch& l) { gpu.launch(basic_functions_[size_t(l.kernel)], l); };
-        const gemm::Launcher  launcher(body);
-        const basic::Launcher basic_launcher(basic_body);
-        sm90::run_as(form, facts, choice, text ? &text->finisher : nullptr, {workspace, bytes, launcher, basic_launcher, &gpu.driver()});
+        with_place(workspace, bytes, [&](const gemm::Place& place) { sm90::run_as(form, facts, choice, text ? &text->finisher : nullptr, place); }, text);
     }
-    const Function& function(gemm::Image image, size_t i) const { return functions_.at(image)[i]; }
-
-    const test::Gpu gpu;
-    gemm::Device    facts = {};
-
-  private:
-    cuda::Module          basic_;
-    std::vector<Function> basic_functions_;
-    std::vector<cuda::Module> modules_;
-    std::map<gemm::Image, std::vector<Function>> functions_;
 };
 
 Device* device = nullptr;
