@@ -34,7 +34,7 @@ void set_up(Frame& frame, const Job& job, char* scratch) noexcept
         temp = scratch;
         scratch += plan.temp_stride;
     }
-    const bool has_outbox = plan.is_streaming && plan.tape == &p.resident && !plan.is_columns && plan.tape->has_outbox;
+    const bool has_outbox = plan.is_streaming && plan.tape == &p.resident && !plan.is_columns && plan.pieces == 1 && plan.tape->has_outbox;
     frame.outbox = has_outbox && scratch + plan.full_stride <= end_of_scratch ? scratch : nullptr;
 }
 

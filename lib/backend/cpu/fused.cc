@@ -200,7 +200,6 @@ void SplitPass::walk(uint32_t piece) const noexcept
     Scratch scratch;
     Frame   frame;
     set_up(frame, job_, scratch.bytes);
-    frame.outbox = nullptr;
     std::copy_n(frame_.slots, MAX_SLOTS, frame.slots);
     std::copy_n(frame_.form, MAX_SLOTS, frame.form);
     for (const FoldSlot& fold : job_.program.folds) {
@@ -243,7 +242,6 @@ void walk_pieces(const Job& job, const Parallel& parallel) noexcept
     Frame   frame = {};                                // its slots are copied whole
     auto* unit_at = static_cast<int64_t*>(__builtin_alloca(size_t(plan.accesses) * 8 + 8));
     set_up(frame, job, scratch.bytes);
-    frame.outbox = nullptr;
     std::copy_n(plan.offset, plan.accesses, unit_at);
     execute(frame, tape.uniform, unit_at, 1);
     Place place{plan};
