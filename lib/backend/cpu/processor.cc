@@ -30,34 +30,40 @@ unsigned saved_registers()
     return low;
 }
 
-Processor asked()
+Processor asked_for_sets()
 {
     const Registers one = cpuid(1), seven = cpuid(7), extended = cpuid(0x80000001);
     const unsigned  v2 = bit_SSE3 | bit_SSSE3 | bit_SSE4_1 | bit_SSE4_2 | bit_POPCNT | bit_CMPXCHG16B;
-    if (!has(one.c, v2) || !has(extended.c, bit_LAHF_LM)) return {1, false, false};
+    if (!has(one.c, v2) || !has(extended.c, bit_LAHF_LM)) return {1};
     const unsigned v3 = bit_AVX | bit_FMA | bit_F16C | bit_MOVBE | bit_OSXSAVE;
-    if (!has(one.c, v3) || !has(seven.b, bit_AVX2 | bit_BMI | bit_BMI2) || !has(extended.c, bit_ABM)) return {2, false, false};
+    if (!has(one.c, v3) || !has(seven.b, bit_AVX2 | bit_BMI | bit_BMI2) || !has(extended.c, bit_ABM)) return {2};
     const unsigned saved = saved_registers();
-    if (!has(saved, 0x06)) return {2, false, false};
+    if (!has(saved, 0x06)) return {2};
     const unsigned v4 = bit_AVX512F | bit_AVX512BW | bit_AVX512CD | bit_AVX512DQ | bit_AVX512VL;
-    if (!has(seven.b, v4) || !has(saved, 0xe6)) return {3, false, false};
+    if (!has(seven.b, v4) || !has(saved, 0xe6)) return {3};
     return {4, has(seven.c, bit_AVX512VNNI), has(cpuid(7, 1).a, bit_AVX512BF16)};
+}
+Processor asked()
+{
+    Processor p = asked_for_sets();
+    p.stops_at_pages = cpuid(0).b == signature_INTEL_ebx;
+    return p;
 }
 
 }  // namespace
 
 Processor processor() noexcept
 {
-    static constinit std::atomic<int> known{0};         // level * 4 + bf16 * 2 + vnni; every thread that asks finds the same
+    static constinit std::atomic<int> known{0};         // level * 8 + a bit for each other; every thread that asks finds the same
     int word = known.load(std::memory_order_relaxed);
     if (!word) {
         const Processor found = asked();
-        known.store(word = found.level * 4 + found.bf16 * 2 + found.vnni, std::memory_order_relaxed);
+        known.store(word = found.level * 8 + found.stops_at_pages * 4 + found.bf16 * 2 + found.vnni, std::memory_order_relaxed);
     }
-    return {word / 4, (word & 1) != 0, (word & 2) != 0};
+    return {word / 8, (word & 1) != 0, (word & 2) != 0, (word & 4) != 0};
 }
 #else
-Processor processor() noexcept { return {0, false, false}; }
+Processor processor() noexcept { return {}; }
 #endif
 
 }  // namespace ng::cpu

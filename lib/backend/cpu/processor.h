@@ -4,9 +4,10 @@
 namespace ng::cpu {
 
 struct Processor {
-    int  level;   // of the x86-64 psABI: 4, 3, 2, 1 for less; 0 on other processors
-    bool vnni;    // AVX-512's sums of products of bytes
-    bool bf16;    // AVX-512's sums of products of bfloat16
+    int  level = 0;              // of the x86-64 psABI: 4, 3, 2, 1 for less; 0 on other processors
+    bool vnni = false;           // AVX-512's sums of products of bytes
+    bool bf16 = false;           // AVX-512's sums of products of bfloat16
+    bool stops_at_pages = false; // reads ahead within 4 KB alone: what is beyond is worth asking for (Intel's)
 };
 Processor processor() noexcept;
 
