@@ -373,6 +373,33 @@ TEST_CASE("boxes: parts of a space, one after the other, are the whole")
     CHECK(std::memcmp(buffers[2].data(), whole[2].data(), size_t(m * n * 4)) == 0);
 }
 
+TEST_CASE("maps that write their results themselves: in blocks longer than registers, of one number, of outputs that are not wanted")
+{
+    const int64_t n = 30000;
+    Builder b;
+    b.axis(n);
+    const int y = b.load(Dtype::f32, 1, {1}), one = b.load(Dtype::f32, 1, {0});
+    b.store(b.map(Op::add, b.load(Dtype::f32, 0, {1}), y), 2, {1});
+    b.store(b.map(Op::exp, y), 3, {1});
+    b.store(b.map(Op::mul, one, one), 4, {1});
+    b.store(b.convert(b.load(Dtype::i32, 5, {1}), Dtype::f32), 6, {1});
+    std::vector<Buffer> buffers = buffers_of({n, n, n, n, n, n, n}), others;
+    buffers[5] = buffers_of({n}, Dtype::i32)[0];
+    check(b.kernel, buffers);
+    const cpu::FusedKernel fused(b.kernel, *cpu::isa_table(nullptr));
+    std::vector<Buffer> all = buffers;
+    run(b.kernel, all, nullptr, 1);
+    for (const size_t missing : {2, 3, 4, 6}) {
+        std::vector<char*> pointers;
+        others = buffers;
+        for (Buffer& buffer : others) pointers.push_back(buffer.data());
+        pointers[missing] = nullptr;
+        fused.run({nullptr, pointers.data(), SCALARS, nullptr}, Parallel());
+        for (size_t k = 0; k < others.size(); k++)
+            CHECK(std::memcmp(others[k].data(), (k == missing ? buffers : all)[k].data(), size_t(n * bytes_of(others[k].type))) == 0);
+    }
+}
+
 TEST_CASE("memory beyond the caches: results are the same past them, whatever the alignment")
 {
     const int64_t n = 9000000;

@@ -36,6 +36,13 @@ struct Block {
         frame.form[i.out] = single ? Form::One : Form::Block;
         return frame.slots[i.out] = frame.homes[i.out];
     }
+    // Whether the next instruction would store the result, but nobody wants it; then that one is passed.
+    bool is_unwanted(const Instruction*& i) const
+    {
+        if (!(i->flags & DIRECT) || buffer(i[1].buffer)) return false;
+        i++;
+        return true;
+    }
     // As result; the memory that the next instruction would store it in, where that does as well.
     char* result_or_memory(const Instruction*& i, bool single) const
     {

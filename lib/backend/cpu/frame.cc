@@ -21,20 +21,24 @@ void set_up(Frame& frame, const Job& job, char* scratch) noexcept
 {
     const Program& p = job.program;
     const Plan& plan = job.plan;
+    const Tape& tape = *plan.tape;
     frame.job = &job;
     const char* const end_of_scratch = scratch + SCRATCH_BYTES;
     int32_t slot = 0;
     for (; slot < p.uniform_slots; slot++) frame.homes[slot] = reinterpret_cast<char*>(frame.uniform + slot);
-    for (const int32_t end = slot + plan.tape->row_slots; slot < end; slot++, scratch += plan.row_stride) frame.homes[slot] = scratch;
-    const int32_t light = slot + plan.tape->full_slots - plan.tape->light_slots;
-    for (; slot < light; slot++, scratch += plan.full_stride) frame.homes[slot] = scratch;
-    for (const int32_t end = light + plan.tape->light_slots; slot < end; slot++, scratch += plan.light_stride) frame.homes[slot] = scratch;
-    scratch += (plan.banks - 1) * plan.tape->full_slots * plan.full_stride;
+    const auto give = [&](int32_t count, int64_t stride) {
+        for (const int32_t end = slot + count; slot < end; slot++, scratch += stride) frame.homes[slot] = scratch;
+    };
+    give(tape.row_slots, plan.row_stride);
+    give(tape.full_slots - tape.sent_slots - tape.light_slots, plan.full_stride);
+    give(tape.sent_slots, plan.sent_stride);
+    give(tape.light_slots, plan.light_stride);
+    scratch += (plan.banks - 1) * tape.full_slots * plan.full_stride;
     for (char*& temp : frame.temps) {
         temp = scratch;
         scratch += plan.temp_stride;
     }
-    const bool has_outbox = plan.is_streaming && plan.tape == &p.resident && !plan.is_columns && plan.pieces == 1 && plan.tape->has_outbox;
+    const bool has_outbox = plan.is_streaming && &tape == &p.resident && !plan.is_columns && plan.pieces == 1 && tape.has_outbox;
     frame.outbox = has_outbox && scratch + plan.full_stride <= end_of_scratch ? scratch : nullptr;
 }
 

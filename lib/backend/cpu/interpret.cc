@@ -33,6 +33,7 @@ void load(const Block& b, const Instruction& i)
 void map(const Block& b, const Instruction*& at)
 {
     const Instruction& i = *at;
+    if (b.is_unwanted(at)) return;
     int mode = 0;
     for (int k = 0; k < i.arity; k++) mode |= int(b.is_single(i.args[k])) << k;
     const bool single = mode == (1 << i.arity) - 1;
@@ -56,6 +57,7 @@ void map(const Block& b, const Instruction*& at)
 void convert(const Block& b, const Instruction*& at)
 {
     const Instruction& i = *at;
+    if (b.is_unwanted(at)) return;
     const bool single = b.is_single(i.args[0]);
     const char* in = b.operand(i.args[0]);
     i.convert(b.result_or_memory(at, single), in, single ? 1 : b.count);
@@ -72,6 +74,8 @@ void bitcast(const Block& b, const Instruction& i)
 void store(const Block& b, const Instruction& i)
 {
     if (!b.buffer(i.buffer)) return;                   // an output that is not wanted this time
+    const bool fills = i.type == i.operand && b.is_single(i.args[0]) && b.plan().step[i.extra] == 1;
+    if (fills) return b.isa().load[int(i.type)](b.memory(i, i.extra), b.operand(i.args[0]), 0, b.count);
     const char* in = b.spread(i.args[0], i.operand, b.count, 0);
     if (const Stream stream(b, i); stream.is_open()) return stream.write(in, 0, b.count);
     i.store(b.memory(i, i.extra), b.plan().step[i.extra], in, b.count);

@@ -9,8 +9,9 @@ namespace ng::cpu {
 
 // How often a value changes: once a run, once a row, with every point.
 enum Level : uint8_t { UNIFORM, ROW, FULL };
-// Of full values, those that lie in memory where that is rows: leaves, and what chains store and keep nowhere else.
-inline constexpr uint8_t LIGHT = FULL + 1;
+// Of full values, those that lie in memory where that is rows: leaves, and what chains store and keep nowhere else;
+// and those that a map writes there itself, unless past the caches.
+inline constexpr uint8_t LIGHT = FULL + 1, SENT = FULL + 2;
 
 // Pass p reads the whole space and folds what needs only folds of passes before it.
 struct Analysis {

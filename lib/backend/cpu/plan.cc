@@ -56,7 +56,9 @@ class Planner {
     bool is_scattered(const Choice& c) const;
     bool has_page_strides(const Choice& c) const;
     bool is_dense(const Choice& c) const;
+    bool sends(const Choice& c) const;
     bool is_loose(const Choice& c) const;
+    int32_t kept_slots(const Choice& c) const;
     int64_t fitting(const Choice& c) const;
     bool can_repeat(int axis, int reduced) const;
     int64_t block_of(const Choice& c) const;
@@ -138,10 +140,20 @@ bool Planner::is_dense(const Choice& c) const
     });
 }
 
-// Whether chains go from memory to memory and need no register as long as a block.
+// Whether what maps make and stores write needs no room either.
+bool Planner::sends(const Choice& c) const
+{
+    return c.tape->sent_slots > 0 && !p_.has_reduced && is_dense(c) && bytes_touched(*c.tape) <= STREAM_BYTES;
+}
+// Whether all goes from memory to memory and needs no register as long as a block.
 bool Planner::is_loose(const Choice& c) const
 {
-    return c.tape->is_chained && c.tape->full_slots == c.tape->light_slots && !p_.has_reduced && is_dense(c);
+    return c.tape->is_passing && kept_slots(c) == 0 && !p_.has_reduced && is_dense(c);
+}
+// Registers as long as a block.
+int32_t Planner::kept_slots(const Choice& c) const
+{
+    return c.tape->full_slots - (is_dense(c) ? c.tape->light_slots : 0) - (sends(c) ? c.tape->sent_slots : 0);
 }
 
 // Elements of a block with which all registers fit the scratch memory.
@@ -149,7 +161,7 @@ int64_t Planner::fitting(const Choice& c) const
 {
     if (is_loose(c)) return LOOSE_BLOCK;
     const int64_t wide = std::max(p_.full_bytes, p_.row_bytes), row = c.tape->row_slots;
-    const int64_t full = (c.tape->full_slots - (is_dense(c) ? c.tape->light_slots : 0)) * c.banks;
+    const int64_t full = kept_slots(c) * c.banks;
     const int64_t slots = c.tape->full_slots * c.banks + row + TEMPS;
     const int64_t bytes = full * p_.full_bytes + (c.is_columns ? row * p_.row_bytes : 0) + TEMPS * wide;
     return std::max(MIN_BLOCK, (SCRATCH_BYTES - slots * SLOT_PAD) / bytes / MIN_BLOCK * MIN_BLOCK);
@@ -185,14 +197,14 @@ bool Planner::has_page_strides(const Choice& c) const
 int64_t Planner::block_of(const Choice& c) const
 {
     const int64_t extent = std::max<int64_t>(extent_of(c), 1);
-    const int32_t slots = c.tape->full_slots - (is_dense(c) ? c.tape->light_slots : 0);
-    const int64_t bytes = p_.full_bytes * (slots + 1) + (c.is_columns ? p_.row_bytes * c.tape->row_slots : 0);
+    const int64_t bytes = p_.full_bytes * (kept_slots(c) + 1) + (c.is_columns ? p_.row_bytes * c.tape->row_slots : 0);
     // Of 65536 f32 on Zen 4, x + y takes 0.141 ns an element in blocks of 1024, 0.124 in blocks of 2048. Without registers
     // a block is as long as may be, unless the next one's memory is asked for meanwhile.
     // The same of 32768, Cascade Lake: 6.6 us in blocks of 2048, 6.5 in 3072.
     const bool    is_near = bytes_touched(*c.tape) <= FAR_BYTES, is_long = is_loose(c) && is_near;
     const int64_t longest = p_.has_reduced ? MAX_BLOCK : (is_near ? 4 : 2) * MAX_BLOCK;
-    int64_t most = is_long ? LOOSE_BLOCK : std::min(fitting(c), std::clamp<int64_t>(L1_BYTES / bytes, 256, longest));
+    const int64_t loose = std::clamp(int64_t(CHUNK_NS / std::max(c.tape->element_ns, 1.0)), longest, LOOSE_BLOCK);   // no more than a chunk
+    int64_t most = is_long ? loose : std::min(fitting(c), std::clamp<int64_t>(L1_BYTES / bytes, 256, longest));
     if (is_scattered(c)) most = std::min(most, has_page_strides(c) ? PAGES_BLOCK : LINES_BLOCK);
     const int64_t unit = most >= 256 ? 64 : MIN_BLOCK;
     most = most / unit * unit;
@@ -398,6 +410,7 @@ Plan Planner::plan()
     plan.row_stride = c.is_columns ? c.block * p_.row_bytes + SLOT_PAD : SLOT_PAD;
     plan.full_stride = rounded_up(plan.full_stride, LINE);
     plan.light_stride = is_dense(c) ? SLOT_PAD : plan.full_stride;
+    plan.sent_stride = sends(c) ? SLOT_PAD : plan.full_stride;
     plan.row_stride = rounded_up(plan.row_stride, LINE);
     const int64_t temp = c.block * std::max(p_.full_bytes, p_.row_bytes);
     plan.temp_stride = is_loose(c) ? SLOT_PAD : temp / SLOT_PAD * SLOT_PAD + SLOT_PAD;

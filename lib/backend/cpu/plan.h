@@ -22,7 +22,7 @@ struct Plan {
     // and again, and folds are brought together after each pass. 0: no such thing.
     int64_t group = 0;
     int64_t banks = 1;                // sets of full registers, one a step, which a resident tape in columns keeps
-    int64_t full_stride = 0, light_stride = 0, row_stride = 0, temp_stride = 0;   // bytes from one register to the next
+    int64_t full_stride = 0, sent_stride = 0, light_stride = 0, row_stride = 0, temp_stride = 0;   // bytes from one register to the next
     uint32_t sums_memory = 0;         // bits of the passes whose steps sum_memory does, several at a time
     // Of these, passes of one fold down one loop of a unit: all of the sum is done where it is rounded.
     uint32_t sums_whole = 0;

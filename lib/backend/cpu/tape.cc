@@ -44,6 +44,7 @@ class Writer {
     void add_store(int32_t s);
     void mark_direct(List list);
     bool is_chained() const;
+    bool is_passing() const;
     bool has_outbox() const;
     bool sums_memory(List list) const;
 
@@ -209,6 +210,17 @@ bool Writer::is_chained() const
     return true;
 }
 
+bool Writer::is_passing() const
+{
+    for (const List& list : tape_.full)
+        for (uint32_t at = list.begin; at < list.end; at++) {
+            const Instruction& i = tape_.code[at];
+            if (i.code == Code::Chain) at += uint32_t(i.extra);
+            else if (i.code != Code::Load && !is_sent(i) && !(i.code == Code::Store && i.type == i.operand)) return false;
+        }
+    return true;
+}
+
 bool Writer::has_outbox() const
 {
     unsigned flags = 0;
@@ -258,6 +270,7 @@ Tape Writer::tape(bool is_resident)
     for (const List& list : tape_.full) mark_direct(list);
     for (const List& list : tape_.rows) mark_direct(list);
     tape_.is_chained = is_chained();
+    tape_.is_passing = is_passing();
     tape_.has_outbox = has_outbox();
     for (const List& list : tape_.full) tape_.sums_memory.push_back(!is_resident && sums_memory(list));
     assign_slots(tape_, m_.plan, m_.program, is_resident);

@@ -58,6 +58,12 @@ struct Instruction {
     };
 };
 
+// Outside chains: whether the next instruction stores the result, and it takes no more than its operands to compute.
+inline bool is_sent(const Instruction& i)
+{
+    return i.flags & DIRECT && ((i.code == Code::Map && i.arity < 3) || i.code == Code::Convert);
+}
+
 struct List { uint32_t begin = 0, end = 0; };
 
 // One way of walking: streamed computes full values again in each pass that needs them, resident keeps them.
@@ -69,8 +75,10 @@ struct Tape {
     List    uniform;                  // once a task
     int32_t row_slots = 0, full_slots = 0;             // those of rows come first
     bool    is_chained = false;       // full values are made by chains alone
+    bool    is_passing = false;       // stores take what chains make, or maps, or memory has, as it is
     bool    has_outbox = false;       // of maps outside chains one is SLOW, and one's result is stored as it is
     int32_t light_slots = 0;          // the last full ones: they hold what lies in tensors' memory where that is rows
+    int32_t sent_slots = 0;           // before these: what maps write to memory where that is rows, unless past the caches
     double  element_ns = 0, row_ns = 0;                // work beyond calls, an element and a row
     double  full_calls = 0, row_calls = 0;
     struct Touch { int32_t access, bytes, times; bool is_stored; };   // memory that full values are, an element

@@ -35,7 +35,7 @@ class Assigner {
 
   private:
     struct Place { int32_t out; std::array<int32_t, 3> args; };
-    void mark_light();
+    void mark_levels();
     // The loop that an instruction is in, or null; instructions are asked for in order.
     static const List* loop_of(uint32_t at, const std::vector<List>& loops, size_t& next);
     void find_last(List part, uint8_t level, const std::vector<List>& loops);
@@ -54,7 +54,7 @@ Assigner::Assigner(Tape& tape, const SlotPlan& plan)
     : tape_(tape), level_(plan.level), bytes_(plan.bytes), slots_(plan.slots), last_(plan.slots.size(), -1)
 {
     places_.reserve(tape.code.size());
-    mark_light();
+    mark_levels();
     for (const Instruction& i : tape.code) {
         Place place{-1, {-1, -1, -1}};
         for (size_t k = 0; k < 3; k++)
@@ -64,14 +64,15 @@ Assigner::Assigner(Tape& tape, const SlotPlan& plan)
     }
 }
 
-void Assigner::mark_light()
+void Assigner::mark_levels()
 {
     for (const List& list : tape_.full)
         for (uint32_t at = list.begin, chained = at; at < list.end; at++) {
             const Instruction& i = tape_.code[at];
             if (i.code == Code::Chain) chained = at + 1 + uint32_t(i.extra);
             if (!is(i.out, FULL)) continue;
-            if (i.code == Code::Load ? i.flags & (IN_PLACE | CODES) : at < chained && !(i.flags & KEPT)) level_[size_t(i.out)] = LIGHT;
+            if (at >= chained && is_sent(i)) level_[size_t(i.out)] = SENT;
+            else if (i.code == Code::Load ? i.flags & (IN_PLACE | CODES) : at < chained && !(i.flags & KEPT)) level_[size_t(i.out)] = LIGHT;
         }
 }
 
@@ -142,15 +143,17 @@ void assign_slots(Tape& tape, const SlotPlan& plan, const Program& program, bool
     tape.row_slots = rows.end() - program.uniform_slots;
     const std::vector<List> parts = is_resident ? std::vector<List>{all} : tape.full;   // nothing full outlives its pass
     int32_t end = rows.end();
-    for (const uint8_t level : {uint8_t(FULL), LIGHT}) {
-        const int32_t first = end;
+    int32_t first = end;
+    for (const uint8_t level : {uint8_t(FULL), SENT, LIGHT}) {
+        first = end;
         for (const List& list : parts) {
             Slots slots(first);
             assigner.assign(list, level, slots, {});
             end = std::max(end, slots.end());
         }
-        tape.light_slots = end - first;
+        if (level == SENT) tape.sent_slots = end - first;
     }
+    tape.light_slots = end - first;
     tape.full_slots = end - rows.end();
     assigner.rewrite();
 }
