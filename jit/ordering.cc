@@ -103,29 +103,55 @@ bool Scheduler::guard_aliases(Plan& plan, std::vector<bool>& denied)
 {
     plan.direct = direct_;
     if (std::ranges::none_of(direct_, std::identity())) return true;
-    struct Guarded { size_t output, edges; };                      // with its own edges there are so many
+    struct Guarded { size_t output, end; };                        // of its own edges
     const BufferUses uses(plan);
     std::vector<Edge> edges;
     std::vector<Guarded> guarded;
-    std::vector<int32_t> sequence;
-    std::optional<size_t> refused;
-    for (size_t j = 0; j < targets_.size() && !refused; j++) {
+    std::vector<size_t> refused;
+    for (size_t j = 0; j < targets_.size(); j++) {
         if (!direct_[j]) continue;
         const Port& out = plan.outs[j];
         const auto a = std::ranges::lower_bound(plan.args, targets_[j].alias_param, {}, &Port::index);
         const bool is_arg = a != plan.args.end() && a->index == targets_[j].alias_param;
         const bool fits = !is_arg || (a->dtype == out.dtype && a->dims == out.dims && a->strides == out.strides && !a->any);   // the argument's very layout
+        const size_t begin = edges.size();
         if (fits && guard_one(plan, uses, j, edges)) guarded.push_back({j, edges.size()});
-        else refused = j;
+        else edges.resize(begin), refused.push_back(j);
     }
-    const auto goes = [&](const Guarded& g) { return order(plan, std::span(edges).first(g.edges), sequence); };
-    if (!guarded.empty() && !goes(guarded.back())) refused = std::ranges::partition_point(guarded, goes)->output;   // whose edges close a circle
-    if (refused) return denied[*refused] = true, false;
+    std::vector<int32_t> sequence;
+    // Without those that are refused already the plan may be another, and circles fewer.
+    if (refused.empty() && !order(plan, edges, sequence)) {
+        Precedence kept = precedence(plan, std::move(sequence));
+        size_t begin = 0;
+        for (const Guarded& g : guarded) {
+            if (!kept.add(std::span(edges).subspan(begin, g.end - begin))) refused.push_back(g.output);    // whose edges close a circle
+            begin = g.end;
+        }
+    }
+    for (const size_t j : refused) denied[j] = true;
+    if (!refused.empty()) return false;
     for (const auto& [step, after] : edges) plan.steps[size_t(step)].after.push_back(after);
     return true;
 }
 
-// Steps in an order that keeps every edge, the first made first, those that finish behind all others; false where the edges form a circle.
+// The plan's own edges, and nothing else yet. One step more stands between those that finish and all others.
+Precedence Scheduler::precedence(const Plan& plan, std::vector<int32_t> sequence) const
+{
+    const auto count = int32_t(plan.steps.size());
+    std::vector<Edge> edges;
+    for (int32_t i = 0; i < count; i++) {
+        const Step& s = plan.steps[size_t(i)];
+        for (const int32_t a : s.after) edges.push_back({i, a});
+        edges.push_back(s.finishes ? Edge{i, count} : Edge{count, i});
+    }
+    sequence.insert(std::ranges::find_if(sequence, [&](int32_t i) { return plan.steps[size_t(i)].finishes; }), count);
+    Precedence p(sequence);
+    if (!p.add(edges)) throw Error(NG_E_BUG, "the steps of a schedule wait for each other");
+    return p;
+}
+
+// Steps in an order that keeps every edge, the first made first, those that finish behind all others; false where the edges form a circle,
+// whose first step goes before what it waits for.
 bool Scheduler::order(const Plan& plan, std::span<const Edge> more, std::vector<int32_t>& sequence) const
 {
     const size_t count = plan.steps.size();
@@ -147,14 +173,21 @@ bool Scheduler::order(const Plan& plan, std::span<const Edge> more, std::vector<
     for (size_t i = 0; i < count; i++)
         if (!waits[i]) ready.push(int32_t(i));
     if (open == 0) release(last);
-    while (!ready.empty()) {
+    bool is_order = true;
+    constexpr int32_t PLACED = INT32_MIN / 2;
+    for (int32_t least = 0; sequence.size() < count;) {
+        if (ready.empty()) {
+            while (waits[size_t(least)] <= 0) least++;
+            waits[size_t(least)] = 0, is_order = false, ready.push(least);
+        }
         const int32_t i = ready.top();
         ready.pop();
+        waits[size_t(i)] = PLACED;
         sequence.push_back(i);
         release(next[size_t(i)]);
         if (!plan.steps[size_t(i)].finishes && --open == 0) release(last);
     }
-    return sequence.size() == count;
+    return is_order;
 }
 
 // The product's axes in step i, where that may run on parts of the product before it while that goes on, all of it or up to its folds:

@@ -2,6 +2,7 @@
 #pragma once
 #include "jit/lower.h"
 #include "jit/plan.h"
+#include "jit/precedence.h"
 
 #include <memory>
 #include <optional>
@@ -15,7 +16,7 @@ class Scheduler {
   public:
     // denied: outputs that must not be written in place of what they alias.
     Scheduler(const Snapshot& graph, std::span<const Target> targets, int32_t lengths, Fusion fusion, const std::vector<bool>& denied);
-    // False: some output cannot be written in place after all; `denied` says which, and all begins anew.
+    // False: some outputs cannot be written in place after all; `denied` says which, and all begins anew.
     bool run(Plan& plan, std::vector<bool>& denied);
 
   private:
@@ -30,7 +31,6 @@ class Scheduler {
         size_t   committed = 0;          // of kernel->loaded()
     };
     struct Placed { int32_t draft = -1, task = -1; };
-    struct Edge { int32_t step, after; };
     using AliasingOuts = std::unordered_map<int32_t, std::vector<int32_t>>;      // buffers of outputs, by the buffer that they may share memory with
 
     // scheduler.cc
@@ -63,6 +63,7 @@ class Scheduler {
     bool guard_aliases(Plan& plan, std::vector<bool>& denied);
     std::vector<int32_t> alias_buffers(size_t j) const;
     bool guard_one(Plan& plan, const BufferUses& uses, size_t j, std::vector<Edge>& edges);
+    Precedence precedence(const Plan& plan, std::vector<int32_t> sequence) const;
     bool order(const Plan& plan, std::span<const Edge> more, std::vector<int32_t>& sequence) const;
     void arrange(Plan& plan);
     std::optional<std::vector<int32_t>> epilogue_axes(const Plan& plan, size_t i) const;

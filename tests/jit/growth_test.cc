@@ -103,6 +103,31 @@ void training(Large& l, int count)
     for (int i = 0; i < count; i++) l.add(build::map(l.g, Op::sub, {weights[size_t(i)], build::map(l.g, Op::mul, {dx[size_t(i)], rate})}), i + 1);
 }
 
+// None can be written in its place: each is read elsewhere than it is written.
+void turned(Large& l, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const NodeRef x = l.param({8});
+        l.add(build::map(l.g, Op::add, {x, build::slice_at(l.g, x, 0, 7, 8, -1)}), i);
+    }
+}
+
+// Running sums that change places, two and two; of each pair one can be written in its place.
+void swapped(Large& l, int count)
+{
+    std::vector<NodeRef> x;
+    for (int i = 0; i < count; i++) x.push_back(l.param({8}));
+    for (int i = 0; i < count; i++) l.add(build::scan(l.g, x[size_t(i ^ 1)], 0, NG_FOLD_SUM, 0), i);
+}
+
+// Running sums that go one place on, around one ring, each way.
+void ring(Large& l, int count, int by)
+{
+    std::vector<NodeRef> x;
+    for (int i = 0; i < count; i++) x.push_back(l.param({8}));
+    for (int i = 0; i < count; i++) l.add(build::scan(l.g, x[size_t((i + by + count) % count)], 0, NG_FOLD_SUM, 0), i);
+}
+
 // Results of operations that are kept for later ones, at the worst place.
 int most_live(const Kernel& k)
 {
@@ -127,6 +152,22 @@ TEST_CASE("growth: chains, reductions, sums of products and steps of training ar
     check_growth("reductions one after another and their gradient", folds, 1000);
     check_growth("a sum of products and its gradient", wide, 2500);
     check_growth("layers, their gradients and weights in place", training, 500);
+}
+
+TEST_CASE("growth: outputs that cannot be written in their places are found in linear time, and are as few as can be")
+{
+    check_growth("outputs turned round in their places", turned, 250);
+    check_growth("outputs that change places by two", swapped, 250);
+    check_growth("a ring of outputs", [](Large& l, int count) { ring(l, count, 1); }, 250);
+    check_growth("a ring of outputs the other way", [](Large& l, int count) { ring(l, count, -1); }, 250);
+    const auto direct = [](const Making& make) {
+        Large l;
+        make(l, 100);
+        return std::ranges::count(l.plan().direct, true);
+    };
+    CHECK(direct(turned) == 0);
+    CHECK(direct(swapped) == 50);
+    for (const int by : {1, -1, 3, 25}) CHECK(direct([&](Large& l, int count) { ring(l, count, by); }) == (by == 25 ? 75 : 99));
 }
 
 TEST_CASE("growth: weights of a long step of training are all written in their places")
