@@ -56,7 +56,8 @@ struct Control {
     void (*set_compute)(int compute);               // of the first: 90 after loading
     void (*set_memory)(uint64_t bytes);             // of each device
     void (*set_pools)(bool has_pools);
-    void (*count_time)(bool is_on);                 // no kernel runs, and each block of one takes a microsecond by events
+    void (*count_time)(unsigned block_us);          // by events each block of a kernel takes as long, and all else nothing; 0: by the host's clock
+    void (*compute)(bool is_on);                    // Off: kernels are counted, no more, and memory is not filled
     // Kernels of this name call it: sizes of its arguments in bytes. Kernels without one are counted, no more.
     void (*set_kernel)(const char* name, Kernel kernel, const size_t* sizes, size_t count);
     // Contexts of the host's own; destroying one leaves what lives in it dangling.

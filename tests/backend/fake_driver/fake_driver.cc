@@ -194,7 +194,8 @@ constexpr Control CONTROL = {
     .set_compute = [](int compute) { locked([&] { state().compute = compute; }); },
     .set_memory = [](uint64_t bytes) { locked([&] { state().memory_bytes = bytes; }); },
     .set_pools = [](bool has_pools) { locked([&] { state().has_pools = has_pools; }); },
-    .count_time = [](bool is_on) { locked([&] { state().counts_time = is_on; }); },
+    .count_time = [](unsigned block_us) { locked([&] { state().block_us = block_us; }); },
+    .compute = [](bool is_on) { locked([&] { state().computes = is_on; }); },
     .set_kernel = [](const char* name, Kernel kernel, const size_t* sizes, size_t count) {
         locked([&] { state().kernels[name] = {kernel, {sizes, sizes + count}}; });
     },

@@ -79,7 +79,7 @@ CUresult fill(CUdeviceptr memory, T value, size_t count, CUstream stream)
     if (memory % sizeof(T)) return CUDA_ERROR_INVALID_VALUE;
     Context* context = s->context;
     return enqueue(*s, {[=] {
-        if (may_touch(*context, memory, count * sizeof(T))) std::fill_n(static_cast<T*>(address(memory)), count, value);
+        if (may_touch(*context, memory, count * sizeof(T)) && state().computes) std::fill_n(static_cast<T*>(address(memory)), count, value);
     }, nullptr});
 }
 

@@ -94,7 +94,8 @@ struct KernelCode { Kernel kernel = nullptr; std::vector<size_t> sizes; };
 
 // All of it, under one lock. Handles are addresses of these objects; what is not in its set is dead.
 struct State {
-    bool is_started = false, is_deferred = false, has_pools = true, counts_time = false;
+    bool is_started = false, is_deferred = false, has_pools = true, computes = true;
+    unsigned block_us = 0;                          // what a block of a kernel takes; 0: what it takes here
     int  devices = 2, compute = 90;
     uint64_t memory_bytes = uint64_t(1) << 30;
     std::map<int, std::unique_ptr<Context>> primaries;

@@ -18,7 +18,7 @@ Graph* graph_of(void* handle, bool is_exec)
 
 double now_milliseconds()
 {
-    if (state().counts_time) return double(state().launched_blocks) * 1e-3;
+    if (state().block_us) return double(state().launched_blocks) * state().block_us * 1e-3;
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
