@@ -95,11 +95,14 @@ NodeRef logsumexp(Graph& g, const NodeRef& given, const Reduced& r)
 {
     const NodeRef x = cast(g, given, real_of(given->dtype)), m = shift(g, x, r);
     const NodeRef y = map(g, Op::add, {map(g, Op::log, {folded(g, Op::sum, map(g, Op::exp, {map(g, Op::sub, {x, m})}), r)}), m});
-    const NodeRef dy = own_cotangent(g, y), dx = map(g, Op::mul, {dy, map(g, Op::exp, {map(g, Op::sub, {x, y})})});
+    // Beside an infinite element all others have slope 0, and it has 1, not exp(inf - inf).
+    const NodeRef is_top = map(g, Op::equal, {x, constant(g, x->dtype, std::numeric_limits<double>::infinity())});
+    const NodeRef off = map(g, Op::where, {is_top, constant(g, x->dtype, 0), map(g, Op::sub, {x, y})});
+    const NodeRef dy = own_cotangent(g, y), dx = map(g, Op::mul, {dy, map(g, Op::exp, {off})});
     return custom_grad(g, y, dy, {&x, 1}, {&dx, 1});
 }
 
-// The root of a sum of squares; at 0, where its slope is not one number, it has slope 0 and not 0 * inf.
+// The root of squares that were added; at 0, where its slope is not one number, it has slope 0 and not 0 * inf.
 NodeRef length_of(Graph& g, const NodeRef& squares)
 {
     const NodeRef zero = constant(g, squares->dtype, 0), is_zero = map(g, Op::equal, {squares, zero});
@@ -112,7 +115,7 @@ NodeRef statistic(Graph& g, Op op, const NodeRef& x, const Reduced& r)
     switch (op) {
     case Op::mean: return mean(g, x, r);
     case Op::var: return variance(g, x, r);
-    case Op::std: return map(g, Op::sqrt, {variance(g, x, r)});
+    case Op::std: return length_of(g, variance(g, x, r));
     case Op::norm: return length_of(g, folded(g, Op::sum, map(g, Op::mul, {real, real}), r));
     case Op::logsumexp: return logsumexp(g, x, r);
     case Op::count_nonzero: return folded(g, Op::sum, cast(g, x, Dtype::bool_), r);

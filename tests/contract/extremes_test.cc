@@ -1,4 +1,4 @@
-// Slopes where a formula meets 0 * inf although the function has a slope: of lengths, powers and curves that settle.
+// Slopes where a formula meets 0 * inf although the function has a slope: of lengths, powers, angles and curves that settle.
 #include "tests/contract/face.h"
 
 namespace {
@@ -96,4 +96,84 @@ TEST_CASE("D5: gelu_tanh far from 0 has the slopes 1 and 0, where its cube is in
             if (std::abs(at[i]) > 32) CHECK(second[i] == 0);
         }
     }
+}
+
+TEST_CASE("D6: at infinity the slope of a row of one operand is its limit, where there is one, and so is the slope's slope of activations")
+{
+    Extremes f;
+    for (const ng_dtype t : {NG_F32, NG_F64}) {
+        ng_expr* x = f.leaf(shape(t, {2}), {-INF, INF});
+        const auto at_ends = [&](const std::string& word, const Values& want) {
+            CAPTURE(word);
+            CHECK(differs(f.slope(f.text((word + "(x)").c_str(), "x", {x}), x), want, 0, 1e-6) == "");
+        };
+        for (const char* word : {"silu", "gelu", "gelu_tanh", "mish", "relu", "hard_swish", "softplus", "elu"}) at_ends(word, {0, 1});
+        for (const char* word : {"sinc", "sigmoid", "sigmoid2", "tanh", "tanh2", "erf", "erfc", "normal_cdf", "atan", "asinh", "softsign", "relu6", "hard_sigmoid", "reciprocal", "cbrt"})
+            at_ends(word, {0, 0});
+        at_ends("selu", {0, 1.0507009873554805}), at_ends("log_sigmoid", {1, 0}), at_ends("abs", {-1, 1}), at_ends("square", {-INF, INF});
+        at_ends("exp", {0, INF}), at_ends("exp2", {0, INF}), at_ends("expm1", {0, INF}), at_ends("sinh", {INF, INF}), at_ends("cosh", {-INF, INF});
+        for (const char* word : {"silu", "gelu", "mish"}) {
+            CAPTURE(word);
+            CHECK(f.slope(f.grad({f.text((std::string(word) + "(x)").c_str(), "x", {x})}, {x})[0], x) == Values{0, 0});
+        }
+    }
+}
+
+TEST_CASE("D6: of two operands, one of them infinite: limits where there are any; equal infinities share logaddexp")
+{
+    Extremes f;
+    for (const ng_dtype t : {NG_F32, NG_F64}) {
+        const auto by = [&](const char* text, const Values& at, const Values& beside, const Values& by_x, const Values& by_y) {
+            CAPTURE(text);
+            ng_expr *x = f.leaf(shape(t, {int64_t(at.size())}), at), *y = f.leaf(shape(t, {int64_t(at.size())}), beside), *e = f.text(text, "x,y", {x, y});
+            CHECK(differs(f.slope(e, x), by_x) == "");
+            CHECK(differs(f.slope(e, y), by_y) == "");
+        };
+        by("atan2(x, y)", {1, -1, INF, -INF, INF, 0}, {INF, -INF, 2, 2, -INF, INF}, {0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0});
+        by("hypot(x, y)", {INF, -INF, 3, 3, 0}, {2, 0, INF, -INF, 0}, {1, -1, 0, 0, 0}, {0, 0, 1, -1, 0});
+        by("logaddexp(x, y)", {INF, -INF, INF, -INF, 1}, {INF, -INF, -INF, 2, INF}, {0.5, 0.5, 1, 0, 0}, {0.5, 0.5, 0, 1, 1});
+        by("x ** y", {0.5, -0.5, 3, INF, INF, 1}, {INF, INF, -INF, -2, -INF, -INF}, {0, 0, 0, 0, 0, -INF}, {0, 0, 0, 0, 0, 0});
+        by("xlogy(x, y)", {0, 0, 2}, {0, 1, INF}, {-INF, 0, INF}, {0, 0, 0});
+    }
+    ng_expr* x = f.leaf({1, INF, 2});
+    CHECK(f.slope(ng_logsumexp(x, NG_ALL, 0), x) == Values{0, 1, 0});
+}
+
+TEST_CASE("D6: std of equal numbers has the slope 0, and so has its slope")
+{
+    Extremes f;
+    ng_expr* x = f.leaf(shape(NG_F32, {3, 2}), {2, 2, 1, 4, 0, 0});
+    CHECK(f.eval(ng_std(x, NG_AXIS_1, 0)) == Values{0, 1.5, 0});
+    CHECK(f.slope(ng_std(x, NG_AXIS_1, 0), x) == Values{0, 0, -0.5, 0.5, 0, 0});
+    CHECK(f.slope(f.grad({ng_std(x, NG_AXIS_1, 0)}, {x})[0], x) == Values{0, 0, 0, 0, 0, 0});
+}
+
+TEST_CASE("D1: slopes are as good where a difference or a square inside them is not: sinc near 0, atan2 of great and small numbers")
+{
+    Extremes f;
+    Values at;
+    for (double x = 1e-12; x < 0.3; x *= 1.37) at.push_back(float(x)), at.push_back(-float(x));
+    ng_expr* x = f.leaf(shape(NG_F32, {int64_t(at.size())}), at);
+    Values want;
+    const double pi2 = 9.869604401089358;
+    for (const double v : at) {
+        double sum = 0, term = v * pi2;                             // the series of (cos(pi x) - sinc(x)) / x: by 2 k / (2 k + 1)!
+        for (int k = 1; k < 12; k++) {
+            double factorial = 1;
+            for (int i = 2; i <= 2 * k + 1; i++) factorial *= i;
+            sum += (k % 2 ? -term : term) * 2 * k / factorial, term *= v * v * pi2;
+        }
+        want.push_back(sum);
+    }
+    CHECK(differs(f.slope(ng_sinc(x), x), want, 1e-44, 4e-6) == "");
+
+    const Values ordinate = {1e20, 3e25, 1e-30, 2e-25, 1e30, 1e-3}, abscissa = {2e20, 1e25, 1e-30, -1e-25, 1, 1e30};
+    ng_expr *u = f.leaf(shape(NG_F32, {6}), ordinate), *w = f.leaf(shape(NG_F32, {6}), abscissa), *angle = ng_atan2(u, w);
+    Values by_u, by_w;
+    for (size_t i = 0; i < ordinate.size(); i++) {
+        const double a = float(ordinate[i]), b = float(abscissa[i]), all = a * a + b * b;
+        by_u.push_back(b / all), by_w.push_back(-a / all);
+    }
+    CHECK(differs(f.slope(angle, u), by_u, 1e-44, 2e-6) == "");
+    CHECK(differs(f.slope(angle, w), by_w, 1e-44, 2e-6) == "");
 }
