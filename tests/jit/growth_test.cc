@@ -1,6 +1,8 @@
 // Plans of tens of thousands of steps are made in a time that grows as their number does, of kernels that devices can take.
 #include "jit/grad.h"
 #include "jit/plan.h"
+#include "jit/precedence.h"
+#include "tests/split_mix.h"
 
 #include <doctest/doctest.h>
 
@@ -168,6 +170,34 @@ TEST_CASE("growth: outputs that cannot be written in their places are found in l
     CHECK(direct(turned) == 0);
     CHECK(direct(swapped) == 50);
     for (const int by : {1, -1, 3, 25}) CHECK(direct([&](Large& l, int count) { ring(l, count, by); }) == (by == 25 ? 75 : 99));
+}
+
+TEST_CASE("growth: of edges that come a few at a time those are refused that close a circle with the edges before, and no others")
+{
+    SplitMix random(71);
+    const auto below = [&](size_t end) { return size_t(random.word() % end); };
+    for (int round = 0; round < 200; round++) {
+        const size_t count = 2 + below(12);
+        std::vector<int32_t> sequence;
+        for (size_t i = 0; i < count; i++) sequence.insert(sequence.begin() + int64_t(below(i + 1)), int32_t(i));
+        Precedence p(sequence);
+        std::vector<std::vector<bool>> comes_behind(count, std::vector<bool>(count, false));       // [step][another], itself too
+        for (size_t i = 0; i < count; i++) comes_behind[i][i] = true;
+        for (size_t k = 0; k < 4 * count; k++) {
+            std::vector<Edge> edges(1 + below(3));
+            for (Edge& e : edges) e = {int32_t(below(count)), int32_t(below(count))};
+            auto then = comes_behind;
+            bool is_circle = false;
+            for (const Edge& e : edges) {
+                is_circle = is_circle || then[size_t(e.after)][size_t(e.step)];
+                for (size_t i = 0; i < count; i++)
+                    for (size_t j = 0; j < count; j++)
+                        if (then[i][size_t(e.step)] && then[size_t(e.after)][j]) then[i][j] = true;
+            }
+            CHECK(p.add(edges) == !is_circle);
+            if (!is_circle) comes_behind = then;
+        }
+    }
 }
 
 TEST_CASE("growth: weights of a long step of training are all written in their places")
