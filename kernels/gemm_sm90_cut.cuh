@@ -4,7 +4,7 @@
 //   for that scale becomes infinite or NaN, and such sums are computed again from the operands (sum_again)
 //   grid      as gemm_sm90_split.cuh: a cluster a tile and split, the depth cut among its blocks
 //   threads   two warpgroups multiply, 64 rows (of DOWN) and TILE_N / ACROSS columns each: a goes from shared memory to registers, where it is cut
-//             and multiplied. The third warpgroup cuts b, a thread of the fourth loads
+//             and multiplied; of tiles of 64x64 every other step, all of it. The third warpgroup cuts b, a thread of the fourth loads
 //   shared    [SLOTS] of b's planes, [3][TILE_N] x 32 of bf16; [STAGES] of a's [TILE_M] and b's [TILE_N] x 32 of f32; swizzled. Then
 //             what other blocks of a cluster send, and barriers
 #pragma once
@@ -20,11 +20,15 @@ struct CutShape {
     static constexpr bool PROMOTE = true;
     static constexpr i32  USED = TILE_N;
     static constexpr i32  GROUPS = 2, DOWN = TILE_M / 64, ACROSS = GROUPS / DOWN, GROUP_N = TILE_N / ACROSS, STEP = CUT_STEP;
-    static constexpr bool IN_TURNS = GROUP_N <= 64;      // registers for two batches of products
+    // 32 columns a product would take as long as 64, since a is in registers: so groups take steps in turn instead.
+    static constexpr bool BY_DEPTH = GROUP_N < 64;
+    static constexpr i32  PRODUCT_N = BY_DEPTH ? TILE_N : GROUP_N, TURNS = BY_DEPTH ? GROUPS : 1;
+    static constexpr bool IN_TURNS = PRODUCT_N <= 64;    // registers for two batches of products
     static constexpr u32  A_BYTES = TILE_M * 128, STAGE = A_BYTES + TILE_N * 128, PLANE = TILE_N * 64, SLOT = 3 * PLANE;
-    static constexpr u32  WARPS = GROUPS * 4, UNIT = split_unit(TILE_N), UNIT_BYTES = UNIT * PATCH_BYTES, UNITS = split_units(TILE_M, TILE_N);
+    static constexpr u32  WARPS = GROUPS * 4, READERS = WARPS / TURNS, UNIT = split_unit(TILE_N), UNIT_BYTES = UNIT * PATCH_BYTES, UNITS = split_units(TILE_M, TILE_N);
     static constexpr u32  KEPT = cut_kept(TILE_M, TILE_N, STAGES, SLOTS);
-    static_assert(DOWN * ACROSS == GROUPS && GROUP_N % 64 == 0, "two warpgroups, side by side or one above the other");
+    static_assert(DOWN * ACROSS == GROUPS && PRODUCT_N % 64 == 0, "two warpgroups, side by side or one above the other, or in turn");
+    static_assert(!BY_DEPTH || (TILE_M == 64 && TILE_N == 64), "sums of both groups meet by halves of 32 columns");
     static_assert(cut_shared(TILE_M, TILE_N, STAGES, SLOTS) <= SHARED_MOST, "shared memory of a multiprocessor");
     static_assert(UNITS * UNIT_BYTES <= KEPT * STAGE, "a block's own sums fit its stages");
 };
@@ -151,7 +155,7 @@ struct Fragments {
 
 template <class S>
 struct CutMultiplier {
-    using Sums = float[S::GROUP_N / 2];
+    using Sums = float[S::PRODUCT_N / 2];
 
     const CutMemory<S>& memory;
     u32                 a;               // a thread's first element, of stage 0
@@ -164,7 +168,8 @@ struct CutMultiplier {
         const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5 & 3, t = lane & 3, row = lane >> 2, first = memory.stages + down * 8192;
         if constexpr (S::A_TURNED) a = first + (warp >> 1) * 4096 + t * 256 + ((((warp & 1) * 4 + (row >> 2)) ^ (2 * t)) << 4) + (row & 3) * 4;
         else a = first + warp * 2048 + row * 128 + (((2 * t) ^ row) << 4);
-        const u32 planes = memory.slots + across * 4096;
+        const u32 planes = memory.slots + (S::BY_DEPTH ? 0 : across * 4096);
+        if constexpr (S::BY_DEPTH) stage = slot = group;
         b = S::B_TURNED ? matrix_at<128>(planes, 4096, 1024) : matrix_at<64>(planes, 16, 512);
     }
     // The next step of a.
@@ -188,7 +193,8 @@ struct CutMultiplier {
             }
         __syncwarp();
         if ((threadIdx.x & 31) == 0) barrier_arrive(memory.empty(stage));
-        if (++stage == memory.ring) stage = 0, phase ^= 1;
+        stage += S::TURNS;
+        if (stage >= memory.ring) stage -= memory.ring, phase ^= 1;
     }
     // d = a b of a step, which is under way then.
     DEVICE void start(const Fragments& f, Sums& d)
@@ -201,7 +207,8 @@ struct CutMultiplier {
                 multiply_fragment<S::B_TURNED>(d, f.of[s][A_PLANES[product]], b + (slot * (S::SLOT >> 4) + B_PLANES[product] * (S::PLANE >> 4) + s * (S::B_TURNED ? 128 : 2)), product + i32(s) > 0, OfBf16());
         end_products();
         before = slot;
-        if (++slot == S::SLOTS) slot = 0, turn ^= 1;
+        slot += S::TURNS;
+        if (slot >= S::SLOTS) slot -= S::SLOTS, turn ^= 1;
     }
     // All but PENDING steps are done, the last of which is d's and of this slot.
     template <int PENDING>
@@ -210,7 +217,7 @@ struct CutMultiplier {
         wait_products<PENDING>();
         settle(d);
         if ((threadIdx.x & 31) == 0) barrier_arrive(memory.used(from));
-        UNROLLED for (i32 i = 0; i < S::GROUP_N / 2; i++) sums[i] = fmaf(d[i], CUT_WEIGHT, sums[i]);
+        UNROLLED for (i32 i = 0; i < S::PRODUCT_N / 2; i++) sums[i] = fmaf(d[i], CUT_WEIGHT, sums[i]);
         settle(sums);                    // here, not when d is in work again
     }
 };
@@ -244,6 +251,27 @@ DEVICE void sum_cut(CutMultiplier<S>& m, i32 steps, typename CutMultiplier<S>::S
     }
 }
 
+// Of both groups' sums, each of all columns: the group's half of them, its own and the other's.
+template <class S>
+DEVICE void meet_by_halves(u32 room, i32 group, const typename CutMultiplier<S>::Sums& sums, float (&half)[S::GROUP_N / 2])
+{
+    constexpr i32 COUNT = S::GROUP_N / 2;
+    const u32 mine = room + (threadIdx.x & 127) * 16, other = u32(1 - group) * COUNT * 512;
+    float x[COUNT];
+    UNROLLED for (i32 i = 0; i < COUNT; i++) {
+        const float left = sums[i], right = sums[COUNT + i];
+        half[i] = group == 0 ? left : right, x[i] = group == 0 ? right : left;
+    }
+    named_barrier(1, S::GROUPS * 128);   // all are done with the stages
+    UNROLLED for (u32 i = 0; i < COUNT; i += 4) write_words(mine + u32(group) * COUNT * 512 + i * 512, bits_of(x[i]), bits_of(x[i + 1]), bits_of(x[i + 2]), bits_of(x[i + 3]));
+    named_barrier(1, S::GROUPS * 128);
+    UNROLLED for (u32 i = 0; i < COUNT; i += 4) {
+        u32 v[4];
+        read_words(mine + other + i * 512, v);
+        UNROLLED for (u32 j = 0; j < 4; j++) half[i + j] += __uint_as_float(v[j]);
+    }
+}
+
 // ---- loading --------------------------------------------------------------------------------------------------------------
 
 template <int TILE, int IS_TURNED>
@@ -265,8 +293,8 @@ template <class S, class Load>
 DEVICE void start_cut(const GemmSplitNumbers& g, const CutMemory<S>& memory, const SplitPart& part, u32 rank, u32 blocks, Load&& load)
 {
     fetch_map(g.a), fetch_map(g.b);
-    for (u32 s = 0; s < S::STAGES; s++) barrier_init(memory.full(s), 1), barrier_init(memory.empty(s), i32(S::WARPS) + 4);
-    for (u32 s = 0; s < S::SLOTS; s++) barrier_init(memory.cut(s), 4), barrier_init(memory.used(s), i32(S::WARPS));
+    for (u32 s = 0; s < S::STAGES; s++) barrier_init(memory.full(s), 1), barrier_init(memory.empty(s), i32(S::READERS) + 4);
+    for (u32 s = 0; s < S::SLOTS; s++) barrier_init(memory.cut(s), 4), barrier_init(memory.used(s), i32(S::READERS));
     barrier_init(memory.handed(), 1);
     barrier_init_fence();
     barrier_expect(memory.handed(), (first_unit<S>(rank + 1, blocks) - first_unit<S>(rank, blocks)) * (blocks - 1) * S::UNIT_BYTES);
@@ -301,9 +329,17 @@ DEVICE void run_cut(const GemmSplitNumbers& g)
     take_registers<200>();
     CutMultiplier<S> multiplier(memory);
     typename CutMultiplier<S>::Sums sums;
-    UNROLLED for (i32 i = 0; i < S::GROUP_N / 2; i++) sums[i] = 0;
-    sum_cut<S>(multiplier, part.end - part.begin, sums);
-    hand_sums_over<S>(memory.sums(), sums, rank, blocks);
+    UNROLLED for (i32 i = 0; i < S::PRODUCT_N / 2; i++) sums[i] = 0;
+    if constexpr (S::BY_DEPTH) {
+        const i32 steps = (part.end - part.begin + 1 - group) / S::TURNS;
+        float     half[S::GROUP_N / 2];
+        if (steps > 0) sum_cut<S>(multiplier, steps, sums);
+        meet_by_halves<S>(memory.stages, group, sums, half);
+        hand_sums_over<S>(memory.sums(), half, rank, blocks);
+    } else {
+        sum_cut<S>(multiplier, part.end - part.begin, sums);
+        hand_sums_over<S>(memory.sums(), sums, rank, blocks);
+    }
     finish_part<S>(g, memory.sums(), part, rank, blocks);
 }
 
