@@ -174,6 +174,18 @@ TEST_CASE("choices: tiles of c's transpose where those of c leave more of the ca
     CHECK(!turns({4096, 4096, 4096, 1}, {}, 0));
 }
 
+TEST_CASE("choices: wide tiles where they are a round less by far, others where lasting power would make up for it")
+{
+    const auto tile = [](const Extents& e) {
+        sm90::Form form;
+        REQUIRE(sm90::make_form(problem_of(e, {}, Dtype::f16, Dtype::f16, Dtype::f16), false, form));
+        return std::string(sm90::instances()[sm90::choose(form, whole_device(), 0).instance].tile);
+    };
+    CHECK(tile({4096, 7000, 4096, 1}) == "128x192x2");     // nine full rounds, where 128 x 256 has seven that are nearly so: 364 and 376 us
+    CHECK(tile({5120, 5120, 4096, 1}) != "128x208x2");     // 10 to 13 % more
+    CHECK(tile({4096, 4096, 4096, 1}) == "128x256x2");
+}
+
 TEST_CASE("launches: a row-major b of halves at an odd distance or address is taken there")
 {
     const auto launches = [](const Lying& lying, uint64_t at) {
