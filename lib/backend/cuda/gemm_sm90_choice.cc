@@ -217,10 +217,9 @@ double tiles_us(const Form& form, const Device& device, const Instance& i)
     // Pairs of blocks that take turns at products and epilogues wait for each other.
     const double   paired = p.epilogue_weight > 0 && i.schedule < 0 && i.cluster > 1 ? 1.05 : 1;
     // What times of short runs, which all this was fitted to, do not show is the clock that lasting power leaves; times of 220 shapes in turns with
-    // cuBLASLt's do (gemm_peers.py, H200, 2026-11-23). There wide tiles gain less than they should, but of bytes, and those of c's transpose, too, least
-    // where threads store. With epilogues that was not measured.
-    const bool     is_of_bytes = i.group == Group::Byte || i.group == Group::Whole;
-    const double   wide = i.n > 192 && !is_of_bytes && p.epilogue_weight == 0 ? 1.04 : 1;
+    // cuBLASLt's do (gemm_peers.py, H200, 2026-11-23). There wide tiles of halves gain less than they should, and those of c's transpose, too, least where
+    // threads store. Of bytes it was not so, and epilogues were not measured.
+    const double   wide = i.group == Group::Half && i.n > 192 && p.epilogue_weight == 0 ? 1.04 : 1;
     const double   turned = !i.turns ? 1 : i.schedule < 0 && by_threads_us(p, 1) > 0 ? 1.06 : 1.01;
     const double   tile = paired * wide * turned * double(steps_of(form)) * products_of(form) * step_us(form, i, working), store = store_us(form, i);
     // Pingpong hides what takes less than a tile, the others a plain store alone.
