@@ -80,3 +80,20 @@ TEST_CASE("traffic: rows of functions beyond the caches are what they are a few 
         check(r, *cpu::isa_table(nullptr));
     for (const cpu::IsaTable* isa : cpu::tables()) check({1024, Dtype::f32, 1, 0, true}, *isa);
 }
+
+TEST_CASE("traffic: one number for all of an output beyond the caches, alone and beside a sum")
+{
+    constexpr int64_t COUNT = 18'000'000;
+    for (const bool is_alone : {false, true}) {
+        Builder b;
+        b.axis(COUNT);
+        if (!is_alone) b.store(b.map(Op::add, b.load(Dtype::f32, 0, {1}), b.load(Dtype::f32, 0, {0})), 1, {1});
+        b.store(b.constant(2.5), 2, {1});
+        std::vector<Buffer> buffers = {Buffer(Dtype::f32, COUNT), Buffer(Dtype::f32, COUNT), Buffer(Dtype::f32, COUNT)};
+        for (int64_t i = 0; i < COUNT; i++) buffers[0].set(i, double(i % 1000 + 1)), buffers[2].set(i, 0);
+        run(b.kernel, *cpu::isa_table(nullptr), {buffers[0].data(), buffers[1].data(), buffers[2].data()}, 2);
+        int64_t wrong = 0;
+        for (int64_t i = 0; i < COUNT; i++) wrong += buffers[2].get(i) != 2.5 || (!is_alone && buffers[1].get(i) != double(i % 1000 + 2));
+        CHECK(wrong == 0);
+    }
+}

@@ -74,7 +74,7 @@ void bitcast(const Block& b, const Instruction& i)
 void store(const Block& b, const Instruction& i)
 {
     if (!b.buffer(i.buffer)) return;                   // an output that is not wanted this time
-    const bool fills = i.type == i.operand && b.is_single(i.args[0]) && b.plan().step[i.extra] == 1;
+    const bool fills = !b.plan().is_streaming && i.type == i.operand && b.is_single(i.args[0]) && b.plan().step[i.extra] == 1;
     if (fills) return b.isa().load[int(i.type)](b.memory(i, i.extra), b.operand(i.args[0]), 0, b.count);
     const char* in = b.spread(i.args[0], i.operand, b.count, 0);
     if (const Stream stream(b, i); stream.is_open()) return stream.write(in, 0, b.count);

@@ -148,7 +148,8 @@ bool Planner::sends(const Choice& c) const
 // Whether all goes from memory to memory and needs no register as long as a block.
 bool Planner::is_loose(const Choice& c) const
 {
-    return c.tape->is_passing && kept_slots(c) == 0 && !p_.has_reduced && is_dense(c);
+    const bool passes = c.tape->is_chained || (c.tape->is_passing && bytes_touched(*c.tape) <= STREAM_BYTES);
+    return passes && kept_slots(c) == 0 && !p_.has_reduced && is_dense(c);
 }
 // Registers as long as a block.
 int32_t Planner::kept_slots(const Choice& c) const
