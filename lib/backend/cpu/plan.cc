@@ -41,6 +41,7 @@ class Planner {
         bool        is_columns = true;
         int         axis = -1;        // of the kept or reduced ones; -1: the space has none
         const Tape* tape = nullptr;
+        double      bytes = 0;        // of memory that the tape's full values are, each element once
         int64_t     block = 0;        // 0: not chosen yet
         int64_t     banks = 1;
         int         repeated = -1;    // the reduced axis, points of which a block has several
@@ -64,11 +65,11 @@ class Planner {
     int64_t block_of(const Choice& c) const;
     double touch_ns(const Tape::Touch& touch, const Choice& c) const;
     void price(Choice& c) const;
+    void take_tape(Choice& c, const Tape& tape) const;
     void consider(Choice& best, Choice c) const;
     void consider_columns(Choice& best, int axis) const;
     void consider_rows(Choice& best, int axis) const;
     Choice chosen() const;
-    double bytes_touched(const Tape& tape) const;
     void lay_loops(Plan& plan, const Choice& c);
     void cut(Plan& plan, const Choice& c) const;
     void mark_sums(Plan& plan) const;
@@ -143,13 +144,12 @@ bool Planner::is_dense(const Choice& c) const
 // Whether what maps make and stores write needs no room either.
 bool Planner::sends(const Choice& c) const
 {
-    return c.tape->sent_slots > 0 && !p_.has_reduced && is_dense(c) && bytes_touched(*c.tape) <= STREAM_BYTES;
+    return !p_.has_reduced && is_dense(c) && c.bytes <= STREAM_BYTES;
 }
 // Whether all goes from memory to memory and needs no register as long as a block.
 bool Planner::is_loose(const Choice& c) const
 {
-    const bool passes = c.tape->is_chained || (c.tape->is_passing && bytes_touched(*c.tape) <= STREAM_BYTES);
-    return passes && kept_slots(c) == 0 && !p_.has_reduced && is_dense(c);
+    return c.tape->is_passing && sends(c) && kept_slots(c) == 0;
 }
 // Registers as long as a block.
 int32_t Planner::kept_slots(const Choice& c) const
@@ -202,7 +202,7 @@ int64_t Planner::block_of(const Choice& c) const
     // Of 65536 f32 on Zen 4, x + y takes 0.141 ns an element in blocks of 1024, 0.124 in blocks of 2048. Without registers
     // a block is as long as may be, unless the next one's memory is asked for meanwhile.
     // The same of 32768, Cascade Lake: 6.6 us in blocks of 2048, 6.5 in 3072.
-    const bool    is_near = bytes_touched(*c.tape) <= FAR_BYTES, is_long = is_loose(c) && is_near;
+    const bool    is_near = c.bytes <= FAR_BYTES, is_long = is_loose(c) && is_near;
     const int64_t longest = p_.has_reduced ? MAX_BLOCK : (is_near ? 4 : 2) * MAX_BLOCK;
     const int64_t loose = std::clamp(int64_t(CHUNK_NS / std::max(c.tape->element_ns, 1.0)), longest, LOOSE_BLOCK);   // no more than a chunk
     int64_t most = is_long ? loose : std::min(fitting(c), std::clamp<int64_t>(L1_BYTES / bytes, 256, longest));
@@ -236,6 +236,20 @@ void Planner::price(Choice& c) const
     c.ns = rows_ * (length_ * ns + row);
 }
 
+void Planner::take_tape(Choice& c, const Tape& tape) const
+{
+    c.tape = &tape;
+    c.bytes = 0;
+    for (const Tape::Touch& touch : tape.touches) {
+        double elements = 1;
+        for (int axis = 0; axis < kept_count_; axis++)
+            if (kept_[axis].strides[touch.access]) elements *= double(kept_[axis].extent);
+        for (int axis = 0; axis < reduced_count_; axis++)
+            if (reduced_[axis].strides[touch.access]) elements *= double(reduced_[axis].extent);
+        c.bytes += elements * touch.bytes;
+    }
+}
+
 void Planner::consider(Choice& best, Choice c) const
 {
     if (!c.block) c.block = block_of(c);
@@ -255,11 +269,11 @@ void Planner::consider_columns(Choice& best, int axis) const
 {
     Choice c;
     c.axis = axis;
-    c.tape = &p_.streamed;
+    take_tape(c, p_.streamed);
     consider(best, c);
     if (p_.has_resident && length_ >= 1 && length_ <= MAX_BANKS) {
         Choice kept = c;
-        kept.tape = &p_.resident;
+        take_tape(kept, p_.resident);
         kept.banks = int64_t(length_);
         const bool fits = kept.banks * p_.resident.full_slots <= MAX_LIVE && fitting(kept) >= LINE;
         if (fits) consider(best, kept);
@@ -281,10 +295,10 @@ void Planner::consider_rows(Choice& best, int axis) const
     Choice c;
     c.is_columns = false;
     c.axis = axis;
-    c.tape = &p_.streamed;
+    take_tape(c, p_.streamed);
     consider(best, c);
     if (reduced_count_ > 1 || !p_.has_resident) return;
-    c.tape = &p_.resident;
+    take_tape(c, p_.resident);
     const int64_t extent = std::max<int64_t>(reduced_[0].extent, 1);
     if (extent > fitting(c)) return;                   // which is whole units
     c.block = rounded_up(extent, MIN_BLOCK);
@@ -299,7 +313,7 @@ Planner::Choice Planner::chosen() const
         if (p_.position < 0 || axis + 1 == reduced_count_) consider_rows(best, axis);
     if (best.tape) return best;
     Choice point;                                      // no axes are left
-    point.tape = &p_.streamed;
+    take_tape(point, p_.streamed);
     consider(best, point);
     return best;
 }
@@ -348,26 +362,10 @@ void Planner::lay_loops(Plan& plan, const Choice& c)
     for (int l = plan.kept; l < loop; l++) plan.steps = product(plan.steps, plan.extents[l]);
 }
 
-// Memory that all full values are together, each element once.
-double Planner::bytes_touched(const Tape& tape) const
-{
-    double bytes = 0;
-    for (const Tape::Touch& touch : tape.touches) {
-        double elements = 1;
-        for (int axis = 0; axis < kept_count_; axis++)
-            if (kept_[axis].strides[touch.access]) elements *= double(kept_[axis].extent);
-        for (int axis = 0; axis < reduced_count_; axis++)
-            if (reduced_[axis].strides[touch.access]) elements *= double(reduced_[axis].extent);
-        bytes += elements * touch.bytes;
-    }
-    return bytes;
-}
-
 void Planner::cut(Plan& plan, const Choice& c) const
 {
-    const double bytes = bytes_touched(*c.tape);
-    plan.is_streaming = bytes > STREAM_BYTES;
-    plan.is_prefetching = plan.is_streaming || (bytes > FAR_BYTES && c.is_columns && plan.reduced > 0);
+    plan.is_streaming = c.bytes > STREAM_BYTES;
+    plan.is_prefetching = plan.is_streaming || (c.bytes > FAR_BYTES && c.is_columns && plan.reduced > 0);
     if (c.ns < PARALLEL_NS || plan.units == 0) return;
     const double unit_ns = c.ns / double(plan.units);
     if (p_.has_reduced && plan.banks == 1 && unit_ns >= SPLIT_NS) {

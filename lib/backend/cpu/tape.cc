@@ -43,7 +43,6 @@ class Writer {
     void add_with_leaves(int32_t v, int32_t pass);
     void add_store(int32_t s);
     void mark_direct(List list);
-    bool is_chained() const;
     bool is_passing() const;
     bool has_outbox() const;
     bool sums_memory(List list) const;
@@ -200,16 +199,6 @@ void Writer::mark_direct(List list)
     }
 }
 
-bool Writer::is_chained() const
-{
-    for (const List& list : tape_.full)
-        for (uint32_t at = list.begin; at < list.end; at++) {
-            if (tape_.code[at].code == Code::Chain) at += uint32_t(tape_.code[at].extra);
-            else if (tape_.code[at].code != Code::Load) return false;
-        }
-    return true;
-}
-
 bool Writer::is_passing() const
 {
     for (const List& list : tape_.full)
@@ -269,7 +258,6 @@ Tape Writer::tape(bool is_resident)
         }
     for (const List& list : tape_.full) mark_direct(list);
     for (const List& list : tape_.rows) mark_direct(list);
-    tape_.is_chained = is_chained();
     tape_.is_passing = is_passing();
     tape_.has_outbox = has_outbox();
     for (const List& list : tape_.full) tape_.sums_memory.push_back(!is_resident && sums_memory(list));

@@ -74,7 +74,6 @@ struct Tape {
     std::vector<bool> sums_memory;    // by pass: full values are loads, each folded as it lies in memory
     List    uniform;                  // once a task
     int32_t row_slots = 0, full_slots = 0;             // those of rows come first
-    bool    is_chained = false;       // full values are made by chains alone
     bool    is_passing = false;       // stores take what chains make, or maps, or memory has, as it is
     bool    has_outbox = false;       // of maps outside chains one is SLOW, and one's result is stored as it is
     int32_t light_slots = 0;          // the last full ones: they hold what lies in tensors' memory where that is rows

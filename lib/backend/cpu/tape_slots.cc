@@ -143,17 +143,15 @@ void assign_slots(Tape& tape, const SlotPlan& plan, const Program& program, bool
     tape.row_slots = rows.end() - program.uniform_slots;
     const std::vector<List> parts = is_resident ? std::vector<List>{all} : tape.full;   // nothing full outlives its pass
     int32_t end = rows.end();
-    int32_t first = end;
     for (const uint8_t level : {uint8_t(FULL), SENT, LIGHT}) {
-        first = end;
+        const int32_t first = end;
         for (const List& list : parts) {
             Slots slots(first);
             assigner.assign(list, level, slots, {});
             end = std::max(end, slots.end());
         }
-        if (level == SENT) tape.sent_slots = end - first;
+        (level == SENT ? tape.sent_slots : tape.light_slots) = end - first;
     }
-    tape.light_slots = end - first;
     tape.full_slots = end - rows.end();
     assigner.rewrite();
 }
