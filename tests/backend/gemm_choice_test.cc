@@ -54,6 +54,16 @@ Seen run_as(const sm90::Form& form, const sm90::Choice& choice, Look&& look, con
 
 bool is_encoded(const kernels::TensorMap& map) { return map.opaque[1] != 0; }
 
+// Of halves, without room for copies.
+const sm90::Instance& chosen(const Extents& e, const Lying& lying, int weight)
+{
+    gemm::Problem p = problem_of(e, lying, Dtype::f16, Dtype::f16, Dtype::f16);
+    p.epilogue_weight = weight;
+    sm90::Form form;
+    REQUIRE(sm90::make_form(p, false, form));
+    return sm90::instances()[sm90::choose(form, whole_device(), 0).instance];
+}
+
 }  // namespace
 
 TEST_CASE("instances: kernels have names of their own, and each image's follow its rows")
@@ -161,13 +171,7 @@ TEST_CASE("choices: f32 is cut by the blocks that multiply it where rows begin a
 
 TEST_CASE("choices: tiles of c's transpose where those of c leave more of the card idle, and of no epilogue")
 {
-    const auto turns = [](const Extents& e, const Lying& lying, int weight) {
-        gemm::Problem p = problem_of(e, lying, Dtype::f16, Dtype::f16, Dtype::f16);
-        p.epilogue_weight = weight;
-        sm90::Form form;
-        REQUIRE(sm90::make_form(p, false, form));
-        return sm90::instances()[sm90::choose(form, whole_device(), 0).instance].turns;
-    };
+    const auto turns = [](const Extents& e, const Lying& lying, int weight) { return chosen(e, lying, weight).turns; };
     CHECK(turns({6144, 512, 1536, 1}, {false, true, false, 0}, 0));      // 128 tiles of 192 x 128, where 96 of 128 x 256 would be
     CHECK(turns({2560, 7000, 2560, 1}, {}, 0));
     CHECK(!turns({2560, 7000, 2560, 1}, {}, 1));
@@ -176,11 +180,7 @@ TEST_CASE("choices: tiles of c's transpose where those of c leave more of the ca
 
 TEST_CASE("choices: wide tiles where they are a round less by far, others where lasting power would make up for it")
 {
-    const auto tile = [](const Extents& e) {
-        sm90::Form form;
-        REQUIRE(sm90::make_form(problem_of(e, {}, Dtype::f16, Dtype::f16, Dtype::f16), false, form));
-        return std::string(sm90::instances()[sm90::choose(form, whole_device(), 0).instance].tile);
-    };
+    const auto tile = [](const Extents& e) { return std::string(chosen(e, {}, 0).tile); };
     CHECK(tile({4096, 7000, 4096, 1}) == "128x192x2");     // nine full rounds, where 128 x 256 has seven that are nearly so: 364 and 376 us
     CHECK(tile({5120, 5120, 4096, 1}) != "128x208x2");     // 10 to 13 % more
     CHECK(tile({4096, 4096, 4096, 1}) == "128x256x2");
