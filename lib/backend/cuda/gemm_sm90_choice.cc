@@ -145,7 +145,7 @@ double step_us(const Form& form, const Instance& i, double working)
     }
     // What moving sums to f32 makes of a product; and of its power, what its type does.
     const double moved = i.group == Group::Byte || i.group == Group::Wide ? 1.13 : 1;
-    const double powered = i.group == Group::Byte ? 1.05 : i.group == Group::Whole ? 0.25 : 1;
+    const double powered = i.group == Group::Byte ? 1.05 : 1;
     const auto rows_of = [&](const Source& s, int64_t rows, int32_t tile, int32_t sharers) {
         const int64_t bytes = s.pitch * (form.planes == 3 ? 2 : bytes_of(form.problem.a_type)), off = bytes % LINE_BYTES;
         const double  crossing = s.is_turned ? CROSSING_TURNED : CROSSING;
@@ -214,17 +214,17 @@ double tiles_us(const Form& form, const Device& device, const Instance& i)
     const int64_t  tiles = divided_up(p.m, i.m * i.down) * divided_up(p.n, i.n * i.across) * p.batches;
     const int64_t  together = int64_t(device.units) / i.cluster;
     const double   rounds = double(divided_up(tiles, together)), working = double(tiles) / double(together) / rounds;
-    // Pairs of blocks that take turns at products and epilogues wait for each other.
-    const double   paired = p.epilogue_weight > 0 && i.schedule < 0 && i.cluster > 1 ? 1.05 : 1;
-    // What times of short runs, which all this was fitted to, do not show is the clock that lasting power leaves; times of 220 shapes in turns with
-    // cuBLASLt's do (gemm_peers.py, H200, 2026-11-23). There wide tiles of halves gain less than they should, and those of c's transpose, too, least where
-    // threads store. Of bytes it was not so, and epilogues were not measured.
-    const double   wide = i.group == Group::Half && i.n > 192 && p.epilogue_weight == 0 ? 1.04 : 1;
-    const double   turned = !i.turns ? 1 : i.schedule < 0 && by_threads_us(p, 1) > 0 ? 1.06 : 1.01;
-    const double   tile = paired * wide * turned * double(steps_of(form)) * products_of(form) * step_us(form, i, working), store = store_us(form, i);
+    // What times of short runs, which all this was fitted to, do not show is the clock that lasting power leaves. Times of 220 shapes in turns with cuBLASLt's,
+    // and of 20 to 50 with and without epilogues of all tiles in turns and each alone do (H200, 2026-11-23): there wide tiles of halves gain less than they
+    // should, pingpong more, most under an epilogue, where pairs of blocks wait for each other; those of c's transpose less, least where threads store.
+    const bool   has_epilogue = p.epilogue_weight > 0, is_pingpong = i.schedule < 0;
+    const double wide = (i.group == Group::Half || i.group == Group::Round) && i.n > 192 && !has_epilogue ? 1.04 : 1;
+    const double turned = !i.turns ? 1 : is_pingpong && by_threads_us(p, 1) > 0 ? 1.06 : 1.01;
+    const double pingpong = !is_pingpong || i.turns ? 1 : !has_epilogue ? 0.98 : i.cluster > 1 ? 0.97 : 0.96;
+    const double tile = wide * turned * pingpong * double(steps_of(form)) * products_of(form) * step_us(form, i, working), store = store_us(form, i);
     // Pingpong hides what takes less than a tile, the others a plain store alone.
-    const double open = p.epilogue_weight > 0 ? store : (i.schedule > 0 ? ROUND_US : OPEN_ROUND_US) + by_threads_us(p, i.m * i.n / 2.0);
-    const double between = i.schedule < 0 ? std::max(0.0, (store - tile) / 2) : open;
+    const double open = has_epilogue ? store : (i.schedule > 0 ? ROUND_US : OPEN_ROUND_US) + by_threads_us(p, i.m * i.n / 2.0);
+    const double between = is_pingpong ? std::max(0.0, (store - tile) / 2) : open;
     return LAUNCH_US + rounds * tile + (rounds - 1) * between + store + (i.cluster > 1 ? CLUSTER_US : 0) + traffic_us(form, i, TRAFFIC);
 }
 
