@@ -42,6 +42,7 @@ struct TilesShape {
     static_assert(SHARED <= SHARED_MOST && (BUFFERS > 0 || Kind::BYTES == 8), "shared memory of a multiprocessor");
     static_assert(!HAS_BOX || IS_BARE || BUFFERS == BLOCKS * tiles_boxes(TILE_N), "what comes by boxes has room");
     static_assert(SUMS <= (PLANES ? 128 : 192), "sums fit the registers");
+    static_assert(!IS_PINGPONG || !PROMOTE, "a group that moves sums would not hand over");
 };
 
 template <class S>
@@ -339,10 +340,11 @@ DEVICE void multiply_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memo
                 if (!is_begin) bring();
             }
             ROLLED for (; step < g.k_steps; step++) multiplier.run_step(step > 0, d);
+            // The other group's products stand behind the last step of these, so that the tensor cores find them at once.
+            if constexpr (S::IS_PINGPONG) named_arrive(4 + (group ^ 1), 256);
             multiplier.finish(d);
         }
         multiplier.end_skew();
-        if constexpr (S::IS_PINGPONG) named_arrive(4 + (group ^ 1), 256);
         if (is_first) wait_for_launch_before(), is_first = false;
         if constexpr (S::PLANES)
             if (g.planes > 1) is_loose = any_of_group(is_loose, staging.barrier);
