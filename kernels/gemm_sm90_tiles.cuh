@@ -22,9 +22,9 @@ template <class Kind_, int TILE_M_, int TILE_N_, int DOWN_, int ACROSS_, int STA
 struct TilesShape {
     using Kind = Kind_;
     using Word = typename Kind::Word;
-    static constexpr i32  TILE_M = TILE_M_, TILE_N = TILE_N_, DOWN = DOWN_, ACROSS = ACROSS_, CLUSTER = DOWN * ACROSS, STAGES = STAGES_, SCHEDULE = SCHEDULE_;
+    static constexpr i32  TILE_M = TILE_M_, TILE_N = TILE_N_, DOWN = DOWN_, ACROSS = ACROSS_, CLUSTER = DOWN * ACROSS, SCHEDULE = SCHEDULE_;
     // b' a' and c's transpose: where a tile's rows are to be c's columns, and of what lies nn where boxes of b's columns side by side do not fit.
-    static constexpr bool IS_SWAPPED = TURNS_ || (TILE_N % 64 != 0 && !A_TURNED_ && B_TURNED_);
+    static constexpr bool IS_SWAPPED = tiles_are_swapped(TILE_N, A_TURNED_, B_TURNED_, TURNS_);
     static constexpr i32  A_TURNED = IS_SWAPPED ? B_TURNED_ : A_TURNED_, B_TURNED = IS_SWAPPED ? A_TURNED_ : B_TURNED_;
     static constexpr bool PROMOTE = PROMOTE_, PLANES = PROMOTE && Kind::BYTES == 2, IS_PINGPONG = SCHEDULE == PINGPONG;
     static constexpr i32  BLOCKS = IS_PINGPONG ? TILE_M / 64 : TILE_M / 128;     // of 64 rows a warpgroup
@@ -34,10 +34,11 @@ struct TilesShape {
     // Of an epilogue for 32 columns. On an H200 (2026-11-22) one for each takes 1 to 3 % less than one for all; but of pingpong's large
     // epilogues (gelu), whose groups are at different places, one takes 2 to 4 % less than two, and these took 3 to 9 % less than eight.
     static constexpr int  TEXTS = IS_PINGPONG && EPILOGUE_WEIGHT > 20 ? 1 : 8;
-    static constexpr u32  A_BYTES = TILE_M * 128, STAGE = A_BYTES + tiles_boxes(TILE_N) * 8192;
+    static constexpr TilesLayout LAYOUT = tiles_layout(TILE_M, TILE_N, STAGES_, IS_PINGPONG, B_TURNED, HAS_EPILOGUE);
+    static constexpr i32  STAGES = LAYOUT.stages;
+    static constexpr u32  A_BYTES = TILE_M * 128, STAGE = A_BYTES + LAYOUT.lines * 128;
     static constexpr u32  BROUGHT = B_TURNED ? STAGE : A_BYTES + TILE_N * 128;       // of a stage
-    static constexpr u32  SHARED = tiles_shared(TILE_M, TILE_N, STAGES, IS_PINGPONG, HAS_EPILOGUE);
-    static constexpr u32  BUFFERS = tiles_buffers(TILE_M, TILE_N, STAGES, IS_PINGPONG, HAS_EPILOGUE);   // of a warpgroup
+    static constexpr u32  SHARED = LAYOUT.bytes, BUFFERS = LAYOUT.buffers;
     static_assert(DOWN == 1 || ACROSS == 1, "all blocks of a cluster share one operand");
     static_assert(SHARED <= SHARED_MOST && (BUFFERS > 0 || Kind::BYTES == 8), "shared memory of a multiprocessor");
     static_assert(!HAS_BOX || IS_BARE || BUFFERS == BLOCKS * tiles_boxes(TILE_N), "what comes by boxes has room");

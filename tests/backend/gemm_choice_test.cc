@@ -183,7 +183,9 @@ TEST_CASE("choices: wide tiles where they are a round less by far, others where 
     const auto tile = [](const Extents& e) { return std::string(chosen(e, {}, 0).tile); };
     CHECK(tile({4096, 7000, 4096, 1}) == "128x192x2");     // nine full rounds, where 128 x 256 has seven that are nearly so: 364 and 376 us
     CHECK(tile({5120, 5120, 4096, 1}) != "128x208x2");     // 10 to 13 % more
-    CHECK(tile({4096, 4096, 4096, 1}) == "128x256x2");
+    CHECK(tile({8192, 1024, 8192, 1}) == "128x256x2");
+    CHECK(tile({4096, 4096, 4096, 1}).starts_with("p128x128"));      // 210 us, where 128 x 256 takes 216
+    CHECK(chosen({4096, 4096, 4096, 1}, {}, 10).schedule < 0);        // an epilogue under the other group's products
 }
 
 TEST_CASE("launches: a row-major b of halves at an odd distance or address is taken there")

@@ -70,4 +70,23 @@ TEST_CASE("forms: doubles are taken as whole products of f64 whose rows begin at
     CHECK(!is_taken({}, 4096, Dtype::f64, 1));
 }
 
+TEST_CASE("layouts: a stage more where columns that do not come by boxes leave room for it beside what is stored")
+{
+    struct Seen {
+        uint32_t n, asked;
+        bool     is_pingpong, b_turned;
+        uint32_t lines, stages, buffers;
+    };
+    for (const Seen& s : {Seen{256, 4, false, true, 256, 4, 2}, Seen{128, 6, true, true, 128, 6, 2}, Seen{144, 4, false, false, 144, 5, 3}, Seen{144, 4, false, true, 192, 4, 3},
+                          Seen{160, 4, false, false, 160, 4, 3}, Seen{160, 4, true, false, 160, 5, 2}, Seen{160, 4, true, true, 192, 4, 4}}) {
+        const kernels::TilesLayout l = kernels::tiles_layout(128, s.n, s.asked, s.is_pingpong, s.b_turned, false);
+        CAPTURE(s.n);
+        CAPTURE(s.b_turned);
+        CHECK(l.lines == s.lines);
+        CHECK(l.stages == s.stages);
+        CHECK(l.buffers == s.buffers);
+        CHECK(l.bytes <= kernels::SHARED_MOST);
+    }
+}
+
 }  // namespace ng::gemm_check

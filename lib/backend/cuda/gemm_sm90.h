@@ -64,8 +64,13 @@ uint64_t copies_workspace(const Form& form);     // at most: some instances copy
 // Nothing but whole products are for these kernels; others take what they do not, and compare.
 inline bool is_double(const Form& form) { return form.group == Group::Double; }
 // As TilesShape has it: tiles are of c's transpose, which swaps a and b.
-inline bool is_swapped(const Form& form, const Instance& i) { return !i.is_split && (i.turns || (i.n % 64 != 0 && form.b.is_turned && !form.a.is_turned)); }
+inline bool is_swapped(const Form& form, const Instance& i) { return !i.is_split && kernels::tiles_are_swapped(uint32_t(i.n), form.a.is_turned, form.b.is_turned, i.turns); }
 Form swapped(const Form& form);
+// Of one that is not split and has no epilogue, for a form that is swapped where that is so.
+inline kernels::TilesLayout layout_of(const Form& form, const Instance& i)
+{
+    return kernels::tiles_layout(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages), i.schedule < 0, form.b.is_turned, false);
+}
 inline bool is_turned_by_blocks(const Source& s, const Form& form) { return form.group == Group::Round && s.copying == Copying::Strided && s.line_stride == 1; }
 
 struct Choice {

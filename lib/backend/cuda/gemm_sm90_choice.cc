@@ -55,7 +55,7 @@ constexpr std::array<Instance, COUNT> numbered()
 }
 constexpr std::array<Instance, COUNT> INSTANCES = numbered();
 
-#define TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns) {"gemm_" #types "_" #way "_" #tile, tiles_shared(m, n, stages, schedule < 0, false)},
+#define TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns) {"gemm_" #types "_" #way "_" #tile, tiles_layout(m, n, stages, schedule < 0, tiles_turn_b(n, a, b, turns), false).bytes},
 #define SPLIT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, units) {"gemm_" #types "_" #way "_s" #tile, split_shared(m, n, stages)},
 #define ODD_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, units) {"gemm_" #types "_" #way "_o" #tile, split_shared(m, ODD_WIDTH, stages)},
 #define CUT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, slots) {"gemm_" #types "_" #way "_c" #tile, cut_shared(m, n, stages, slots)},
@@ -186,12 +186,12 @@ int matrices_of(const Problem& p)
 int vectors_of(const Problem& p) { return p.epilogue.loads - matrices_of(p); }
 
 // Strips of 16 rows of c leave by as many at once as there are buffers for, 64 of a warpgroup's columns after the other (store_turned).
-double strips_us(const Instance& i)
+double strips_us(const Form& form, const Instance& i)
 {
     constexpr double  TURN_US = 1.45;
     constexpr int32_t STRIP = 16, STRIPS_A_BUFFER = 4;
     const bool    is_pingpong = i.schedule < 0;
-    const int32_t buffers = int32_t(tiles_buffers(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages), is_pingpong, false));
+    const int32_t buffers = int32_t(layout_of(form, i).buffers);
     return TURN_US * double(i.m / (is_pingpong ? 64 : 128) * divided_up(i.n / STRIP, buffers * STRIPS_A_BUFFER));
 }
 
@@ -203,7 +203,7 @@ double store_us(const Form& form, const Instance& i)
     const Problem& p = form.problem;
     const double   sums = i.m * i.n / (i.schedule < 0 ? 1.0 : 2.0), bytes = i.m * i.n * double(bytes_of(p.c_type));
     if (p.epilogue_weight > 0) return sums / 128 * (FINISH_US + WEIGHT_US * p.epilogue_weight + MATRIX_US * matrices_of(p));
-    return std::max(bytes / BYTES_A_US, i.turns ? strips_us(i) : 0) + by_threads_us(p, sums);
+    return std::max(bytes / BYTES_A_US, i.turns ? strips_us(form, i) : 0) + by_threads_us(p, sums);
 }
 
 double tiles_us(const Form& form, const Device& device, const Instance& i)
@@ -214,13 +214,13 @@ double tiles_us(const Form& form, const Device& device, const Instance& i)
     const int64_t  tiles = divided_up(p.m, i.m * i.down) * divided_up(p.n, i.n * i.across) * p.batches;
     const int64_t  together = int64_t(device.units) / i.cluster;
     const double   rounds = double(divided_up(tiles, together)), working = double(tiles) / double(together) / rounds;
-    // What times of short runs, which all this was fitted to, do not show is the clock that lasting power leaves. Times of 220 shapes in turns with cuBLASLt's,
-    // and of 20 to 50 with and without epilogues of all tiles in turns and each alone do (H200, 2026-11-23): there wide tiles of halves gain less than they
-    // should, pingpong more, most under an epilogue, where pairs of blocks wait for each other; those of c's transpose less, least where threads store.
+    // What times of short runs, which all this was fitted to, do not show is the clock that lasting power leaves; nor did pingpong have six stages then. Times
+    // of 220 shapes in turns with cuBLASLt's, and of 60 and 40 of all tiles in turns, with and without an epilogue, do (H200, 2026-11-23): wide tiles gain less
+    // than they should, pingpong more, most under an epilogue, where pairs of blocks wait for each other; those of c's transpose less, least where threads store.
     const bool   has_epilogue = p.epilogue_weight > 0, is_pingpong = i.schedule < 0;
     const double wide = (i.group == Group::Half || i.group == Group::Round) && i.n > 192 && !has_epilogue ? 1.04 : 1;
-    const double turned = !i.turns ? 1 : is_pingpong && by_threads_us(p, 1) > 0 ? 1.06 : 1.01;
-    const double pingpong = !is_pingpong || i.turns ? 1 : !has_epilogue ? 0.98 : i.cluster > 1 ? 0.97 : 0.96;
+    const double pingpong = !is_pingpong ? 1 : !has_epilogue ? 0.96 : i.cluster > 1 ? 0.95 : 0.94;
+    const double turned = !i.turns ? 1 : !is_pingpong ? 1.01 : by_threads_us(p, 1) > 0 ? 1.08 : 1.03;
     const double tile = wide * turned * pingpong * double(steps_of(form)) * products_of(form) * step_us(form, i, working), store = store_us(form, i);
     // Pingpong hides what takes less than a tile, the others a plain store alone.
     const double open = has_epilogue ? store : (i.schedule > 0 ? ROUND_US : OPEN_ROUND_US) + by_threads_us(p, i.m * i.n / 2.0);

@@ -234,7 +234,7 @@ void run_tiles(Runner& r, const Instance& i, const Choice& c)
     l.block = kernels::TILES_THREADS, l.cluster = uint32_t(i.cluster);
     const int64_t tiles = int64_t(n.row_clusters) * n.column_clusters * n.batches;
     l.grid[0] = uint32_t(std::min<int64_t>(tiles, r.device.units / i.cluster)) * l.cluster, l.grid[1] = l.grid[2] = 1;
-    l.shared_bytes = r.finisher ? r.finisher->shared_bytes : kernels::tiles_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages), i.schedule < 0, false);
+    l.shared_bytes = r.finisher ? r.finisher->shared_bytes : layout_of(form, i).bytes;
     r.launch(l, n);
 }
 
@@ -393,7 +393,8 @@ Finisher finisher_of(const Form& form, uint32_t instance)
         else if (vectors < kernels::FINISH_VECTORS && can_come(p, k, kernels::OF_ROWS)) f.kinds[k] = kernels::OF_ROWS, vectors++;
         else if (!has_box && can_come(p, k, kernels::BY_ENGINE)) f.kinds[k] = kernels::BY_ENGINE, has_box = true;
     }
-    f.shared_bytes = kernels::tiles_shared(uint32_t(i.m), uint32_t(i.n), uint32_t(kernels::finish_stages(i.stages, i.schedule < 0, has_box)), i.schedule < 0, true);
+    const bool is_pingpong = i.schedule < 0;
+    f.shared_bytes = kernels::tiles_layout(uint32_t(i.m), uint32_t(i.n), uint32_t(kernels::finish_stages(i.stages, is_pingpong, has_box)), is_pingpong, form.b.is_turned, true).bytes;
     return f;
 }
 
