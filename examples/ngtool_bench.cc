@@ -14,13 +14,6 @@ constexpr double CPU_FLOPS_MAX = 2e10;                  // a case of more is ski
 constexpr double QUICK_BYTES_MAX = 1 << 22, QUICK_FLOPS_MAX = 3e8;
 constexpr uint64_t MEMORY_MAX = uint64_t(3) << 30;      // of all copies of one case
 
-double median(std::vector<double> values)
-{
-    std::sort(values.begin(), values.end());
-    const size_t middle = values.size() / 2;
-    return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
 // One set of arguments and outputs.
 struct Buffers {
     std::vector<Tensor> owners;
@@ -92,6 +85,7 @@ Bench::Bench(const Arguments& arguments)
     check(ng_ctx_info(context_.get(), &info), ng_error{});
     is_cpu_ = strcmp(info.backend, "cpu") == 0;
     cache_bytes_ = std::max<uint64_t>(info.l2_bytes, 1 << 20);
+    if (!is_cpu_) recorder_ = Recorder::of_device(info.ordinal);
     const uint32_t version = ng_version();
     printf("# %s, %s, libng %u.%u.%u\n", info.name, info.arch, version >> 16, version >> 8 & 0xff, version & 0xff);
 }
@@ -118,6 +112,16 @@ double Bench::median_us(const std::function<void(size_t)>& call) const
     std::vector<double> times;
     for (int i = 0; i < repetitions; i++) times.push_back(batch(count));
     return median(times);
+}
+
+double Bench::recorded_us(const std::function<void(void*, size_t)>& run_on, double launched_us) const
+{
+    constexpr double MOST = 500;
+    run_on(recorder_->stream(), 0);          // what a first run on a stream makes is not to be recorded
+    ng_error fault{};
+    check(ng_ctx_sync(context_.get(), nullptr, UINT64_MAX, &fault), fault);
+    const size_t count = size_t(std::clamp((is_quick_ ? 2e3 : 2e4) / launched_us, 1.0, MOST));
+    return recorder_->median_us([&](size_t i) { run_on(recorder_->stream(), i); }, count, is_quick_ ? 3 : 7);
 }
 
 void Bench::run(const std::string& section, const Case& what)
@@ -152,7 +156,7 @@ void Bench::run_checked(const std::string& section, const Case& what)
         }
         for (const ng_shape& shape : results) set.out.push_back(add_tensor(set, context_.get(), shape));
     }
-    const double us = median_us([&](size_t i) {
+    const auto run_on = [&](void* stream, size_t i) {
         const Buffers& set = sets[i % sets.size()];
         ng_run run = sized<ng_run>();
         run.args = set.args.data();
@@ -160,9 +164,11 @@ void Bench::run_checked(const std::string& section, const Case& what)
         run.out = set.out.data();
         run.nout = uint32_t(set.out.size());
         ng_error fault{};
-        check(ng_prog_run(program.get(), nullptr, &run, &fault), fault);
-    });
-    emit(section, what.name, us, what.work, what.unit);
+        check(ng_prog_run(program.get(), stream, &run, &fault), fault);
+    };
+    const double launched = median_us([&](size_t i) { run_on(nullptr, i); });
+    const double recorded = recorder_ && !what.is_of_host ? recorded_us(run_on, launched) : 0;
+    emit(section, what.name, recorded > 0 ? recorded : launched, what.work, what.unit);
 }
 
 void Bench::emit(const std::string& section, const std::string& name, double us, double work, const char* unit)

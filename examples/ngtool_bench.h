@@ -1,8 +1,6 @@
 // What ngtool's measuring and its lists of cases share: a case, how it is timed, where its row goes.
 #pragma once
-#include "ngtool.h"
-
-#include <functional>
+#include "ngtool_graph.h"
 
 namespace ngtool {
 
@@ -17,6 +15,7 @@ struct Case {
     std::function<Exprs(ng_scope* scope, const Exprs& args)> build;
     bool        normal = false;             // data: normal, else uniform in [0, 1)
     bool        is_cached = false;          // stay in the cache: the same buffers every time
+    bool        is_of_host = false;         // what a run costs the host counts, too
     double      flops = 0;                  // to judge whether a CPU takes too long
     uint32_t    flags = 0;                  // NG_PROG_*
 };
@@ -30,7 +29,8 @@ public:
     bool is_quick() const { return is_quick_; }
     bool wants(const std::string& name) const { return name.find(only_) != std::string::npos; }
 
-    // Compiles, fills, warms up, times, prints. A case that fails is printed as such and counted.
+    // Compiles, fills, warms up, times, prints. On a GPU runs are recorded as a graph, but for what is of the host or cannot be. A case that
+    // fails is printed as such and counted.
     void run(const std::string& section, const Case& what);
     // The median microseconds of one call(i), i = 0, 1 ..; as many calls as it takes to be measured well.
     double median_us(const std::function<void(size_t)>& call) const;
@@ -40,6 +40,7 @@ public:
 
 private:
     struct Row { std::string section, name; double us, rate; std::string unit; };
+    std::unique_ptr<Recorder> recorder_;    // of a GPU; its stream outlives the context
     Context          context_;
     uint64_t         cache_bytes_ = 0;
     bool             is_cpu_ = false, is_quick_ = false, is_all_ = false;
@@ -48,6 +49,7 @@ private:
     int              failed_ = 0, skipped_ = 0;
 
     void run_checked(const std::string& section, const Case& what);
+    double recorded_us(const std::function<void(void* stream, size_t)>& run_on, double launched_us) const;     // 0: cannot be recorded
 };
 
 double now_us();                            // of a steady clock

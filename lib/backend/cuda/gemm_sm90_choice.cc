@@ -220,7 +220,7 @@ double tiles_us(const Form& form, const Device& device, const Instance& i)
     const bool   has_epilogue = p.epilogue_weight > 0, is_pingpong = i.schedule < 0;
     const double wide = (i.group == Group::Half || i.group == Group::Round) && i.n > 192 && !has_epilogue ? 1.04 : 1;
     const double pingpong = !is_pingpong ? 1 : !has_epilogue ? 0.96 : i.cluster > 1 ? 0.95 : 0.94;
-    const double turned = !i.turns ? 1 : !is_pingpong ? 1.01 : by_threads_us(p, 1) > 0 ? 1.08 : 1.03;
+    const double turned = !i.turns ? 1 : !is_pingpong ? 1.01 : by_threads_us(p, 1) > 0 ? 1.08 : layout_of(form, i).stages > uint32_t(i.stages) ? 1.03 : 1.05;
     const double tile = wide * turned * pingpong * double(steps_of(form)) * products_of(form) * step_us(form, i, working), store = store_us(form, i);
     // Pingpong hides what takes less than a tile, the others a plain store alone.
     const double open = has_epilogue ? store : (i.schedule > 0 ? ROUND_US : OPEN_ROUND_US) + by_threads_us(p, i.m * i.n / 2.0);
