@@ -139,6 +139,7 @@ void walk_unit(Frame& frame, Place& place, const int64_t* unit_at, int64_t* at)
     const Plan& plan = place.plan;
     const Tape& tape = *plan.tape;
     const int64_t count = plan.row_count_at(place.index);
+    if (plan.steps == 1 && !plan.group) return execute_unit(frame, unit_at, count, plan.count_at(place.index));
     for (size_t pass = 0; pass < tape.full.size(); pass++) {
         execute(frame, tape.rows[pass], unit_at, count, plan.group);
         if (plan.sums_whole >> pass & 1) continue;

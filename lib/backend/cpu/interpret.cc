@@ -34,23 +34,30 @@ void map(const Block& b, const Instruction*& at)
 {
     const Instruction& i = *at;
     if (b.is_unwanted(at)) return;
-    int mode = 0;
-    for (int k = 0; k < i.arity; k++) mode |= int(b.is_single(i.args[k])) << k;
-    const bool single = mode == (1 << i.arity) - 1;
-    const int64_t n = single ? 1 : b.count;
-    if (single) mode = MODE_ALL;
-    const char* in[3] = {nullptr, nullptr, nullptr};
-    for (int k = 0; k < i.arity; k++) in[k] = b.operand(i.args[k]);
+    const char* in[3] = {b.operand(i.args[0]), nullptr, nullptr};
+    int mode = int(b.is_single(i.args[0])), all = MODE_X;
+    if (i.arity > 1) {
+        in[1] = b.operand(i.args[1]);
+        mode |= int(b.is_single(i.args[1])) * MODE_Y;
+        all = MODE_X | MODE_Y;
+    }
+    if (i.arity > 2) {
+        in[2] = b.operand(i.args[2]);
+        mode |= int(b.is_single(i.args[2])) * MODE_Z;
+        all = MODE_X | MODE_Y | MODE_Z;
+    }
+    if (mode == all) return i.map[MODE_ALL](b.result(i, true), in[0], in[1], in[2], 1);
+    const int64_t n = b.count;
     MapLoop loop = i.map[mode];
     if (!loop) {                                       // only loops of three operands lack modes that can come up
         for (int k = 0, temp = 0; k < i.arity; k++)
             if (mode >> k & 1) in[k] = b.spread(i.args[k], i.operand, n, temp++);
         loop = i.map[MODE_ALL];
     }
-    if (i.flags & DIRECT && !single && i.arity < 3 && !b.plan().group)     // one or two operands are of one type
+    if (i.flags & DIRECT && i.arity < 3 && !b.plan().group)     // one or two operands are of one type
         if (const Stream stream(b, at[1]); stream.is_open()) return at++, map_past_caches(b, {i, loop, in, mode}, stream);
-    char* const out = b.result_or_memory(at, single);
-    if (b.frame.outbox && i.flags & SLOW && !single && i.arity < 3) return map_slowly(b, {i, loop, in, mode}, out);
+    char* const out = b.result_or_memory(at, false);
+    if (b.frame.outbox && i.flags & SLOW && i.arity < 3) return map_slowly(b, {i, loop, in, mode}, out);
     loop(out, in[0], in[1], in[2], n);
 }
 
@@ -291,15 +298,14 @@ void scalar(const Block& b, const Instruction& i)
     i.load(b.result(i, true), static_cast<const char*>(b.frame.job->run.scalars) + i.extra, 0, 1);
 }
 
-}  // namespace
-
-void execute_list(Frame& frame, List list, const int64_t* at, int64_t count, int64_t group) noexcept
+// `part`: what loads and stores see of the block: its first group.
+void run_list(const Block& b, const Block& part, List list)
 {
-    const Job&  job = *frame.job;
-    const Block b{frame, at, count}, part{frame, at, group ? group : count};
-    const Instruction* end = job.plan.tape->code.data() + list.end;
-    const bool spreads = job.plan.tape == &job.program.resident;       // there is more to come before the next block
-    for (const Instruction* i = job.plan.tape->code.data() + list.begin; i < end; i++) {
+    const Plan& plan = b.plan();
+    const Instruction* end = plan.tape->code.data() + list.end;
+    const bool spreads = plan.is_streaming && plan.tape == &b.program().resident;      // there is more to come before the next block
+    const bool passes_on = spreads && (b.count > 1 || !b.frame.outbox);
+    for (const Instruction* i = plan.tape->code.data() + list.begin; i < end; i++) {
         switch (i->code) {
         case Code::Chain: chain(b, i); break;
         case Code::Load: load(part, *i); break;
@@ -317,12 +323,34 @@ void execute_list(Frame& frame, List list, const int64_t* at, int64_t count, int
         case Code::Scalar: scalar(b, *i); break;
         case Code::Length: length(b, *i); break;
         }
-        const bool repeats = group && (i->code == Code::Load || i->code == Code::Index || i->code == Code::Gather);
-        if (repeats) repeat(b, *i, group);
+        const bool repeats = &part != &b && (i->code == Code::Load || i->code == Code::Index || i->code == Code::Gather);
+        if (repeats) repeat(b, *i, part.count);
         // Of the sizes tried on a Xeon the fastest, for softmax beyond the caches by one thread.
-        if (spreads && i->code != Code::Load && (count > 1 || !frame.outbox)) pass_on(frame, frame.outbox ? 320 : 256);
+        if (passes_on && i->code != Code::Load) pass_on(b.frame, b.frame.outbox ? 320 : 256);
     }
-    if (!spreads) fetch_ahead(frame);
+    if (!spreads && b.frame.aheads) fetch_ahead(b.frame);
+}
+
+}  // namespace
+
+void execute_list(Frame& frame, List list, const int64_t* at, int64_t count, int64_t group) noexcept
+{
+    const Block b{frame, at, count}, part{frame, at, group};
+    run_list(b, group ? part : b, list);
+}
+
+void execute_unit(Frame& frame, const int64_t* at, int64_t row_count, int64_t count) noexcept
+{
+    const Tape& tape = *frame.job->plan.tape;
+    const Block row{frame, at, row_count}, full{frame, at, count};
+    const auto  run = [](const Block& b, List list) {
+        if (list.begin != list.end) run_list(b, b, list);
+    };
+    for (size_t pass = 0; pass < tape.full.size(); pass++) {
+        run(row, {tape.rows[pass].begin, tape.starts[pass].end});
+        run(full, tape.full[pass]);
+    }
+    run(row, tape.rows.back());
 }
 
 }  // namespace ng::cpu

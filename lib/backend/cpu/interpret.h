@@ -49,6 +49,9 @@ inline void execute(Frame& frame, List list, const int64_t* at, int64_t count, i
     if (list.begin != list.end) execute_list(frame, list, at, count, group);
 }
 
+// All lists of a unit that has one block, of `count` elements. row_count: those of a row value.
+void execute_unit(Frame& frame, const int64_t* at, int64_t row_count, int64_t count) noexcept;
+
 // Writes what is left of the last block's results. By each task, at its end.
 void empty_outbox(Frame& frame) noexcept;
 
