@@ -30,12 +30,48 @@ template <class T> constexpr T HIGHEST_OF = IS_FLOAT<T> ? T(__builtin_inf()) : s
 // Element i goes to lane i mod LANES, the lanes meet as a tree: the same sums on every instruction set.
 constexpr int LANES = 32;
 
+template <class T> struct VectorOf {
+    typedef T Type __attribute__((vector_size(VECTOR_BYTES)));
+};
+template <class Fold, class V>
+INLINE V met(V x, V y)
+{
+    if constexpr (Fold::op == Op::max) return x > y ? x : y;
+    else if constexpr (Fold::op == Op::min) return x < y ? x : y;
+    else return Fold::combine(x, y);
+}
+template <int HALF, class V, int... J>
+INLINE V exchanged(V x, std::integer_sequence<int, J...>) { return __builtin_shufflevector(x, x, (J ^ HALF)...); }
+template <class Fold, int HALF, class V>
+INLINE auto met_within(V x)
+{
+    if constexpr (HALF == 0) return x[0];
+    else return met_within<Fold, HALF / 2>(met<Fold>(x, exchanged<HALF>(x, std::make_integer_sequence<int, int(sizeof(x) / sizeof(x[0]))>())));
+}
+// A power of two of vectors: halves meet, then halves of what is left.
+template <class Fold, class V, int VECTORS>
+INLINE auto met_all(V (&v)[VECTORS])
+{
+    _Pragma("GCC unroll 4")
+    for (int half = VECTORS / 2; half >= 1; half /= 2) {
+        _Pragma("GCC unroll 8")
+        for (int k = 0; k < half; k++) v[k] = met<Fold>(v[k], v[k + half]);
+    }
+    return met_within<Fold, int(sizeof(V) / sizeof(v[0][0])) / 2>(v[0]);
+}
+
 template <class Fold, class A>
 INLINE A meet(A* lane)
 {
-    for (int half = LANES / 2; half >= 1; half /= 2)
-        for (int j = 0; j < half; j++) lane[j] = Fold::combine(lane[j], lane[j + half]);
-    return lane[0];
+    if constexpr (IS_FLOAT<A> && (Fold::op == Op::sum || Fold::op == Op::prod)) {
+        typename VectorOf<A>::Type v[LANES * sizeof(A) / VECTOR_BYTES];
+        __builtin_memcpy(v, lane, sizeof(v));
+        return met_all<Fold>(v);
+    } else {
+        for (int half = LANES / 2; half >= 1; half /= 2)
+            for (int j = 0; j < half; j++) lane[j] = Fold::combine(lane[j], lane[j + half]);
+        return lane[0];
+    }
 }
 // f32 into lanes of f64, whole turns of LANES; how many were folded. meets: four of a sum meet before they are widened, a tree
 // no deeper than pairwise (N5), at a quarter of the conversions. Unless its loop is unrolled GCC leaves the lanes in memory,
@@ -82,22 +118,6 @@ INLINE A fold_lanes(const T* x, int64_t count, [[maybe_unused]] bool meets)
 
 template <class Fold> constexpr bool IS_GREATEST = Fold::op == Op::max || Fold::op == Op::argmax;
 template <class Fold> constexpr bool IS_LEAST = Fold::op == Op::min || Fold::op == Op::argmin;
-template <class T> struct VectorOf {
-    typedef T Type __attribute__((vector_size(VECTOR_BYTES)));
-};
-template <class Fold, class V>
-INLINE V better_of(V x, V y)
-{
-    return Fold::op == Op::max ? (x > y ? x : y) : (x < y ? x : y);
-}
-template <int HALF, class V, int... J>
-INLINE V exchanged(V x, std::integer_sequence<int, J...>) { return __builtin_shufflevector(x, x, (J ^ HALF)...); }
-template <class Fold, int HALF, class V>
-INLINE auto best_of(V x)
-{
-    if constexpr (HALF == 0) return x[0];
-    else return best_of<Fold, HALF / 2>(better_of<Fold>(x, exchanged<HALF>(x, std::make_integer_sequence<int, int(sizeof(x) / sizeof(x[0]))>())));
-}
 // The processor's own instruction drops NaN, so whether there is one is seen to beside it; then all is done again, with care.
 template <class Fold, class T>
 [[gnu::noinline]] T fold_floats(const T* x, int64_t count)
@@ -113,16 +133,11 @@ template <class Fold, class T>
         for (int k = 0; k < VECTORS; k++) {
             Vector v;
             __builtin_memcpy(&v, x + i + k * WIDTH, sizeof(v));
-            best[k] = better_of<Fold>(best[k], v);
+            best[k] = met<Fold>(best[k], v);
             odd |= v != v;
         }
     }
-    _Pragma("GCC unroll 4")
-    for (int half = VECTORS / 2; half >= 1; half /= 2) {
-        _Pragma("GCC unroll 4")
-        for (int k = 0; k < half; k++) best[k] = better_of<Fold>(best[k], best[k + half]);
-    }
-    T all = best_of<Fold, WIDTH / 2>(best[0]);
+    T all = met_all<Fold>(best);
     for (; i < count; i++) all = Fold::combine(all, x[i]);
     int64_t codes[VECTOR_BYTES / 8], any = 0;
     __builtin_memcpy(codes, &odd, sizeof(odd));

@@ -298,14 +298,20 @@ void scalar(const Block& b, const Instruction& i)
     i.load(b.result(i, true), static_cast<const char*>(b.frame.job->run.scalars) + i.extra, 0, 1);
 }
 
-// `part`: what loads and stores see of the block: its first group.
-void run_list(const Block& b, const Block& part, List list)
+// What an instruction works on: a block of full values or one of row values; and what loads and stores see of it, its first group.
+struct Blocks {
+    const Block &full, &row, &part;
+};
+
+void run_list(const Blocks& blocks, List list)
 {
-    const Plan& plan = b.plan();
+    Frame& frame = blocks.full.frame;
+    const Plan& plan = blocks.full.plan();
     const Instruction* end = plan.tape->code.data() + list.end;
-    const bool spreads = plan.is_streaming && plan.tape == &b.program().resident;      // there is more to come before the next block
-    const bool passes_on = spreads && (b.count > 1 || !b.frame.outbox);
+    const bool spreads = plan.is_streaming && plan.tape == &blocks.full.program().resident;      // there is more to come before the next block
     for (const Instruction* i = plan.tape->code.data() + list.begin; i < end; i++) {
+        const Block& b = i->is_row ? blocks.row : blocks.full;
+        const Block& part = &b == &blocks.full ? blocks.part : b;
         switch (i->code) {
         case Code::Chain: chain(b, i); break;
         case Code::Load: load(part, *i); break;
@@ -326,9 +332,9 @@ void run_list(const Block& b, const Block& part, List list)
         const bool repeats = &part != &b && (i->code == Code::Load || i->code == Code::Index || i->code == Code::Gather);
         if (repeats) repeat(b, *i, part.count);
         // Of the sizes tried on a Xeon the fastest, for softmax beyond the caches by one thread.
-        if (passes_on && i->code != Code::Load) pass_on(b.frame, b.frame.outbox ? 320 : 256);
+        if (spreads && i->code != Code::Load && (b.count > 1 || !frame.outbox)) pass_on(frame, frame.outbox ? 320 : 256);
     }
-    if (!spreads && b.frame.aheads) fetch_ahead(b.frame);
+    if (!spreads && frame.aheads) fetch_ahead(frame);
 }
 
 }  // namespace
@@ -336,21 +342,14 @@ void run_list(const Block& b, const Block& part, List list)
 void execute_list(Frame& frame, List list, const int64_t* at, int64_t count, int64_t group) noexcept
 {
     const Block b{frame, at, count}, part{frame, at, group};
-    run_list(b, group ? part : b, list);
+    run_list({b, b, group ? part : b}, list);
 }
 
 void execute_unit(Frame& frame, const int64_t* at, int64_t row_count, int64_t count) noexcept
 {
     const Tape& tape = *frame.job->plan.tape;
     const Block row{frame, at, row_count}, full{frame, at, count};
-    const auto  run = [](const Block& b, List list) {
-        if (list.begin != list.end) run_list(b, b, list);
-    };
-    for (size_t pass = 0; pass < tape.full.size(); pass++) {
-        run(row, {tape.rows[pass].begin, tape.starts[pass].end});
-        run(full, tape.full[pass]);
-    }
-    run(row, tape.rows.back());
+    run_list({full, row, full}, {tape.rows.front().begin, tape.rows.back().end});
 }
 
 }  // namespace ng::cpu

@@ -15,6 +15,8 @@ using MapLoop = void (*)(void* out, const void* x, const void* y, const void* z,
 enum Mode { MODE_ALL = 0, MODE_X = 1, MODE_Y = 2, MODE_Z = 4, MODES = 7 };  // bits: this operand is one number
 // where has every mode; maps of two operands ALL, X and Y; others ALL alone. Blocks of 1 do what has no mode.
 // The type of a map of result Bool, and of where, is that of the numbers it looks at; the bools are bool_ blocks.
+// Of exp of f32, where it is a link: from here on modes of exp(x - y), ALL and Y.
+inline constexpr int OF_DIFFERENCE = MODE_Z;
 struct MapTable { MapLoop loop[OPS][MODES]; };
 
 // map[op][type][mode]; null where the row has no such type or mode. Each type's loops are an object of their own.

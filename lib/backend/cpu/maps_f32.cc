@@ -32,21 +32,36 @@ template <> constexpr MapLoop loop_of<Row_pow, Dtype::f32, MODE_X>() { return Po
 template <> constexpr MapLoop loop_of<Row_pow, Dtype::f32, MODE_Y>() { return PowLoop<MODE_Y>::run; }
 
 #if defined(__AVX512F__)
-void exp_wide(void* out_, const void* x_, const void*, const void*, int64_t count)
+// exp(x), or exp(x - y): MODE_Z, and MODE_Y where y is one number.
+template <int MODE>
+struct ExpOf {
+    const float *x, *y;
+    Floats       number{};
+    INLINE Floats at(int64_t i, __mmask16 lanes = 0xffff) const
+    {
+        const Floats v = _mm512_maskz_loadu_ps(lanes, x + i);
+        if constexpr (!(MODE & MODE_Z)) return exp_of(v);
+        else return exp_of(v - (MODE & MODE_Y ? number : Floats(_mm512_maskz_loadu_ps(lanes, y + i))));
+    }
+};
+template <int MODE>
+void exp_wide(void* out_, const void* x, const void* y, const void*, int64_t count)
 {
     constexpr int64_t WIDTH = 16;
     auto*       out = static_cast<float*>(out_);
-    const auto* x = static_cast<const float*>(x_);
+    ExpOf<MODE> exp{static_cast<const float*>(x), static_cast<const float*>(y)};
+    if constexpr (MODE & MODE_Y) exp.number = all_of(*exp.y);
     int64_t i = 0;
     for (; i + 4 * WIDTH <= count; i += 4 * WIDTH) {
 #pragma GCC unroll 4
-        for (int k = 0; k < 4; k++) _mm512_storeu_ps(out + i + k * WIDTH, exp_of(_mm512_loadu_ps(x + i + k * WIDTH)));
+        for (int k = 0; k < 4; k++) _mm512_storeu_ps(out + i + k * WIDTH, exp.at(i + k * WIDTH));
     }
-    for (; i + WIDTH <= count; i += WIDTH) _mm512_storeu_ps(out + i, exp_of(_mm512_loadu_ps(x + i)));
-    const __mmask16 rest = __mmask16((1u << (count - i)) - 1);
-    if (rest) _mm512_mask_storeu_ps(out + i, rest, exp_of(_mm512_maskz_loadu_ps(rest, x + i)));
+    for (; i < count; i += WIDTH) {
+        const __mmask16 rest = __mmask16(count - i < WIDTH ? (1u << (count - i)) - 1 : 0xffff);
+        _mm512_mask_storeu_ps(out + i, rest, exp.at(i, rest));
+    }
 }
-template <> constexpr MapLoop loop_of<Row_exp, Dtype::f32, MODE_ALL>() { return exp_wide; }
+template <> constexpr MapLoop loop_of<Row_exp, Dtype::f32, MODE_ALL>() { return exp_wide<MODE_ALL>; }
 
 void divide_wide(void* out_, const void* x_, const void* y_, const void*, int64_t count)
 {
@@ -74,6 +89,19 @@ template <> constexpr MapLoop loop_of<Row_div, Dtype::f32, MODE_Y>() { return di
 
 }  // namespace
 
-constexpr MapTable ISA_NAME(maps_f32) = map_table<Dtype::f32>();
+namespace {
+constexpr MapTable all_maps()
+{
+    MapTable table = map_table<Dtype::f32>();
+#if defined(__AVX512F__)
+    MapLoop* const exp = table.loop[int(Op::exp)];
+    exp[OF_DIFFERENCE + MODE_ALL] = exp_wide<MODE_Z>;
+    exp[OF_DIFFERENCE + MODE_Y] = exp_wide<MODE_Z | MODE_Y>;
+#endif
+    return table;
+}
+}  // namespace
+
+constexpr MapTable ISA_NAME(maps_f32) = all_maps();
 
 }  // namespace ng::cpu

@@ -35,6 +35,7 @@ class Writer {
     void add(const Instruction& i, Op op, bool row);
     void touch(int32_t access, Dtype type);
     void add_uniform();
+    void close_rows(std::vector<List>& lists, uint32_t begin);
     void add_row(int32_t pass);
     void add_starts(int32_t pass);
     std::vector<bool> read_behind(int32_t pass) const;
@@ -100,6 +101,12 @@ void Writer::add_uniform()
     tape_.uniform = {0, uint32_t(tape_.code.size())};
 }
 
+void Writer::close_rows(std::vector<List>& lists, uint32_t begin)
+{
+    lists.push_back({begin, uint32_t(tape_.code.size())});
+    for (uint32_t at = begin; at < lists.back().end; at++) tape_.code[at].is_row = true;
+}
+
 void Writer::add_row(int32_t pass)
 {
     const uint32_t begin = uint32_t(tape_.code.size());
@@ -109,7 +116,7 @@ void Writer::add_row(int32_t pass)
     }
     if (pass == m_.program.passes)
         for (const int32_t s : row_stores_) add(m_.of_store(s), Op::poison, true);
-    tape_.rows.push_back({begin, uint32_t(tape_.code.size())});
+    close_rows(tape_.rows, begin);
 }
 
 void Writer::add_starts(int32_t pass)
@@ -117,7 +124,7 @@ void Writer::add_starts(int32_t pass)
     const uint32_t begin = uint32_t(tape_.code.size());
     for (int32_t f = 0; f < int32_t(m_.program.folds.size()); f++)
         if (m_.program.folds[size_t(f)].pass == pass) add(m_.of_start(f), Op::poison, true);
-    tape_.starts.push_back({begin, uint32_t(tape_.code.size())});
+    close_rows(tape_.starts, begin);
 }
 
 void Writer::add_store(int32_t s)

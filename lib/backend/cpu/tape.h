@@ -41,6 +41,7 @@ struct Instruction {
     uint8_t bytes = 0;                // of an element of the result's register
     uint8_t memory_bytes = 0;         // of an element in memory, of loads and stores
     uint8_t arity = 0, flags = 0;
+    bool    is_row = false;           // works on row values: in a list of rows or starts
     uint16_t link = 0;                // in a chain: its code for operands that are blocks; 0: it has none
     int8_t  near[3] = {-1, -1, -1};   // of two operands and the result: the chain's own register, of one bundle; -1: a slot
     int32_t out = -1;                 // slot

@@ -20,6 +20,7 @@ class Chainer {
   private:
     bool has_room() const;
     bool is_worth_it() const;
+    bool is_exp_of_difference() const;
     void meet(int32_t v);
     void add(Instruction i);
     void close();
@@ -77,6 +78,13 @@ bool Chainer::is_worth_it() const
     return chain_.size() + stores_.size() > 2 || std::any_of(chain_.begin(), chain_.end(), is_narrow);
 }
 
+bool Chainer::is_exp_of_difference() const
+{
+    const auto is = [&](size_t at, Op op) { return chain_[at].link == link_of_map(op, Form::Block, false); };
+    if (chain_.size() != 2 || !stores_.empty() || !is(0, Op::sub) || !is(1, Op::exp)) return false;
+    return uses_[size_t(chain_[0].out)] == 1 && !is_plain_[size_t(chain_[0].out)];
+}
+
 void Chainer::close()
 {
     if (is_worth_it()) {
@@ -88,6 +96,13 @@ void Chainer::close()
             if (i.flags & FROM_Y) i.args[1] = -1, i.link += FORMS;
         }
         code_.push_back(marker);
+    } else if (is_exp_of_difference()) {
+        Instruction& exp = chain_[1];
+        exp.arity = 2;
+        exp.args[0] = chain_[0].args[0];
+        exp.args[1] = chain_[0].args[1];
+        exp.map += OF_DIFFERENCE;
+        chain_.erase(chain_.begin());
     }
     code_.insert(code_.end(), chain_.begin(), chain_.end());
     code_.insert(code_.end(), stores_.begin(), stores_.end());
