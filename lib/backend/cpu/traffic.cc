@@ -6,14 +6,6 @@ namespace {
 
 constexpr int64_t PIECE = 4 * Stream::TURN;            // elements of a map between which other things are done
 
-void map_by_pieces(const Block& b, const PlainMap& map, char* out, int64_t share)
-{
-    for (int64_t first = 0; first < b.count; first += PIECE) {
-        map.run(out + first * map.i.bytes, first, std::min(PIECE, b.count - first));
-        pass_on(b.frame, share);
-    }
-}
-
 }  // namespace
 
 void fetch_ahead(Frame& frame) noexcept
@@ -68,7 +60,10 @@ void Stream::write(const char* in, int64_t first, int64_t count) const
 
 void map_slowly(const Block& b, const PlainMap& map, char* out) noexcept
 {
-    map_by_pieces(b, map, out, PIECE * map.i.bytes / 2);
+    for (int64_t first = 0; first < b.count; first += PIECE) {
+        map.run(out + first * map.i.bytes, first, std::min(PIECE, b.count - first));
+        pass_on(b.frame, PIECE * map.i.bytes / 2);
+    }
 }
 
 // A piece of the block after the other: memory has something to do while the next piece is computed. In turns with one behind the other,
@@ -78,7 +73,7 @@ void map_past_caches(const Block& b, const PlainMap& map, const Stream& stream) 
 {
     if (stream.has_outbox()) {
         empty_outbox(b.frame);
-        map_by_pieces(b, map, b.frame.outbox, PIECE * map.i.bytes / 4);
+        map.run(b.frame.outbox, 0, b.count);
         fetch_ahead(b.frame);
         return stream.post();
     }
