@@ -209,20 +209,30 @@ void put_f32(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector
         return v;
     }, a, b, c, d, e, f, g, h);
 }
+template <Format F, bool IS_ROUNDING>
+INLINE Codes codes_of(Vector v) { return encoded<F>(IS_ROUNDING ? rounded<F, true>(v) : v); }
 template <Format F, bool IS_ROUNDING, bool IS_STREAMING>
 void put_codes(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
 {
     char* out = link->memory + at * 2;
-    onwards(link, at, [&](int k, Vector v) __attribute__((always_inline)) {
-        const Codes codes = encoded<F>(IS_ROUNDING ? rounded<F, true>(v) : v);
-        if constexpr (!IS_STREAMING) put_codes_at(out + k * int(sizeof codes), codes);
+    // Past the caches by pairs of vectors: half a line at a time takes memory 7 % longer.
+    const auto stream = [out](int k, Vector v, Vector w) __attribute__((always_inline)) {
+        const Codes x = codes_of<F, IS_ROUNDING>(v), y = codes_of<F, IS_ROUNDING>(w);
 #if defined(__AVX512F__)
-        else _mm256_stream_si256((__m256i*)out + k, (__m256i)codes);
+        _mm512_stream_si512((__m512i*)out + k, __builtin_shufflevector((__m256i)x, (__m256i)y, 0, 1, 2, 3, 4, 5, 6, 7));
 #else
-        else _mm_stream_si128((__m128i*)out + k, (__m128i)codes);
+        _mm256_stream_si256((__m256i*)out + k, __builtin_shufflevector((__m128i)x, (__m128i)y, 0, 1, 2, 3));
 #endif
-        return v;
-    }, a, b, c, d, e, f, g, h);
+    };
+    if constexpr (IS_STREAMING) {
+        stream(0, a, b), stream(1, c, d), stream(2, e, f), stream(3, g, h);
+        link[1].run(link + 1, at, a, b, c, d, e, f, g, h);
+    } else {
+        onwards(link, at, [&](int k, Vector v) __attribute__((always_inline)) {
+            put_codes_at(out + k * int(sizeof(Codes)), codes_of<F, IS_ROUNDING>(v));
+            return v;
+        }, a, b, c, d, e, f, g, h);
+    }
 }
 void finish(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
 {

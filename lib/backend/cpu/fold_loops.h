@@ -63,7 +63,7 @@ INLINE auto met_all(V (&v)[VECTORS])
 template <class Fold, class A>
 INLINE A meet(A* lane)
 {
-    if constexpr (IS_FLOAT<A> && (Fold::op == Op::sum || Fold::op == Op::prod)) {
+    if constexpr (VECTOR_BYTES > 16 && IS_FLOAT<A> && (Fold::op == Op::sum || Fold::op == Op::prod)) {
         typename VectorOf<A>::Type v[LANES * sizeof(A) / VECTOR_BYTES];
         __builtin_memcpy(v, lane, sizeof(v));
         return met_all<Fold>(v);
