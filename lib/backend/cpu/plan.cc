@@ -11,7 +11,7 @@ constexpr double CALL_NS = 8, ROW_NS = 30;             // an instruction's dispa
 constexpr double ALONG_NS = 20;                        // bringing the lanes of a block's fold together
 constexpr double CHUNK_NS = 20e3, PARALLEL_NS = 50e3, PIECE_NS = 40e3, SPLIT_NS = 100e3;
 constexpr double STREAM_BYTES = 64e6, FAR_BYTES = 1 << 20, NEAR_BYTES = 512 << 10;
-constexpr int64_t MAX_CHUNKS = 64, L1_BYTES = 24 << 10, LINE = 64, LINES_BLOCK = 256, LOOSE_BLOCK = 16384, PAGE = 4096, PAGES_BLOCK = 64, MAX_BANKS = 64;
+constexpr int64_t MAX_CHUNKS = 64, L1_BYTES = 24 << 10, LINE = 64, LINES_BLOCK = 256, LOOSE_BLOCK = 32768, PAGE = 4096, PAGES_BLOCK = 64, MAX_BANKS = 64;
 // Where there is any element strides are nearer than this; of nothing they may be any number, with which nobody may multiply.
 constexpr int64_t FAR = int64_t(1) << 47;
 
@@ -204,7 +204,7 @@ int64_t Planner::block_of(const Choice& c) const
     // The same of 32768, Cascade Lake: 6.6 us in blocks of 2048, 6.5 in 3072.
     const bool    is_near = c.bytes <= FAR_BYTES, is_long = is_loose(c) && is_near;
     const int64_t longest = p_.has_reduced ? MAX_BLOCK : (is_near ? 4 : 4) * MAX_BLOCK;
-    const int64_t loose = std::clamp(int64_t(CHUNK_NS / std::max(c.tape->element_ns, 1.0)), longest, LOOSE_BLOCK);   // no more than a chunk
+    const int64_t loose = std::clamp(int64_t(CHUNK_NS / std::max(c.tape->element_ns, 0.5)), longest, LOOSE_BLOCK);   // no more than a chunk
     int64_t most = is_long ? loose : std::min(fitting(c), std::clamp<int64_t>(L1_BYTES / bytes, 256, longest));
     if (is_scattered(c)) most = std::min(most, has_page_strides(c) ? PAGES_BLOCK : LINES_BLOCK);
     const int64_t unit = most >= 256 ? 64 : MIN_BLOCK;
