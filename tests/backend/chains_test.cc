@@ -178,6 +178,31 @@ TEST_CASE("chains: exp is what its own loop gives, whole bundles and the rest")
         }
 }
 
+TEST_CASE("chains: exp of a difference is what a difference and exp give, for blocks and where an operand is one number")
+{
+    struct Steps { int64_t x, y; };
+    for (const cpu::IsaTable* isa : cpu::tables())
+        for (const Steps step : {Steps{1, 1}, Steps{1, 0}, Steps{0, 1}, Steps{0, 0}})
+            for (const int64_t n : {1, 15, 16, 33, 100, 1000, 5003}) {
+                const auto kernel = [&](bool stores_difference) {
+                    Builder b;
+                    b.axis(n);
+                    const int x = b.load(Dtype::f32, 0, {step.x}), difference = b.map(Op::sub, x, b.load(Dtype::f32, 1, {step.y}));
+                    b.store(b.map(Op::where, b.map(Op::isfinite, x), b.map(Op::exp, difference), x), 2, {1});
+                    if (stores_difference) b.store(difference, 3, {1});
+                    return b.kernel;
+                };
+                std::vector<Buffer> buffers = {numbers(Dtype::f32, n, 1), numbers(Dtype::f32, n, 4), numbers(Dtype::f32, n, 2), numbers(Dtype::f32, n, 3)};
+                for (int64_t i = 1; i < n; i += 3) buffers[0].set(i, double(i - 500) * 0.21);
+                buffers[0].set(0, 0.75);
+                buffers[1].set(0, 0.3);
+                const std::vector<bool> all(4, true);
+                Buffer one = ran(kernel(false), *isa, buffers, all)[2], two = ran(kernel(true), *isa, buffers, all)[2];
+                INFO(isa->name, ", ", n, ", steps ", step.x, " ", step.y);
+                CHECK(std::memcmp(one.data(), two.data(), size_t(n + GUARD) * 4) == 0);
+            }
+}
+
 TEST_CASE("chains: outputs larger than the caches are written past them, whole bundles and the rest")
 {
     const int64_t n = 9'000'001;

@@ -187,7 +187,7 @@ bool same(const void* a, const void* b, int bytes, int count)
     return true;
 }
 
-// In place, of any length and alignment, and with one operand for all: the bits of a plain call.
+// In place, of any length and alignment, and with one operand for all: the bits of a plain call; exp of a difference: those of two.
 template <class T>
 void check_modes(const IsaTable& isa, Op op)
 {
@@ -214,7 +214,9 @@ void check_modes(const IsaTable& isa, Op op)
                 a[0] = flag.data() + 1, b[0] = flags.data() + 1;
             }
             std::vector<char> want(size_t(bytes * count + 1), 1), got(size_t(bytes * count + 1), 1);
-            isa.map[int(op)][int(DTYPE_OF<T>)][MODE_ALL](want.data(), b[0], b[1], b[2], count);
+            const bool is_difference = op == Op::exp && mode >= OF_DIFFERENCE;
+            if (is_difference) isa.map[int(Op::sub)][int(DTYPE_OF<T>)][MODE_ALL](want.data(), b[0], b[1], b[2], count);
+            isa.map[int(op)][int(DTYPE_OF<T>)][MODE_ALL](want.data(), is_difference ? want.data() : b[0], b[1], b[2], count);
             loop(got.data(), a[0], a[1], a[2], count);
             const std::string what = std::string(isa.name) + " " + name_of(op) + " " + name_of(DTYPE_OF<T>) + " mode " + std::to_string(mode);
             CHECK_MESSAGE(same<Memory>(want.data(), got.data(), bytes, count), what, " of ", count);

@@ -203,8 +203,11 @@ int64_t Planner::block_of(const Choice& c) const
     // a block is as long as may be, unless the next one's memory is asked for meanwhile.
     // The same of 32768, Cascade Lake: 6.6 us in blocks of 2048, 6.5 in 3072.
     const bool    is_near = c.bytes <= FAR_BYTES, is_long = is_loose(c) && is_near;
-    const int64_t longest = p_.has_reduced ? MAX_BLOCK : (is_near ? 4 : 4) * MAX_BLOCK;
-    const int64_t loose = std::clamp(int64_t(CHUNK_NS / std::max(c.tape->element_ns, 0.5)), longest, LOOSE_BLOCK);   // no more than a chunk
+    const int64_t longest = p_.has_reduced ? MAX_BLOCK : (is_near || kept_slots(c) == 0 ? 4 : 2) * MAX_BLOCK;
+    double ns = c.tape->element_ns;
+    for (const Tape::Touch& touch : c.tape->touches) ns += touch_ns(touch, c);
+    const int64_t chunk = std::clamp(int64_t(CHUNK_NS / std::max(c.tape->element_ns, 1.0)), longest, LOOSE_BLOCK / 2);
+    const int64_t loose = rows_ * ns < PARALLEL_NS / 2 ? LOOSE_BLOCK : chunk;          // no more than a chunk, but where all is one task
     int64_t most = is_long ? loose : std::min(fitting(c), std::clamp<int64_t>(L1_BYTES / bytes, 256, longest));
     if (is_scattered(c)) most = std::min(most, has_page_strides(c) ? PAGES_BLOCK : LINES_BLOCK);
     const int64_t unit = most >= 256 ? 64 : MIN_BLOCK;
