@@ -78,6 +78,7 @@ bool Chainer::is_worth_it() const
     return chain_.size() + stores_.size() > 2 || std::any_of(chain_.begin(), chain_.end(), is_narrow);
 }
 
+// Too short for a chain, but one loop where nobody else reads the difference.
 bool Chainer::is_exp_of_difference() const
 {
     const auto is = [&](size_t at, Op op) { return chain_[at].link == link_of_map(op, Form::Block, false); };
