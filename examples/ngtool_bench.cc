@@ -117,10 +117,10 @@ double Bench::median_us(const std::function<void(size_t)>& call) const
 double Bench::recorded_us(const std::function<void(void*, size_t)>& run_on, double launched_us) const
 {
     constexpr double MOST = 500;
-    run_on(recorder_->stream(), 0);          // what a first run on a stream makes is not to be recorded
+    const size_t count = size_t(std::clamp((is_quick_ ? 2e3 : 2e4) / launched_us, 1.0, MOST));
+    for (size_t i = 0; i < count; i++) run_on(recorder_->stream(), i);      // what first runs on a stream make is not to be recorded
     ng_error fault{};
     check(ng_ctx_sync(context_.get(), nullptr, UINT64_MAX, &fault), fault);
-    const size_t count = size_t(std::clamp((is_quick_ ? 2e3 : 2e4) / launched_us, 1.0, MOST));
     return recorder_->median_us([&](size_t i) { run_on(recorder_->stream(), i); }, count, is_quick_ ? 3 : 7);
 }
 

@@ -55,6 +55,18 @@ struct Driver {
     }
 };
 
+// A context is the calling thread's while this lives.
+struct Current {
+    Driver& driver;
+
+    Current(Driver& d, void* context) : driver(d) { driver.push(context); }
+    ~Current()
+    {
+        void* context = nullptr;
+        driver.pop(&context);
+    }
+};
+
 double median(std::vector<double> values)
 {
     std::sort(values.begin(), values.end());
@@ -73,19 +85,21 @@ std::unique_ptr<Recorder> Recorder::of_device(int32_t ordinal)
 bool Recorder::open(int32_t ordinal)
 {
     Driver& d = *driver_;
-    void*   context = nullptr;
-    if (!d.is_whole() || d.init(0) != 0 || d.device(&device_, ordinal) != 0 || d.retain(&context, device_) != 0) return false;
-    if (d.push(context) != 0) return d.give_back(device_), false;
-    const bool is_made = d.make_stream(&stream_, 0) == 0 && d.make_event(&begin_, 0) == 0 && d.make_event(&end_, 0) == 0;
-    d.pop(&context);
-    return is_made;
+    if (!d.is_whole() || d.init(0) != 0 || d.device(&device_, ordinal) != 0 || d.retain(&context_, device_) != 0) return false;
+    const Current current(d, context_);
+    return d.make_stream(&stream_, 0) == 0 && d.make_event(&begin_, 0) == 0 && d.make_event(&end_, 0) == 0;
 }
 
 Recorder::~Recorder()
 {
-    if (end_) driver_->end_event(end_);
-    if (begin_) driver_->end_event(begin_);
-    if (stream_) driver_->end_stream(stream_), driver_->give_back(device_);
+    if (!context_) return;
+    {
+        const Current current(*driver_, context_);
+        if (end_) driver_->end_event(end_);
+        if (begin_) driver_->end_event(begin_);
+        if (stream_) driver_->end_stream(stream_);
+    }
+    driver_->give_back(device_);
 }
 
 void* Recorder::record(const std::function<void(size_t)>& call, size_t count)
@@ -108,8 +122,9 @@ void* Recorder::record(const std::function<void(size_t)>& call, size_t count)
 
 double Recorder::median_us(const std::function<void(size_t)>& call, size_t count, int repetitions)
 {
-    Driver&     d = *driver_;
-    void* const executable = record(call, count);
+    Driver&       d = *driver_;
+    const Current current(d, context_);
+    void* const   executable = record(call, count);
     if (!executable) return 0;
     std::vector<double> times;
     for (int i = 0; i < WARM_LAUNCHES + repetitions; i++) {

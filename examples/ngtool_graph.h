@@ -21,7 +21,7 @@ public:
 
 private:
     std::unique_ptr<Driver> driver_;
-    void *stream_ = nullptr, *begin_ = nullptr, *end_ = nullptr;
+    void *context_ = nullptr, *stream_ = nullptr, *begin_ = nullptr, *end_ = nullptr;
     int   device_ = 0;
 
     Recorder();
