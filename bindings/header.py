@@ -11,7 +11,8 @@ HEAD = """\
  * Element-wise; operands broadcast as NumPy's. */
 """
 REDUCTIONS = """\
-/* Reductions over the axes whose bits are set; NG_KEEP leaves them as 1. */
+/* Reductions over the axes whose bits are set; NG_KEEP leaves them as 1. argmin and argmax number what they choose from
+ * in row-major order, also over several axes. */
 typedef uint64_t ng_axes;
 #define NG_ALL (~(ng_axes)0)
 enum ng_axis_ { NG_AXIS_0 = 1, NG_AXIS_1 = 2, NG_AXIS_2 = 4, NG_AXIS_3 = 8, NG_AXIS_4 = 16 };
@@ -19,15 +20,13 @@ enum ng_reduce_flag_ { NG_KEEP = 1 };
 """
 NORMS = "/* Of x's shape, each over the axes whose bits are set. */\n"
 NAMES = {"where": "cxy"}   # what the operands are called, where it is not x, y, z
-ONE_AXIS = {"argmin", "argmax"}
 
 
 def parameters(word):
     """A word's operands and what else it takes, as C declares them."""
     if word.kind == "MAP":
         return ", ".join(f"ng_expr *{name}" for name in NAMES.get(word.name, "xyz")[:word.arity])
-    axes = "axis" if word.name in ONE_AXIS else "axes"
-    return f"ng_expr *x, ng_axes {axes}" + ("" if word.kind == "NORM" else ", uint32_t flags")
+    return "ng_expr *x, ng_axes axes" + ("" if word.kind == "NORM" else ", uint32_t flags")
 
 
 def summary(word):

@@ -420,7 +420,8 @@ NG_API ng_expr *ng_where(ng_expr *c, ng_expr *x, ng_expr *y);  /* x where c hold
 NG_API ng_expr *ng_clip (ng_expr *x, ng_expr *y, ng_expr *z);  /* x within y and z, z where they cross; NaN if any is */
 NG_API ng_expr *ng_fma  (ng_expr *x, ng_expr *y, ng_expr *z);  /* x * y + z rounded once */
 NG_API ng_expr *ng_lerp (ng_expr *x, ng_expr *y, ng_expr *z);  /* from x at z = 0 to y at z = 1 */
-/* Reductions over the axes whose bits are set; NG_KEEP leaves them as 1. */
+/* Reductions over the axes whose bits are set; NG_KEEP leaves them as 1. argmin and argmax number what they choose from
+ * in row-major order, also over several axes. */
 typedef uint64_t ng_axes;
 #define NG_ALL (~(ng_axes)0)
 enum ng_axis_ { NG_AXIS_0 = 1, NG_AXIS_1 = 2, NG_AXIS_2 = 4, NG_AXIS_3 = 8, NG_AXIS_4 = 16 };
@@ -429,8 +430,8 @@ NG_API ng_expr *ng_sum          (ng_expr *x, ng_axes axes, uint32_t flags);  /* 
 NG_API ng_expr *ng_prod         (ng_expr *x, ng_axes axes, uint32_t flags);  /* product */
 NG_API ng_expr *ng_min          (ng_expr *x, ng_axes axes, uint32_t flags);  /* the least; NaN if there is one */
 NG_API ng_expr *ng_max          (ng_expr *x, ng_axes axes, uint32_t flags);  /* the greatest; NaN if there is one */
-NG_API ng_expr *ng_argmin       (ng_expr *x, ng_axes axis, uint32_t flags);  /* where the first least is, or the first NaN */
-NG_API ng_expr *ng_argmax       (ng_expr *x, ng_axes axis, uint32_t flags);  /* where the first greatest is, or the first NaN */
+NG_API ng_expr *ng_argmin       (ng_expr *x, ng_axes axes, uint32_t flags);  /* where the first least is, or the first NaN */
+NG_API ng_expr *ng_argmax       (ng_expr *x, ng_axes axes, uint32_t flags);  /* where the first greatest is, or the first NaN */
 NG_API ng_expr *ng_any          (ng_expr *x, ng_axes axes, uint32_t flags);  /* whether one is not zero */
 NG_API ng_expr *ng_all          (ng_expr *x, ng_axes axes, uint32_t flags);  /* whether none is zero */
 NG_API ng_expr *ng_mean         (ng_expr *x, ng_axes axes, uint32_t flags);  /* sum by count */
