@@ -13,6 +13,8 @@ STYLE = ("body{font:16px/1.5 sans-serif;max-width:52em;margin:2em auto;padding:0
 DOMAINS = {"any": "the operands' common type; bool becomes i32", "keep": "the operands' common type",
            "real": "the operands' common type; 8 and 16-bit integers become f32, wider ones f64",
            "bits": "the operands' common type, of integers and bool", "logic": "bool; a number counts as whether it is not zero"}
+# What the parameters of reductions mean, which the header says once for all of them.
+REDUCTION_FACTS = {"axes": "bits, such as NG_AXIS_0 | NG_AXIS_2; NG_ALL: every axis", "flags": "NG_KEEP leaves the axes as 1; without it they go away"}
 
 
 class Header:
@@ -88,18 +90,20 @@ class Reference:
         return line if len(line) <= 96 else head + (",\n" + " " * len(head)).join(params) + ");"
 
     def facts(self, f):
-        """(name, what is to be known of it) of each parameter."""
+        """(name, type, what is to be known of it) of each parameter."""
         found = []
+        word = self.words.get(f.name)
         for p in f.params:
-            said = [text for holds, text in ((p.optional, "may be NULL"), (p.count, f"an array of {p.count}"), (p.device, "in the device's memory")) if holds]
+            said = [REDUCTION_FACTS[p.name]] if word and p.name in REDUCTION_FACTS else []
+            said += [text for holds, text in ((p.optional, "may be NULL"), (p.count, f"an array of {p.count}"), (p.device, "in the device's memory")) if holds]
             found.append((p.name, p.type, "; ".join(said)))
         return found
 
     def returns(self, f):
         if f.returns == "ng_status":
-            return "0 or a positive status on success; a negative one on failure, which *err explains."
+            return "0 or a positive status on success; a negative one on failure" + (", which *err explains." if f.params[-1].name == "err" else ".")
         if f.returns == "ng_expr *":
-            return "An expression, never NULL but where there is no memory for one. A wrong call returns an invalid expression; ng_eval or ng_compile reports the fault."
+            return "An expression, never NULL. A wrong call, or one that finds no memory, returns an invalid one; ng_eval or ng_compile reports the fault."
         return {"void": "Nothing."}.get(f.returns, "")
 
     def promise(self, f):
@@ -121,9 +125,12 @@ class Reference:
             said.append(("Result", "bool" if w.result == "Bool" else "that type; of narrow floats f32"))
             said.append(("Error", "none: exact to the bit" if not w.ulp else f"at most {w.ulp:g} units in the last place"))
             said.append(("Derivative", named(w.derivative) or "none"))
+            letters = [text for letter, text in (("d", "d is the cotangent of the result"), ("r", "r the result")) if re.search(rf"\b{letter}\b", w.derivative)]
+            letters += ["semicolons part the operands"] if ";" in w.derivative else []
+            said += [("where", ", ".join(letters))] if letters else []
         said.append(("NumPy", named(w.numpy)))
         call = ", ".join(names[:w.arity]) if w.kind == "MAP" else "x, axes"
-        said.append(("In a text", f"{w.name}({call})"))
+        said.append(("In a text", f"{w.name}({call})" + ("" if w.kind in ("MAP", "NORM") else ", which keeps the axes")))
         return said
 
     def see(self, f):

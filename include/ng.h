@@ -467,8 +467,8 @@ enum ng_pool_flag_ { NG_POOL_CEIL = 1, NG_POOL_COUNT_PAD = 2 };
 
 /* Products give their accumulator: f32 of f16, bf16, f8 and f32, i32 of 8-bit integers, f64 of f64. Casts and per-channel
  * scales of operands, and element-wise work and reductions of the result, are fused into the kernel.
+ * ng_matmul: leading axes are a batch, and broadcast.
  * Convolution is correlation; logical order [n, c, (d, h,) w] and [k, c/groups, (t, r,) s]; NCHW, NHWC, CHWN: strides. */
-/* Leading axes are a batch, and broadcast. */
 NG_API ng_expr *ng_matmul (ng_expr *a, ng_expr *b, const ng_matmul_desc *d NG_OPT);
 NG_API ng_expr *ng_conv   (ng_expr *x, ng_expr *w, const ng_conv_desc *d NG_OPT);
 /* Also the transposed convolution. */
