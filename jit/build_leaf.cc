@@ -19,20 +19,25 @@ Extents extents_of(const int64_t* dims, uint32_t count, const char* who)
     return out;
 }
 
+void need_size(const ng_shape& d, const char* who)
+{
+    size_t least = offsetof(ng_shape, dims);
+    if (d.size >= least && d.ndim) least = d.flags & NG_STRIDED && !(d.flags & NG_ANY) ? sizeof d : offsetof(ng_shape, strides);
+    if (d.size < least) throw Error(NG_E_INVALID, text(who, ": ng_shape.size is ", d.size, ", should be sizeof(ng_shape) = ", sizeof d));
+}
+
 Layout layout_of(const ng_shape* d, const char* who)
 {
     if (!d) throw Error(NG_E_INVALID, text(who, ": the shape is NULL"));
-    if (d->size < offsetof(ng_shape, dims)) throw Error(NG_E_INVALID, text(who, ": ng_shape.size is ", d->size, ", should be sizeof(ng_shape)"));
+    need_size(*d, who);
     if (d->ndim < 0 || d->ndim > NG_MAX_NDIM) throw Error(NG_E_LIMIT, text(who, ": rank ", d->ndim, " is outside 0 .. ", int(NG_MAX_NDIM)));
     const uint64_t known = NG_STRIDED | NG_READONLY | NG_HOST | NG_ANY;
     if (d->flags & ~known) throw Error(NG_E_INVALID, text(who, ": ng_shape.flags has unknown bits ", d->flags & ~known));
-    if (d->size < offsetof(ng_shape, strides) && d->ndim) throw Error(NG_E_INVALID, text(who, ": ng_shape.size ends before dims"));
     Layout l;
     l.dtype = dtype_of(d->dtype, who);
     l.dims = extents_of(d->dims, uint32_t(d->ndim), who);
     l.any = d->flags & NG_ANY, l.readonly = d->flags & NG_READONLY, l.host = d->flags & NG_HOST;
     l.strided = (d->flags & NG_STRIDED) && !l.any;
-    if (l.strided && d->size < sizeof(ng_shape)) throw Error(NG_E_INVALID, text(who, ": NG_STRIDED, and ng_shape.size ends before strides"));
     l.strides = l.strided ? Extents(d->strides, d->strides + d->ndim) : dense_strides(l.dims);
     return l;
 }

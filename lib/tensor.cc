@@ -1,6 +1,8 @@
 // Tensors' shapes checked, their memory laid out, their views.
 #include "lib/tensor.h"
 
+#include "jit/build.h"
+
 #include <algorithm>
 
 namespace ng {
@@ -47,6 +49,7 @@ std::string text_of(const TensorForm& form)
 TensorForm form_of(const ng_shape* given, const char* who)
 {
     const ng_shape d = read_struct(given, who, "ng_shape");
+    need_size(d, who);
     TensorForm form;
     form.dtype = dtype_of(d.dtype, who);
     if (d.ndim < 0 || d.ndim > NG_MAX_NDIM) throw Error(NG_E_SHAPE, text(who, ": ndim is ", d.ndim, ", should be 0 to ", int(NG_MAX_NDIM)));

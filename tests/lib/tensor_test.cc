@@ -48,7 +48,11 @@ TEST_CASE("create: shapes that are none are refused")
     CHECK(refused(w, d) == NG_E_SHAPE);
     d.ndim = -1;
     CHECK(refused(w, d) == NG_E_SHAPE);
-    d = shape(NG_F32, {1}), d.size = 4;
+    for (const uint32_t size : {4, 8, 12, 16, 271}) {      // ends before flags, dims or strides
+        d = shape(NG_F32, {1}), d.size = size;
+        CHECK(refused(w, d) == NG_E_INVALID);
+    }
+    d = shape(NG_F32, {2}, {3}), d.size = 272;
     CHECK(refused(w, d) == NG_E_INVALID);
     CHECK(refused(w, shape(NG_F64, {INT64_MAX / 4, 3})) == NG_E_LIMIT);
     CHECK(refused(w, shape(NG_F64, {2}, {INT64_MAX / 4})) == NG_E_LIMIT);
