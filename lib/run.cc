@@ -118,7 +118,8 @@ void Program::bind_arguments(Running& run, const ng_run& r)
 {
     for (size_t i = 0; i < plan_.args.size(); i++) {
         const int32_t index = plan_.args[i].index;
-        if (!r.args || uint32_t(index) >= r.nargs) throw Error(NG_E_INVALID, text("ng_prog_run: there are ", r.nargs, " arguments, ", port_text(plan_.args[i], "argument", index)), index);
+        if (!r.args || uint32_t(index) >= r.nargs)
+            throw Error(NG_E_INVALID, text("ng_prog_run: ", r.args ? text("nargs is ", r.nargs) : "args is NULL", ", the program's ", port_text(plan_.args[i], "argument", index)), index);
         pin(run, i, r.args[index], "args", index);
     }
     solve_lengths(run, r);

@@ -280,6 +280,8 @@ TEST_CASE("P4: lengths above length_max, missing ones, too few scalars, a wrong 
     ng_tensor *x = f.tensor(counted(4)), *y = f.make(shape(NG_F32, {4}));
     CHECK(f.run(p, {.args = {x}, .out = {}, .scalars = scalars, .scalar_bytes = 8}) == NG_E_INVALID);
     CHECK(f.run(p, {.args = {x}, .out = {y, y}, .scalars = scalars, .scalar_bytes = 8}) == NG_E_INVALID);
+    CHECK(f.run(p, {.args = {}, .out = {y}, .scalars = scalars, .scalar_bytes = 8}) == NG_E_INVALID);
+    CHECK(f.says("the program's argument 0 is f32 [-1]"));
     ng_prog* steps = f.compile({ng_iota(f.s, &d, 0)}, {.length_max = {8}});
     Call nothing{.out = {nullptr}};
     CHECK(f.run(steps, nothing) == NG_E_INVALID);
