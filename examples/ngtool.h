@@ -51,6 +51,7 @@ struct Arguments {
     std::map<std::string, std::string> options;                             // "-o" -> "out.npy", "--json" -> ""
     bool has(const std::string& option) const { return options.count(option) != 0; }
     std::string get(const std::string& option, const std::string& otherwise) const;
+    int64_t number(const std::string& option, int64_t otherwise, int64_t most) const;     // a whole one from 0 to most
 };
 Arguments read_arguments(int argc, char** argv);                            // of all after the subcommand
 Context   open_context(const Arguments& arguments);

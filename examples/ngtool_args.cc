@@ -68,13 +68,14 @@ Binding read_binding(const std::string& word)
     if (equals != std::string::npos) binding.name = word.substr(0, equals);
     if (!is_name(binding.name)) throw Failure("\"" + word + "\" is not NAME=VALUE, such as x=data.npy or n=3", 2);
     const std::string& value = binding.value = word.substr(equals + 1);
+    if (value.empty()) throw Failure("\"" + word + "\" has no value behind its =", 2);
 
     char* end = nullptr;
     errno = 0;
     binding.integer = strtoll(value.c_str(), &end, 10);
-    if (!value.empty() && !*end && errno == 0) return binding.kind = Binding::Kind::Integer, binding;
+    if (!*end && errno == 0) return binding.kind = Binding::Kind::Integer, binding;
     binding.real = strtod(value.c_str(), &end);
-    if (!value.empty() && !*end) return binding.kind = Binding::Kind::Real, binding;
+    if (!*end) return binding.kind = Binding::Kind::Real, binding;
     if (value == "true" || value == "false") {
         binding.integer = value == "true";
         return binding.kind = Binding::Kind::Truth, binding;
@@ -143,6 +144,18 @@ std::string Arguments::get(const std::string& option, const std::string& otherwi
     return found == options.end() ? otherwise : found->second;
 }
 
+int64_t Arguments::number(const std::string& option, int64_t otherwise, int64_t most) const
+{
+    if (!has(option)) return otherwise;
+    const std::string word = get(option, "");
+    char* end = nullptr;
+    errno = 0;
+    const long long value = strtoll(word.c_str(), &end, 10);
+    if (word.empty() || *end || errno || value < 0 || value > most)
+        throw Failure(text("%s wants a whole number from 0 to %lld, not \"%s\"", option.c_str(), static_cast<long long>(most), word.c_str()), 2);
+    return value;
+}
+
 Arguments read_arguments(int argc, char** argv)
 {
     Arguments arguments;
@@ -162,13 +175,11 @@ Arguments read_arguments(int argc, char** argv)
 
 Context open_context(const Arguments& arguments)
 {
-    const std::string backend = arguments.get("--backend", ""), threads = arguments.get("--threads", "0");
+    const std::string backend = arguments.get("--backend", "");
     ng_ctx_desc desc = sized<ng_ctx_desc>();
     desc.version = NG_VERSION;
     desc.backend = backend.empty() ? nullptr : backend.c_str();
-    char* end = nullptr;
-    desc.threads = uint32_t(strtoul(threads.c_str(), &end, 10));
-    if (end == threads.c_str() || *end) throw Failure("--threads wants a number, not " + threads, 2);
+    desc.threads = uint32_t(arguments.number("--threads", 0, UINT32_MAX));
     ng_ctx* context = nullptr;
     ng_error fault{};
     check(ng_ctx_create(&desc, &context, &fault), fault);

@@ -195,6 +195,7 @@ int Bench::finish(const std::string& csv_path) const
 {
     if (skipped_) printf("# %d cases were skipped: they take long on a CPU (--all runs them) or --quick leaves them out\n", skipped_);
     if (failed_) printf("# %d cases failed\n", failed_);
+    if (rows_.empty() && !skipped_ && !failed_) throw Failure("no case of these suites has \"" + only_ + "\" in its name");
     if (csv_path.empty()) return failed_ ? 1 : 0;
     FILE* file = fopen(csv_path.c_str(), "w");
     if (!file) throw Failure(csv_path + " cannot be written");

@@ -3,6 +3,7 @@
 #include "npy.h"
 
 #include <cstdio>
+#include <filesystem>
 
 namespace ngtool {
 namespace {
@@ -10,6 +11,9 @@ namespace {
 // A file's array as a tensor; one in Fortran's order keeps it, by strides.
 Tensor load_tensor(ng_ctx* context, const std::string& path)
 {
+    std::error_code unknown;
+    if (!std::filesystem::exists(path, unknown) && !unknown)
+        throw Failure("\"" + path + "\" is neither a number nor a type and shape such as f32[64,128], and there is no file of that name");
     const NpyArray array = read_npy(path);
     ng_shape shape = make_shape(array.dtype, array.dims);
     if (array.fortran_order) {

@@ -36,7 +36,7 @@ Compiled compile_words(const Arguments& arguments, const char* command)
     }
     ng_expr* root = parse_expression(scope.get(), arguments.words[0], bindings, values);
 
-    const int64_t most = strtoll(arguments.get("--length", "4096").c_str(), nullptr, 10);
+    const int64_t most = arguments.number("--length", 4096, INT64_MAX);
     const std::vector<int64_t> lengths(size_t(std::clamp<int64_t>(-least, 0, 64)), most);
     ng_compile_desc desc = sized<ng_compile_desc>();
     desc.length_max = lengths.data();

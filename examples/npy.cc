@@ -2,6 +2,7 @@
 #include "npy.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -25,9 +26,12 @@ using File = std::unique_ptr<FILE, CloseFile>;
 
 [[noreturn]] void fail(const std::string& path, const std::string& what) { throw std::runtime_error(path + ": " + what); }
 
+std::string reason(const char* what) { return what + (errno ? std::string(": ") + strerror(errno) : ""); }
+
 void read_bytes(FILE* file, void* data, size_t bytes, const std::string& path)
 {
-    if (bytes && fread(data, 1, bytes, file) != bytes) fail(path, "the file ends too early");
+    errno = 0;
+    if (bytes && fread(data, 1, bytes, file) != bytes) fail(path, ferror(file) ? reason("cannot be read") : "the file ends too early");
 }
 
 std::string read_header(FILE* file, const std::string& path)
@@ -102,7 +106,7 @@ size_t data_bytes(const NpyArray& array, const std::string& path)
 NpyArray read_npy(const std::string& path)
 {
     const File file(fopen(path.c_str(), "rb"));
-    if (!file) fail(path, "cannot be opened");
+    if (!file) fail(path, reason("cannot be opened"));
     const std::string header = read_header(file.get(), path);
     NpyArray array;
     bool swap = false;
@@ -138,13 +142,13 @@ void write_npy(const std::string& path, const NpyArray& array)
     header += '\n';
 
     const File file(fopen(path.c_str(), "wb"));
-    if (!file) fail(path, "cannot be written");
+    if (!file) fail(path, reason("cannot be written"));
     const uint8_t head[4] = { 1, 0, uint8_t(header.size()), uint8_t(header.size() >> 8) };
     const bool ok = fwrite(MAGIC, 1, 6, file.get()) == 6 && fwrite(head, 1, 4, file.get()) == 4
                  && fwrite(header.data(), 1, header.size(), file.get()) == header.size()
                  && (array.data.empty() || fwrite(array.data.data(), array.data.size(), 1, file.get()) == 1)
                  && fflush(file.get()) == 0;
-    if (!ok) fail(path, "cannot be written: is the disk full?");
+    if (!ok) fail(path, reason("cannot be written"));
 }
 
 }

@@ -8,11 +8,12 @@ digits, ngtool, hello = (str(Path(p).resolve()) for p in sys.argv[1:4])
 passed = failed = 0
 
 
-def run(what, *command, expect=(), status=0):
-    """One case: the command ends with this status and says these words."""
+def run(what, *command, expect=(), says="", status=0):
+    """One case: the command ends with this status and says these words, those of `says` where faults are told."""
     global passed, failed
     ran = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=280)
     silent = [word for word in expect if word not in ran.stdout]
+    silent += [says] if says not in ran.stderr else []
     good = (ran.returncode == 0) == (status == 0) and not silent and ran.returncode >= 0
     passed, failed = passed + good, failed + (not good)
     if not good:
@@ -34,6 +35,11 @@ with tempfile.TemporaryDirectory() as folder:
     run("ngtool eval", ngtool, "eval", "x * 2 + 1", "x=20.5", "--backend", "cpu", expect=["42"])
     run("ngtool eval into a file", ngtool, "eval", "sum(x, 1)", "x=f32[3,5]", "-o", array, "--backend", "cpu")
     run("ngtool eval of that file", ngtool, "eval", "count_nonzero(y >= 0)", f"y={array}", "--backend", "cpu", expect=["3"])
+    run("ngtool eval of a file that is not there", ngtool, "eval", "x", "x=no.npy", "--backend", "cpu", says="no file of that name", status=1)
+    run("ngtool eval of a folder", ngtool, "eval", "x", f"x={folder}", "--backend", "cpu", says="cannot be read: Is a directory", status=1)
+    run("ngtool eval of nothing", ngtool, "eval", "x", "x=", "--backend", "cpu", says="has no value", status=1)
+    run("ngtool refuses lengths that are no numbers", ngtool, "explain", "x", "x=f32[-1]", "--length", "1e6", "--backend", "cpu", says="a whole number", status=1)
+    run("ngtool bench says that it has no such case", ngtool, "bench", "small", "--only", "no such", "--backend", "cpu", says="no case of these", status=1)
     run("ngtool names the column of a fault", ngtool, "eval", "x +", "x=1", "--backend", "cpu", status=1)
     run("ngtool explain", ngtool, "explain", "softmax(x, 1)", "x=f32[-1,64]", "--backend", "cpu")
     run("ngtool explain --json", ngtool, "explain", "--json", "softmax(x, 1)", "x=f32[8,64]", "--backend", "cpu", expect=["{"])
