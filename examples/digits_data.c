@@ -6,10 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#ifndef NG_DATA_DIR
-# define NG_DATA_DIR "examples"
-#endif
-
 enum { PATH_BYTES = 4096 };
 
 uint64_t random_bits(uint64_t *state)
@@ -47,10 +43,7 @@ const char *find_data(const char *executable)
         snprintf(path, sizeof path, "%s%s", folder, places[i]);
         if (access(path, R_OK) == 0) return path;
     }
-    snprintf(path, sizeof path, "%s", NG_DATA_DIR "/digits.txt");
-    if (access(path, R_OK) == 0) return path;
-    stop("the images, digits.txt, are neither beside this program (%s) nor in %s; say where with --data FILE",
-         folder, NG_DATA_DIR);
+    stop("the images, digits.txt, are neither beside this program (%s) nor in ../share/ng from there; say where with --data FILE", folder);
 }
 
 // One line: the digit, a space, PIXELS characters 0 .. 9, a .. g.
