@@ -212,7 +212,7 @@ int main(int argc, char **argv)
     const double accuracy = report(&model, &test, options.load != NULL);
     if (!options.load) {
         model_save(&model, options.save);
-        printf("saved %s; see what it reads with: digits --load %s\n", options.save, options.save);
+        printf("saved %s; see what it reads with: %s --load %s\n", options.save, argv[0], options.save);
     }
     model_release(&model);
     ng_ctx_release(context);
