@@ -66,6 +66,8 @@ NodeRef slice(Graph& g, NodeRef x, int32_t axis, int64_t start, int64_t stop, in
 NodeRef window(Graph& g, NodeRef x, int32_t axis, NodeRef start, int64_t count);
 NodeRef concat(Graph& g, std::span<const NodeRef> x, int32_t axis);
 NodeRef view(Graph& g, NodeRef x, const Layout& seen, int64_t offset);
+// Whether count elements from start on lie inside an axis, as far as that is known before lengths are.
+bool slice_fits(const Extent& have, const Extent& start, const Extent& count, int64_t step);
 // count elements of an axis from start on; start and count are in range, whoever calls this made sure.
 NodeRef slice_at(Graph& g, NodeRef x, int32_t axis, const Extent& start, const Extent& count, int64_t step);
 
@@ -89,6 +91,8 @@ NodeRef conv_dx(Graph& g, NodeRef w, NodeRef dy, const Layout& x, const ng_conv_
 NodeRef conv_dw(Graph& g, NodeRef x, NodeRef dy, const Layout& w, const ng_conv_desc* d);
 NodeRef pool(Graph& g, NodeRef x, const ng_pool_desc* d);
 NodeRef pool_dx(Graph& g, NodeRef x, NodeRef dy, const ng_pool_desc* d);
+// The transpose of pool_dx of maxima: from, of x's shape, at the first greatest element of x in every window. A pool of value 1.
+NodeRef pool_picked(Graph& g, NodeRef x, NodeRef from, const ng_pool_desc* d);
 // The same, for what is derived from a node that exists.
 ng_conv_desc conv_desc(const Node& conv);
 ng_pool_desc pool_desc(const Node& pool);

@@ -72,7 +72,7 @@ NodeRef rebuild(Graph& g, const Node& n, std::span<const NodeRef> a)
     case Op::conv: { const ng_conv_desc d = conv_desc(n); return conv(g, a[0], a[1], &d); }
     case Op::conv_dx: { const ng_conv_desc d = conv_desc(n); return conv_dx(g, a[0], a[1], as_x(n), &d); }
     case Op::conv_dw: { const ng_conv_desc d = conv_desc(n); return conv_dw(g, a[0], a[1], as_x(n), &d); }
-    case Op::pool: { const ng_pool_desc d = pool_desc(n); return pool(g, a[0], &d); }
+    case Op::pool: { const ng_pool_desc d = pool_desc(n); return n.value == 1 ? pool_picked(g, a[0], a[1], &d) : pool(g, a[0], &d); }
     case Op::pool_dx: { const ng_pool_desc d = pool_desc(n); return pool_dx(g, a[0], a[1], &d); }
     case Op::tag: return tag(g, a[0], n.extra->text.c_str());
     case Op::keep: return keep(g, a[0]);

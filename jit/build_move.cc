@@ -138,15 +138,29 @@ NodeRef permute(Graph& g, NodeRef x, std::span<const int32_t> axes)
     return g.intern(n);
 }
 
+bool slice_fits(const Extent& have, const Extent& start, const Extent& count, int64_t step)
+{
+    if (step == 0 || step == INT64_MIN) return false;
+    if (!have.is_constant() || !start.is_constant() || !count.is_constant()) return true;
+    const int64_t first = start.constant(), d = have.constant(), n = count.constant();
+    if (n == 0) return first >= -1 && first <= d;
+    int64_t reach = 0, last = first;
+    const bool overflows = __builtin_mul_overflow(n - 1, step, &reach) || __builtin_add_overflow(first, reach, &last);
+    return first >= 0 && first < d && !overflows && last >= 0 && last < d;
+}
+
 NodeRef slice_at(Graph& g, NodeRef x, int32_t axis, const Extent& start, const Extent& count, int64_t step)
 {
     const Extent& have = x->dims()[size_t(axis)];
-    if (start.is(0) && count == have && step == 1) return x;
+    const bool nothing = have.is_constant() && count.is(0);      // wherever it would begin: one node, and a text that brackets can say
+    const Extent first = nothing ? Extent(0) : start;
+    const int64_t by = nothing ? 1 : step;
+    if (first.is(0) && count == have && by == 1) return x;
     Extents dims = x->dims();
     dims[size_t(axis)] = count;
     Ref<Node> n = raw(Op::slice, x->dtype, shape_ref(std::move(dims)), {&x, 1}, axis);
-    n->more().extents = {start};
-    n->more().ints = {step};
+    n->more().extents = {first};
+    n->more().ints = {by};
     return g.intern(n);
 }
 

@@ -268,6 +268,21 @@ NodeRef pool_dx(Graph& g, NodeRef x, NodeRef dy, const ng_pool_desc* d)
     return g.intern(n);
 }
 
+NodeRef pool_picked(Graph& g, NodeRef x, NodeRef from, const ng_pool_desc* d)
+{
+    x = strong(g, x), from = strong(g, from);
+    const PoolShape s = checked(d, spatial_rank(x->dims(), "ng_pool", "x"), "ng_pool");
+    if (s.kind != NG_POOL_MAX) throw Error(NG_E_INVALID, "ng_pool: of two operands, elements are picked from the second where the first is greatest: the kind should be max");
+    if (!same(from->shape, x->shape))
+        throw Error(NG_E_SHAPE, text("ng_pool: x is ", describe(*x), ", what is picked from is ", describe(*from), ": they should have one shape"));
+    if (!is_float(x->dtype) || !is_float(from->dtype))
+        throw Error(NG_E_DTYPE, text("ng_pool: x is ", describe(*x), ", what is picked from is ", describe(*from), ": they should be floats"));
+    from = cast(g, from, promote(x->dtype, from->dtype, "ng_pool"));
+    Ref<Node> n = raw(Op::pool, from->dtype, shape_ref(pool_dims(x->dims(), s, "ng_pool")), std::initializer_list<NodeRef>{x, from}, 1);
+    n->more().ints = ints_of(s);
+    return g.intern(n);
+}
+
 ng_conv_desc conv_desc(const Node& conv)
 {
     const ConvShape s = conv_shape(conv);

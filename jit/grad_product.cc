@@ -102,14 +102,6 @@ void spread_l2_dx(Sweep& s, const Node& n, const NodeRef& d)
     s.give(n, 0, map(g, Op::sub, {direct, build::pool_dx(g, w.x, w.by_norm(map(g, Op::mul, {dy, slope})), &w.l2)}));
 }
 
-// The transpose of pool_dx of maxima: d at the first greatest element of x in every window. A pool of value 1.
-NodeRef picked(Graph& g, const Node& pool_dx, const NodeRef& d)
-{
-    Ref<Node> n = build::raw(Op::pool, d->dtype, pool_dx.arg(1)->shape, std::initializer_list<NodeRef>{pool_dx.arg(0), d}, 1);
-    n->more().ints = pool_dx.extra->ints;
-    return g.intern(n);
-}
-
 void spread_pool(Sweep& s, const Node& n, const NodeRef& d)
 {
     Graph& g = s.g;
@@ -120,7 +112,7 @@ void spread_pool(Sweep& s, const Node& n, const NodeRef& d)
         return;
     }
     if (desc.kind == NG_POOL_L2) return spread_l2_dx(s, n, d);
-    if (s.wants(n, 1)) s.give(n, 1, desc.kind == NG_POOL_MEAN ? build::pool(g, d, &desc) : picked(g, n, d));
+    if (s.wants(n, 1)) s.give(n, 1, desc.kind == NG_POOL_MEAN ? build::pool(g, d, &desc) : build::pool_picked(g, n.arg(0), d, &desc));
 }
 
 }  // namespace

@@ -36,7 +36,6 @@ class Rebuilder {
     NodeRef permute();
     NodeRef conv();
     NodeRef pool();
-    NodeRef picked(const ng_pool_desc& d);
 
     Graph&           g_;
     const SavedNode& n_;
@@ -127,13 +126,7 @@ NodeRef Rebuilder::slice()
     const Extent &have = arg(0)->dims()[size_t(a)], &start = n_.extents[0], &count = dims()[size_t(a)];
     const int64_t step = n_.ints[0];
     expect(step != 0 && step != INT64_MIN, "its step is 0");
-    if (have.is_constant() && start.is_constant() && count.is_constant()) {     // else it is checked when run
-        const int64_t first = start.constant(), d = have.constant(), n = count.constant();
-        int64_t reach = 0, last = first;
-        expect(n == 0 ? first >= -1 && first <= d : first >= 0 && first < d, "it begins outside");
-        const bool overflows = n > 0 && (__builtin_mul_overflow(n - 1, step, &reach) || __builtin_add_overflow(first, reach, &last));
-        expect(n == 0 || (!overflows && last >= 0 && last < d), "it ends outside");
-    }
+    expect(build::slice_fits(have, start, count, step), "it begins or ends outside");
     return build::slice_at(g_, arg(0), a, start, count, step);
 }
 
@@ -221,20 +214,6 @@ NodeRef Rebuilder::conv()
     }
 }
 
-// A pool of value 1, as the derivative of pool_dx is: d, of x's shape, at the first greatest of each window.
-NodeRef Rebuilder::picked(const ng_pool_desc& d)
-{
-    expect_parts(2, n_.ints.size(), 0);
-    const NodeRef windows = build::pool(g_, arg(0), &d);
-    const NodeRef &x = arg(0), &from = arg(1);
-    expect(d.kind == NG_POOL_MAX, "only maxima are picked");
-    expect(same(from->shape, x->shape), "picks from another shape");
-    expect(is_float(x->dtype) && is_float(from->dtype) && promote(x->dtype, from->dtype, "ng_prog_load") == from->dtype, "picks from another type");
-    Ref<Node> n = build::raw(Op::pool, from->dtype, windows->shape, n_.args, 1);
-    n->more().ints = windows->extra->ints;
-    return g_.intern(n);
-}
-
 NodeRef Rebuilder::pool()
 {
     constexpr size_t INTS = 20;                              // of a PoolShape
@@ -243,8 +222,9 @@ NodeRef Rebuilder::pool()
     Node like;
     like.more().ints = n_.ints;
     const ng_pool_desc d = build::pool_desc(like);
-    if (n_.op == Op::pool && n_.value == 1) return picked(d);
-    expect_parts(n_.op == Op::pool ? 1 : 2, INTS, 0);
+    const bool picks = n_.op == Op::pool && n_.value == 1;
+    expect_parts(n_.op == Op::pool && !picks ? 1 : 2, INTS, 0);
+    if (picks) return build::pool_picked(g_, arg(0), arg(1), &d);
     expect(n_.value == 0, "there is no such pooling");
     return n_.op == Op::pool ? build::pool(g_, arg(0), &d) : build::pool_dx(g_, arg(0), arg(1), &d);
 }
