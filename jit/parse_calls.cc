@@ -158,6 +158,26 @@ NodeRef Parser::read_window(const Token& word)
     return built(word.at, [&] { return build::window(graph_, x, a, start, count); });
 }
 
+// slice_at(x, axis, [start, count], step): what brackets cannot say, as a count that is another length than the axis'.
+NodeRef Parser::read_slice_at(const Token& word)
+{
+    NodeRef x = expression(Level::Any);
+    comma(word, "the axis");
+    const uint32_t at = now_.at;
+    const int32_t given = axis(), a = given < 0 ? given + x->rank() : given;
+    if (a < 0 || a >= x->rank()) fault(at, word.text, ": axis ", given, " is outside ", describe(*x));
+    comma(word, "the start and the count");
+    const uint32_t place = now_.at;
+    const Extents range = shape();
+    if (range.size() != 2) fault(place, range.size(), " extents, should be the start and the count, as [0, 4]");
+    comma(word, "the step");
+    const int64_t step = integer("the step");
+    close(word);
+    if (!build::slice_fits(x->dims()[size_t(a)], range[0], range[1], step))
+        text_fault(place, text(range[1].text(), " elements from ", range[0].text(), " on in steps of ", step, " do not lie inside ", describe(*x)), NG_E_SHAPE);
+    return built(word.at, [&] { return build::slice_at(graph_, build::strong(graph_, x), a, range[0], range[1], step); });
+}
+
 NodeRef Parser::read_iota(const Token& word)
 {
     Layout layout;

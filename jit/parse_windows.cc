@@ -107,11 +107,17 @@ NodeRef Parser::read_conv_dw(const Token& word)
     return built(word.at, [&] { return build::conv_dw(graph_, x, dy, w, &d); });
 }
 
+// pool(x, from, max, ..) picks elements of from where x is greatest: pool_dx derived by its cotangent.
 NodeRef Parser::read_pool(const Token& word)
 {
     const NodeRef x = expression(Level::Any);
+    Lexer ahead = lexer_;
+    const Token first = now_.kind == Tok::Comma ? ahead.next() : now_;
+    const Tok behind = ahead.next().kind;
+    const bool is_kind = first.kind == Tok::Name && std::ranges::count(POOLS, first.text) && (behind == Tok::Comma || behind == Tok::Close);
+    const NodeRef from = is_kind || now_.kind != Tok::Comma ? NodeRef() : operand(word, "the kind");
     const ng_pool_desc d = pool_keywords(word, spatial(x->dims()));
-    return built(word.at, [&] { return build::pool(graph_, x, &d); });
+    return built(word.at, [&] { return from ? build::pool_picked(graph_, x, from, &d) : build::pool(graph_, x, &d); });
 }
 
 NodeRef Parser::read_pool_dx(const Token& word)

@@ -8,7 +8,7 @@ namespace ng {
 std::span<const std::string_view> special_words()
 {
     static constexpr std::string_view WORDS[] = {
-        "take", "put", "scan", "segment", "argsort", "concat", "reshape", "broadcast", "permute", "view", "window", "iota", "random",
+        "take", "put", "scan", "segment", "argsort", "concat", "reshape", "broadcast", "permute", "view", "window", "slice_at", "iota", "random",
         "length", "cast_stochastic", "bitcast", "stop", "surrogate", "custom_grad", "keep", "matmul", "conv", "conv_dx", "conv_dw",
         "pool", "pool_dx"};
     return WORDS;
@@ -19,7 +19,7 @@ Parser::Reader Parser::special(std::string_view name)
     static constexpr Reader READERS[] = {                             // in the order of the words
         &Parser::read_take, &Parser::read_put, &Parser::read_scan, &Parser::read_segment, &Parser::read_argsort, &Parser::read_concat,
         &Parser::read_reshape, &Parser::read_broadcast, &Parser::read_permute, &Parser::read_view, &Parser::read_window,
-        &Parser::read_iota, &Parser::read_random, &Parser::read_length, &Parser::read_stochastic, &Parser::read_bitcast,
+        &Parser::read_slice_at, &Parser::read_iota, &Parser::read_random, &Parser::read_length, &Parser::read_stochastic, &Parser::read_bitcast,
         &Parser::read_stop, &Parser::read_surrogate, &Parser::read_custom_grad, &Parser::read_keep, &Parser::read_matmul,
         &Parser::read_conv, &Parser::read_conv_dx, &Parser::read_conv_dw, &Parser::read_pool, &Parser::read_pool_dx};
     const auto words = special_words();

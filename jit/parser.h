@@ -108,6 +108,7 @@ class Parser {
     NodeRef read_permute(const Token&);
     NodeRef read_view(const Token&);
     NodeRef read_window(const Token&);
+    NodeRef read_slice_at(const Token&);
     NodeRef read_iota(const Token&);
     NodeRef read_random(const Token&);
     NodeRef read_length(const Token&);

@@ -60,6 +60,32 @@ TEST_CASE("reference: each operation is a kernel of its own")
     CHECK(kernels(reference) >= 3);
 }
 
+// d by dy of pool_dx: elements of d where x is greatest in a window, and nothing of x itself.
+TEST_CASE("D4: the derivative of pool_dx by its cotangent stays what it is, with other operands, as text and in reference")
+{
+    const ng_shape line = shape(NG_F64, {1, 1, 6}), windows = shape(NG_F64, {1, 1, 3});
+    ng_pool_desc d{};
+    d.size = sizeof d, d.kind = NG_POOL_MAX, d.window[0] = 2;
+    const Values rising = {1, 2, 3, 4, 5, 6}, falling = {6, 5, 4, 3, 2, 1}, weights = {10, 20, 30, 40, 50, 60};
+    for (const uint32_t flags : {0u, uint32_t(NG_CTX_REFERENCE)}) {
+        CAPTURE(flags);
+        Face f(flags);
+        ng_expr* const x = f.leaf(line, rising);
+        ng_expr* const dy = f.leaf(windows, {0, 0, 0});
+        ng_expr* const w = f.leaf(line, weights);
+        ng_expr* y = ng_pool_dx(x, dy, &d);
+        ng_expr* picked = nullptr;
+        REQUIRE(ng_grad(&y, &w, 1, &dy, &picked, 1, &f.error) == NG_OK);
+        CHECK(differs(f.eval(picked), {20, 40, 60}) == "");
+        ng_expr* const other = f.leaf(line, falling);
+        CHECK(differs(f.eval(ng_subst(picked, &x, &other, 1)), {10, 30, 50}) == "");
+        char text[200];
+        size_t bytes = sizeof text;
+        REQUIRE(ng_expr_text(picked, text, &bytes, &f.error) == NG_OK);
+        CHECK(differs(f.eval(f.text(text, "t0,t1", {x, w})), {20, 40, 60}) == "");
+    }
+}
+
 TEST_CASE("D8: with less workspace more is computed again, and the bits are the same")
 {
     Face f;

@@ -344,7 +344,8 @@ TEST_CASE("to_text: reads back as the same node")
         "bitcast(p0, i32)", "window(p0, 0, p2[0, 0], 2)", "conv(p5, p6, stride = 2, pad = 1)", "conv(p5, p6, pad_lo = 1, pad_value = -0.5, dilate = [1, 2])",
         "pool(p5, max, window = 2)", "pool(p5, l2, window = [3, 2], stride = 1, pad = [1, 0])", "pool(p5, max, channel_window = 3, channel_stride = 1, channel_pad = 1)",
         "pool_dx(p5, pool(p5, max, window = 3), max, window = 3)", "conv_dx(p6, conv(p5, p6), [2, 4, 9, 9])", "conv_dw(p5, conv(p5, p6), [8, 4, 3, 3])",
-        "view(p0, [3, 2], [-1, 3], 5)", "broadcast(p1, [2, 3]) + broadcast(p1, [2, 3])", "custom_grad(p0 * 2, p0, [p1], [p1 * p1])", "true", "2", "2.0", "-3", "inf",
+        "pool(p5, p5 * 2, max, window = 2)", "pool(p5, max(p5, 0) - p5, max)", "pool_dx(p5, p5, max)", "p0[4:4:-1]", "p0[:, :0]",
+        "slice_at(iota([-1]), 0, [0, -2], 1)", "slice_at(p4, 0, [(-1)-1, 2], -1)", "slice_at(p4, -2, [-2, 3*(-1)+1], 2)", "view(p0, [3, 2], [-1, 3], 5)", "broadcast(p1, [2, 3]) + broadcast(p1, [2, 3])", "custom_grad(p0 * 2, p0, [p1], [p1 * p1])", "true", "2", "2.0", "-3", "inf",
         "-9223372036854775808", "u64(18446744073709551615)", "i8(3)", "f16(0.1)", "e4m3(0.3)", "length(-1) * 2", "p0 * p7", "nan", "-nan", "p0 * (inf - inf)"};
     Room room;
     for (const char* text : TEXTS) {
