@@ -75,9 +75,10 @@ NodeRef segment(Graph& g, NodeRef x, NodeRef offsets, uint32_t how)
 {
     x = strong(g, x);
     check_fold(how, "ng_segment");
-    offsets = integer_indices(g, offsets, "ng_segment", "offsets");
+    const NodeRef given = strong(g, offsets);
+    offsets = integer_indices(g, given, "ng_segment", "offsets");
     if (x->rank() < 1 || offsets->rank() != 1 || offsets->dims()[0].is(0))
-        throw Error(NG_E_SHAPE, text("ng_segment: x is ", describe(*x), " and offsets ", describe(*offsets), ", should be [n, ..] and [segments + 1]"));
+        throw Error(NG_E_SHAPE, text("ng_segment: x is ", describe(*x), " and offsets ", describe(*given), ", should be [n, ..] and [segments + 1]"));
     Extents dims = x->dims();
     dims[0] = offsets->dims()[0] - Extent(1);
     Ref<Node> n = raw(Op::segment, x->dtype, shape_ref(std::move(dims)), std::initializer_list<NodeRef>{x, offsets});
