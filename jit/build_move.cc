@@ -36,7 +36,8 @@ NodeRef cast(Graph& g, NodeRef x, Dtype t)
         const Dtype from = x->arg(0)->dtype;
         // To narrower integers, integers wrap and floats saturate (N2).
         const bool by_float = is_integer(from) && is_float(x->dtype) && is_integer(t);
-        if (widens(from, x->dtype) && (!by_float || widens(from, t))) return cast(g, x->arg(0), t);
+        const bool to_finite = from == t && t == Dtype::e5m2;    // its infinities would stay, and saturate on the way back
+        if (widens(from, x->dtype) && !to_finite && (!by_float || widens(from, t))) return cast(g, x->arg(0), t);
     }
     return make(g, Op::cast, t, x->shape, {x});
 }

@@ -112,6 +112,20 @@ TEST_CASE("N2: casts to narrow floats round to nearest even; 8-bit floats satura
     }
 }
 
+TEST_CASE("N2: an infinite e5m2 saturates on its way back from a wider type, whatever stands between")
+{
+    Numbers f;
+    ng_expr* const x = f.typed(NG_E5M2, {INF, -INF, 1.25, -0.0, NOT_A_NUMBER});
+    const Values want = {57344, -57344, 1.25, -0.0, NOT_A_NUMBER};
+    for (const ng_dtype wide : {NG_F16, NG_F32, NG_F64}) {
+        ng_expr* const y = ng_cast(x, wide);
+        CHECK(differs(f.eval(ng_cast(y, NG_E5M2)), want) == "");
+        CHECK(differs(f.eval(ng_cast(ng_keep(y), NG_E5M2)), want) == "");
+        CHECK(differs(f.eval(ng_cast(ng_mul(y, ng_const(f.s, wide, 1)), NG_E5M2)), want) == "");
+    }
+    CHECK(differs(f.eval(ng_cast(x, NG_E5M2)), {INF, -INF, 1.25, -0.0, NOT_A_NUMBER}) == "");
+}
+
 TEST_CASE("N2: floats to integers round half to even and saturate, NaN is 0; integers to narrower ones wrap")
 {
     Numbers f;
