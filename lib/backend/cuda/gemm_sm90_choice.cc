@@ -219,7 +219,7 @@ double tiles_us(const Form& form, const Device& device, const Instance& i)
     // than they should, pingpong more, most under an epilogue, where pairs of blocks wait for each other; those of c's transpose less, least where threads store.
     const bool   has_epilogue = p.epilogue_weight > 0, is_pingpong = i.schedule < 0;
     const double wide = (i.group == Group::Half || i.group == Group::Round) && i.n > 192 && !has_epilogue ? 1.04 : 1;
-    const double pingpong = !is_pingpong ? 1 : !has_epilogue ? 0.96 : i.cluster > 1 ? 0.95 : 0.94;
+    const double pingpong = !is_pingpong ? 1 : has_epilogue ? (i.cluster > 1 ? 0.95 : 0.94) : i.group == Group::Whole ? 0.92 : 0.96;
     const double turned = !i.turns ? 1 : !is_pingpong ? 1.01 : by_threads_us(p, 1) > 0 ? 1.08 : layout_of(form, i).stages > uint32_t(i.stages) ? 1.03 : 1.05;
     const double tile = wide * turned * pingpong * double(steps_of(form)) * products_of(form) * step_us(form, i, working), store = store_us(form, i);
     // Pingpong hides what takes less than a tile, the others a plain store alone.
