@@ -133,8 +133,8 @@ class Ours:
         self.library.c.ng_prog_release(self.handle)
 
     def shape(self, dtype, extents):
-        shape = ng.Shape(dtype=ng.CODE_OF[NAMES[dtype]], ndim=2)
-        shape.dims[:2] = extents
+        shape = ng.Shape(dtype=ng.CODE_OF[NAMES[dtype]], ndim=len(extents))
+        shape.dims[:len(extents)] = extents
         return shape
 
     def wrapped(self, tensor):
@@ -143,10 +143,10 @@ class Ours:
         self.tensors.append(out)
         return out.value
 
-    def call_on(self, a, b, out):
+    def call_on(self, inputs, out):
         """A function that runs it on these."""
-        args, outs = pointers([self.wrapped(a), self.wrapped(b)]), pointers([self.wrapped(out)])
-        run = Run(nargs=2, nout=1, args=ctypes.addressof(args), out=ctypes.addressof(outs))
+        args, outs = pointers([self.wrapped(x) for x in inputs]), pointers([self.wrapped(out)])
+        run = Run(nargs=len(inputs), nout=1, args=ctypes.addressof(args), out=ctypes.addressof(outs))
 
         def call(_kept=(args, outs)):
             self.library.call("ng_prog_run", self.handle, ctypes.c_void_p(torch.cuda.current_stream().cuda_stream), ctypes.byref(run))
@@ -206,7 +206,7 @@ def measure(library, ng_library, kind, extents, ways):
     graphs = [Graph(calls(product.proposals[i]), 20) for i in sorted({0, *order[:2]})]
     if ng_library:
         ours = Ours(ng_library, kind, extents, ways)
-        graphs.append(Graph([ours.call_on(*buffer) for buffer in buffers], 20))
+        graphs.append(Graph([ours.call_on(buffer[:2], buffer[2]) for buffer in buffers], 20))
     found = by_turns(graphs)
     mine = {"ng": found.pop()} if ng_library else {}
     if ng_library:

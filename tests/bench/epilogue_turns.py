@@ -1,0 +1,62 @@
+"""What follows a product of f16 beside the product alone: libng's programs of both, all in turns in one process.
+
+    python3 tests/bench/epilogue_turns.py LIBNG.so [--sizes 2048 4096 8192]
+
+Needs PyTorch, as gemm_peers.py does, whose graphs and turns these are: a card at the limit of its power is slower behind hard work, so
+times of two processes say little of large products. Squares, normal numbers, buffers that take turns; each text is waited for.
+"""
+import argparse
+import ctypes
+import re
+
+import torch
+
+import gemm_peers as peers
+import ng
+
+TEXTS = ["a @ b", "(a @ b) * 0.5", "a @ b + v", "relu(a @ b + v)", "a @ b + r", "gelu(a @ b + v)", "gelu(a @ b + v) + r", "silu(a @ b) * r"]
+OPERANDS = {"a": 2, "b": 2, "v": 1, "r": 2}        # their ranks
+GRAPH_MS = 20
+
+
+class Program(peers.Ours):
+    """f16 of a text over square operands, as a program of libng over PyTorch's memory."""
+
+    def __init__(self, library, n, text):
+        self.library, self.tensors, c = library, [], library.c
+        self.names = [name for name in OPERANDS if re.search(rf"\b{name}\b", text)]
+        scope, params = c.ng_scope_create(library.context, 0), []
+        for name in self.names:
+            params.append(c.ng_param(scope, len(params), ctypes.byref(self.shape(torch.float16, (n,) * OPERANDS[name]))))
+        root = c.ng_parse(scope, f"f16({text})".encode(), ",".join(self.names).encode(), peers.pointers(params), len(params))
+        self.handle, compiled = ctypes.c_void_p(), peers.CompileDesc()
+        library.call("ng_compile", library.context, ctypes.byref(compiled), peers.pointers([root]), 1, ctypes.byref(self.handle))
+        library.call("ng_prog_wait", self.handle, (1 << 64) - 1)
+        c.ng_scope_release(scope)
+
+
+def measure(library, n):
+    """Microseconds of each text."""
+    count = max(1, -(-2 * peers.CACHE_BYTES // (8 * n * n)))
+    buffers = [{name: torch.randn((n,) * rank, device="cuda").half() for name, rank in OPERANDS.items()} | {"c": torch.empty(n, n, dtype=torch.float16, device="cuda")} for _ in range(count)]
+    programs = [Program(library, n, text) for text in TEXTS]
+    graphs = [peers.Graph([program.call_on([buffer[name] for name in program.names], buffer["c"]) for buffer in buffers], GRAPH_MS) for program in programs]
+    found = peers.by_turns(graphs)
+    for program in programs:
+        program.release()
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("library"), parser.add_argument("--sizes", type=int, nargs="+", default=[2048, 4096, 8192])
+    given = parser.parse_args()
+    library = ng.Library(given.library, "cuda")
+    print("| text |", " | ".join(f"{n}^3" for n in given.sizes), "|\n|---|" + "---:|" * len(given.sizes))
+    columns = [measure(library, n) for n in given.sizes]
+    for i, text in enumerate(TEXTS):
+        print(f"| `f16({text})` |", " | ".join(f"{column[i]:.1f} us, {column[i] / column[0]:.2f}" for column in columns), "|", flush=True)
+
+
+if __name__ == "__main__":
+    main()
