@@ -186,6 +186,15 @@ TEST_CASE("choices: wide tiles where they are a round less by far, others where 
     CHECK(tile({8192, 1024, 8192, 1}) == "128x256x2");
     CHECK(tile({4096, 4096, 4096, 1}).starts_with("p128x128"));      // 210 us, where 128 x 256 takes 216
     CHECK(chosen({4096, 4096, 4096, 1}, {}, 10).schedule < 0);        // an epilogue under the other group's products
+    const auto rounded = [](bool b_turned) {
+        gemm::Problem p = problem_of({1024, 14336, 4096, 1}, {false, b_turned, false, 0}, Dtype::f32, Dtype::f32, Dtype::f32);
+        p.allows_tf32 = true;
+        sm90::Form form;
+        REQUIRE(sm90::make_form(p, false, form));
+        return std::string(sm90::instances()[sm90::choose(form, whole_device(), 0).instance].tile);
+    };
+    CHECK(rounded(true) == "p128x128x1");
+    CHECK(rounded(false) == "p128x128x2");                  // b is turned before: 504 us, alone 523
 }
 
 TEST_CASE("launches: a row-major b of halves at an odd distance or address is taken there")
