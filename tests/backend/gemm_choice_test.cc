@@ -54,14 +54,19 @@ Seen run_as(const sm90::Form& form, const sm90::Choice& choice, Look&& look, con
 
 bool is_encoded(const kernels::TensorMap& map) { return map.opaque[1] != 0; }
 
-// Of halves, without room for copies.
+// Without room for parts.
+const sm90::Instance& chosen(const gemm::Problem& p)
+{
+    sm90::Form form;
+    REQUIRE(sm90::make_form(p, false, form));
+    return sm90::instances()[sm90::choose(form, whole_device(), 0).instance];
+}
+// Of halves.
 const sm90::Instance& chosen(const Extents& e, const Lying& lying, int weight)
 {
     gemm::Problem p = problem_of(e, lying, Dtype::f16, Dtype::f16, Dtype::f16);
     p.epilogue_weight = weight;
-    sm90::Form form;
-    REQUIRE(sm90::make_form(p, false, form));
-    return sm90::instances()[sm90::choose(form, whole_device(), 0).instance];
+    return chosen(p);
 }
 
 }  // namespace
@@ -189,9 +194,7 @@ TEST_CASE("choices: wide tiles where they are a round less by far, others where 
     const auto rounded = [](bool b_turned) {
         gemm::Problem p = problem_of({1024, 14336, 4096, 1}, {false, b_turned, false, 0}, Dtype::f32, Dtype::f32, Dtype::f32);
         p.allows_tf32 = true;
-        sm90::Form form;
-        REQUIRE(sm90::make_form(p, false, form));
-        return std::string(sm90::instances()[sm90::choose(form, whole_device(), 0).instance].tile);
+        return std::string(chosen(p).tile);
     };
     CHECK(rounded(true) == "p128x128x1");
     CHECK(rounded(false) == "p128x128x2");                  // b is turned before: 504 us, alone 523

@@ -23,16 +23,12 @@ class Program(peers.Ours):
     """f16 of a text over square operands, as a program of libng over PyTorch's memory."""
 
     def __init__(self, library, n, text):
-        self.library, self.tensors, c = library, [], library.c
+        self.library, c = library, library.c
         self.names = [name for name in OPERANDS if re.search(rf"\b{name}\b", text)]
         scope, params = c.ng_scope_create(library.context, 0), []
         for name in self.names:
             params.append(c.ng_param(scope, len(params), ctypes.byref(self.shape(torch.float16, (n,) * OPERANDS[name]))))
-        root = c.ng_parse(scope, f"f16({text})".encode(), ",".join(self.names).encode(), peers.pointers(params), len(params))
-        self.handle, compiled = ctypes.c_void_p(), peers.CompileDesc()
-        library.call("ng_compile", library.context, ctypes.byref(compiled), peers.pointers([root]), 1, ctypes.byref(self.handle))
-        library.call("ng_prog_wait", self.handle, (1 << 64) - 1)
-        c.ng_scope_release(scope)
+        self.compile(scope, c.ng_parse(scope, f"f16({text})".encode(), ",".join(self.names).encode(), peers.pointers(params), len(params)))
 
 
 def measure(library, n):

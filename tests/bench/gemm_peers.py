@@ -121,11 +121,14 @@ class Ours:
             x = c.ng_param(scope, i, ctypes.byref(self.shape(type_in, extent if way == "n" else extent[::-1])))
             factors.append(x if way == "n" else c.ng_permute(x, ctypes.byref(swapped), 2))
         root = c.ng_cast(c.ng_matmul(*factors, ctypes.byref(desc)), ng.CODE_OF[NAMES[self.type_out]])
-        self.handle, compiled = ctypes.c_void_p(), CompileDesc()
-        library.call("ng_compile", library.context, ctypes.byref(compiled), pointers([root]), 1, ctypes.byref(self.handle))
-        library.call("ng_prog_wait", self.handle, (1 << 64) - 1)
-        c.ng_scope_release(scope)
-        self.tensors = []
+        self.compile(scope, root)
+
+    def compile(self, scope, root):
+        """Waits until it is as fast as it gets; the scope goes."""
+        self.tensors, self.handle, desc = [], ctypes.c_void_p(), CompileDesc()
+        self.library.call("ng_compile", self.library.context, ctypes.byref(desc), pointers([root]), 1, ctypes.byref(self.handle))
+        self.library.call("ng_prog_wait", self.handle, (1 << 64) - 1)
+        self.library.c.ng_scope_release(scope)
 
     def release(self):
         for tensor in self.tensors:

@@ -206,6 +206,20 @@ double store_us(const Form& form, const Instance& i)
     return std::max(bytes / BYTES_A_US, i.turns ? strips_us(form, i) : 0) + by_threads_us(p, sums);
 }
 
+// What times of short runs, which all this was fitted to, do not show is the clock that lasting power leaves; nor did pingpong have six stages then. Times
+// of 220 shapes in turns with cuBLASLt's, and of 60 and 40 of all tiles in turns, with and without an epilogue, do (H200, 2026-11-23): wide tiles gain less
+// than they should, pingpong more, most under an epilogue, where pairs of blocks wait for each other; those of c's transpose less, least where threads store.
+double lasting(const Form& form, const Instance& i)
+{
+    const bool   has_epilogue = form.problem.epilogue_weight > 0, is_pingpong = i.schedule < 0;
+    const double wide = (i.group == Group::Half || i.group == Group::Round) && i.n > 192 && !has_epilogue ? 1.04 : 1;
+    const double pingpong = !is_pingpong ? 1 : has_epilogue ? (i.cluster > 1 ? 0.95 : 0.94) : i.group == Group::Whole ? 0.92 : 0.96;
+    const double turned = !i.turns ? 1 : !is_pingpong ? 1.01 : by_threads_us(form.problem, 1) > 0 ? 1.08 : layout_of(form, i).stages > uint32_t(i.stages) ? 1.03 : 1.05;
+    // Of tf32 whose b is turned before, alone they took 4 to 10 % longer than in pairs; where b lies as it should, 1.5 % less (3 and 11 shapes).
+    const double alone = is_pingpong && i.cluster == 1 && form.b.copying == Copying::Strided ? 1.08 : 1;
+    return wide * turned * pingpong * alone;
+}
+
 double tiles_us(const Form& form, const Device& device, const Instance& i)
 {
     constexpr double LAUNCH_US = 0.844, CLUSTER_US = 0.628, ROUND_US = 0.75, OPEN_ROUND_US = 0.661;
@@ -214,16 +228,8 @@ double tiles_us(const Form& form, const Device& device, const Instance& i)
     const int64_t  tiles = divided_up(p.m, i.m * i.down) * divided_up(p.n, i.n * i.across) * p.batches;
     const int64_t  together = int64_t(device.units) / i.cluster;
     const double   rounds = double(divided_up(tiles, together)), working = double(tiles) / double(together) / rounds;
-    // What times of short runs, which all this was fitted to, do not show is the clock that lasting power leaves; nor did pingpong have six stages then. Times
-    // of 220 shapes in turns with cuBLASLt's, and of 60 and 40 of all tiles in turns, with and without an epilogue, do (H200, 2026-11-23): wide tiles gain less
-    // than they should, pingpong more, most under an epilogue, where pairs of blocks wait for each other; those of c's transpose less, least where threads store.
     const bool   has_epilogue = p.epilogue_weight > 0, is_pingpong = i.schedule < 0;
-    const double wide = (i.group == Group::Half || i.group == Group::Round) && i.n > 192 && !has_epilogue ? 1.04 : 1;
-    const double pingpong = !is_pingpong ? 1 : has_epilogue ? (i.cluster > 1 ? 0.95 : 0.94) : i.group == Group::Whole ? 0.92 : 0.96;
-    const double turned = !i.turns ? 1 : !is_pingpong ? 1.01 : by_threads_us(p, 1) > 0 ? 1.08 : layout_of(form, i).stages > uint32_t(i.stages) ? 1.03 : 1.05;
-    // Of tf32 whose b is turned before, alone they took 4 to 10 % longer than in pairs; where b lies as it should, 1.5 % less (11 and 3 shapes).
-    const double alone = is_pingpong && i.cluster == 1 && form.b.copying == Copying::Strided ? 1.08 : 1;
-    const double tile = wide * turned * pingpong * alone * double(steps_of(form)) * products_of(form) * step_us(form, i, working), store = store_us(form, i);
+    const double tile = lasting(form, i) * double(steps_of(form)) * products_of(form) * step_us(form, i, working), store = store_us(form, i);
     // Pingpong hides what takes less than a tile, the others a plain store alone.
     const double open = has_epilogue ? store : (i.schedule > 0 ? ROUND_US : OPEN_ROUND_US) + by_threads_us(p, i.m * i.n / 2.0);
     const double between = is_pingpong ? std::max(0.0, (store - tile) / 2) : open;
