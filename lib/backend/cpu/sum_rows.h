@@ -136,11 +136,51 @@ INLINE void meet_four(const RowSums& r, const float* x)
         else sums[i] = sum;
     }
 }
+#if defined(__AVX512F__)
+// Columns whose sums stay in registers while all rows go by, four at once. A run of 32 rows of 1024 f32 in L2, Zen 4: 1.53 us, and 1.58 to 1.63 where
+// sums come and go.
+constexpr int64_t STRIP = 128;
+INLINE void sum_strip(const RowSums& r, int64_t first)
+{
+    constexpr int SUMS = STRIP / 8;
+    const auto*   x = static_cast<const float*>(r.x) + first;
+    const bool    is_last = r.rounded && r.rows % 4 == 0;
+    __m512d       sums[SUMS];
+    _Pragma("GCC unroll 16")
+    for (int k = 0; k < SUMS; k++) sums[k] = r.is_first ? _mm512_setzero_pd() : _mm512_loadu_pd(r.sums + first + k * 8);
+    for (int64_t row = 0; row + 4 <= r.rows; row += 4, x += 4 * r.stride) {
+        const float *x1 = x + r.stride, *x2 = x1 + r.stride, *x3 = x2 + r.stride;
+        _Pragma("GCC unroll 8")
+        for (int k = 0; k < SUMS; k += 2) {
+            const auto   at = [&](const float* of) { return _mm512_loadu_ps(of + k * 8); };
+            const __m512 four = (at(x) + at(x1)) + (at(x2) + at(x3));
+            sums[k] += _mm512_maskz_cvtps_pd(0xff, __builtin_shufflevector(four, four, 0, 1, 2, 3, 4, 5, 6, 7));
+            sums[k + 1] += _mm512_maskz_cvtps_pd(0xff, __builtin_shufflevector(four, four, 8, 9, 10, 11, 12, 13, 14, 15));
+        }
+    }
+    _Pragma("GCC unroll 16")
+    for (int k = 0; k < SUMS; k++) {
+        if (is_last) _mm256_storeu_ps(r.rounded + first + k * 8, _mm512_maskz_cvtpd_ps(0xff, sums[k]));
+        else _mm512_storeu_pd(r.sums + first + k * 8, sums[k]);
+    }
+}
+#else
+constexpr int64_t STRIP = 1;
+#endif
 // More than four rows where they are the first. Leaves up to three; rounded becomes null where that is done.
 INLINE const float* sum_at_once(RowSums& r)
 {
     const auto* x = static_cast<const float*>(r.x);
-    const auto  next = [&] { r.rows -= 4, x += 4 * r.stride; };
+#if defined(__AVX512F__)
+    if (r.count >= STRIP && r.rows >= 4) {
+        const int64_t rows = r.rows / 4 * 4;
+        for (int64_t first = 0; first < r.count; first += STRIP) sum_strip(r, first);
+        r.rows -= rows;
+        if (r.rows == 0) r.rounded = nullptr;
+        return x + rows * r.stride;
+    }
+#endif
+    const auto next = [&] { r.rows -= 4, x += 4 * r.stride; };
     if (r.is_first) meet_four<true, false>(r, x), next();
     const bool rounds = r.rounded && r.rows >= 4 && r.rows % 4 == 0;
     for (const int64_t least = rounds ? 8 : 4; r.rows >= least; next()) meet_four<false, false>(r, x);
@@ -154,12 +194,14 @@ template <Dtype D>
 void sum_rows(const RowSums& all)
 {
     const bool is_at_once = D == Dtype::f32 && !all.is_far;
-    for (int64_t done = 0; done < all.count; done += MOST_COLUMNS) {
-        const auto* x = static_cast<const Element<D>*>(all.x) + done;
-        RowSums     r = all;
+    RowSums    r;
+    for (int64_t done = 0; done < all.count; done += r.count) {
+        const auto*   x = static_cast<const Element<D>*>(all.x) + done;
+        const int64_t left = all.count - done;
+        r = all;
         r.x = x;
         r.sums += done;
-        r.count = all.count - done < MOST_COLUMNS ? all.count - done : MOST_COLUMNS;
+        r.count = left > MOST_COLUMNS ? MOST_COLUMNS : is_at_once && left >= STRIP ? left / STRIP * STRIP : left;
         if (r.rounded) r.rounded += done;
         if (r.is_first && !(is_at_once && r.rows > 4)) {
             __builtin_memset(r.sums, 0, size_t(r.count) * sizeof *r.sums);
