@@ -9,7 +9,7 @@
 namespace ng::cpu {
 namespace {
 
-constexpr int64_t PLAIN_STRIP = 256;        // columns at a time where there is none
+constexpr int64_t PLAIN_STRIP = 128;        // columns at a time where there is no epilogue
 constexpr int64_t STRIP_BYTES = 64 << 10;   // of the result between two calls of an epilogue: it should still be in L2
 
 constexpr int64_t LINE_END = 4;              // bytes for each line of a panel, past its units, of kinds that finish panels
