@@ -1,0 +1,107 @@
+"""What only a GPU can say: tests of a build's kernels, the contract's tests, users' programs and random ones on it, side by side.
+
+    python3 tests/gpu.py [BUILD] [--sanitize] [--only TEXT..] [--skip TEXT..] [--jobs N] [--logs FOLDER] [--list]
+
+Run it where a GPU is; its driver and NVRTC are found as libng finds them. BUILD is build/ or a copy of what a job needs of it (--list
+names jobs and their programs), so that it may have been built elsewhere; ew_gpu is built when asked for (ninja tests/bench/ew_gpu).
+--sanitize adds compute-sanitizer's jobs, on small problems. A job that fails, or takes longer than --seconds, is named with the end of
+what it said; the last line counts all cases.
+"""
+import argparse
+import ctypes
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import count
+
+KERNELS = ["gpu_test", "basic_gpu_test", "gemm_gpu_test", "mma_gpu_test", "interpreter_gpu_test", "f32_gpu_test", "operand_gpu_test", "capture_test", "tuning_test"]
+CONTRACT = ["derivatives", "evaluation", "exchange", "extremes", "lengths", "movement", "numbers", "operands", "pressure", "results", "vast"]
+PARTS = 6       # of what takes longest under a sanitizer
+SMALL = {"NG_TEST_SMALL": "1"}
+
+
+def jobs(build):
+    """(name, words, environment) of each, the longest first."""
+    backend = build / "tests/backend"
+    out = [(name, [backend / name], {}) for name in ("gemm_gpu_test", "mma_gpu_test")]
+    out += [(f"random {seed}", [build / "tests/random/random_programs", "--backend", "cuda", "--count", "150", "--seed", str(seed)], {}) for seed in (71, 72)]
+    out += [(name, [backend / name], {}) for name in KERNELS if name not in ("gemm_gpu_test", "mma_gpu_test")]
+    out += [(f"contract {name}", [build / f"tests/contract/{name}_test"], {"NG_TEST_BACKEND": "cuda"}) for name in CONTRACT]
+    out += [(path.name.replace("_", " ", 1), [path, "cuda"], {}) for path in sorted((build / "tests/programs").glob("program_*")) if path.is_file() and not path.suffix]
+    out += [("ew", [build / "tests/bench/ew_gpu", "--check", "--megabytes", "1"], {})]
+    return out
+
+
+def sanitized(build):
+    """The same of compute-sanitizer's: each tool on what it looks at."""
+    def job(tool, name, *words, part=""):
+        return f"{tool} {name}{part}", ["compute-sanitizer", f"--tool={tool}", "--error-exitcode=9", build / f"tests/{name}", *words], SMALL
+    out = [job("racecheck", "backend/gemm_gpu_test", f"-tc={cases}", part=part) for cases, part in (
+        ("products: every instance, type*", " every instance"), ("products: every instance of doubles*", " doubles"), ("products: rows at odd*", " odd rows"),
+        ("products: f32 whose rows*", " cut"), ("products with an epilogue*", " epilogues"), ("products with folds*", " folds"))]
+    out += [job("memcheck", f"backend/{name}") for name in ("gemm_gpu_test", "mma_gpu_test", "basic_gpu_test", "interpreter_gpu_test", "operand_gpu_test")]
+    out += [job("racecheck", f"backend/{name}") for name in ("mma_gpu_test", "basic_gpu_test", "operand_gpu_test")]
+    out += [job("synccheck", f"backend/{name}") for name in ("gemm_gpu_test", "mma_gpu_test")]
+    out += [job("initcheck", "backend/basic_gpu_test")]
+    out += [job("memcheck", "bench/ew_gpu", "--check", "--megabytes", "1", "--part", f"{part}/{PARTS}", part=f" {part}") for part in range(PARTS)]
+    out += [job("racecheck", "bench/ew_gpu", "--check", "--megabytes", "1", "--part", f"{part}/{PARTS}", "--only", "norm rows", "--only", "softmax rows", "--only", "sum", part=f" {part}") for part in range(PARTS)]
+    return out
+
+
+def run(job, seconds, logs):
+    """(name, seconds, (passed, failed, skipped), what it said)."""
+    name, words, environment = job
+    begin = time.monotonic()
+    try:
+        ran = subprocess.run([str(word) for word in words], env=os.environ | environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=seconds)
+        said, status = ran.stdout, ran.returncode
+    except subprocess.TimeoutExpired as late:
+        said, status = (late.stdout or b"").decode(errors="replace") + f"\nstill running after {seconds} s", 1
+    except OSError as why:
+        said, status = str(why), 1
+    if logs:
+        (logs / (name.replace("/", "_").replace(" ", "_") + ".txt")).write_text(said)
+    passed, failed, skipped = count.counts({"stdout": said, "result": "OK" if status == 0 else f"ended with {status}"})
+    is_skipped = "skipped:" in said
+    if passed + failed == 0 and not is_skipped:
+        failed = 1                       # a filter that met no case has looked at nothing
+    return name, time.monotonic() - begin, (passed, failed, skipped if is_skipped else 0), said
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("build", nargs="?", default="build", type=Path)
+    parser.add_argument("--sanitize", action="store_true"), parser.add_argument("--list", action="store_true")
+    parser.add_argument("--only", nargs="+", default=[""]), parser.add_argument("--skip", nargs="+", default=[])
+    parser.add_argument("--jobs", type=int, default=os.cpu_count()), parser.add_argument("--seconds", type=int, default=540), parser.add_argument("--logs", type=Path)
+    given = parser.parse_args()
+    wanted = (sanitized(given.build) if given.sanitize else []) + jobs(given.build)
+    wanted = [job for job in wanted if not ("ew" in job[0] and not (given.build / "tests/bench/ew_gpu").exists()) and any(text in job[0] for text in given.only) and not any(text in job[0] for text in given.skip)]
+    if given.list:
+        for name, words, environment in wanted:
+            print(f"{name}: {' '.join([f'{key}={value}' for key, value in environment.items()] + [str(word) for word in words])}")
+        return 0
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError as why:
+        print(f"skipped: {why}\n0 passed, 0 failed, {len(wanted)} skipped")
+        return 0
+    if given.logs:
+        given.logs.mkdir(parents=True, exist_ok=True)
+    total = [0, 0, 0]
+    with ThreadPoolExecutor(given.jobs) as pool:
+        for name, seconds, counts, said in pool.map(lambda job: run(job, given.seconds, given.logs), wanted):
+            total = [a + b for a, b in zip(total, counts)]
+            print(f"{name}: {counts[0]} passed, {counts[1]} failed, {counts[2]} skipped, {seconds:.1f} s" + (f"\n{said[-1500:]}" if counts[1] else ""), flush=True)
+    if not wanted:
+        total[1] = 1
+    print(f"{total[0]} passed, {total[1]} failed, {total[2]} skipped")
+    return 1 if total[1] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
