@@ -17,14 +17,28 @@ enum Mode { MODE_ALL = 0, MODE_X = 1, MODE_Y = 2, MODE_Z = 4, MODES = 7 };  // b
 // The type of a map of result Bool, and of where, is that of the numbers it looks at; the bools are bool_ blocks.
 // Of exp of f32, where it is a link: from here on modes of exp(x - y), ALL and Y.
 inline constexpr int OF_DIFFERENCE = MODE_Z;
-struct MapTable { MapLoop loop[OPS][MODES]; };
-
+// A row's loops by mode, as many as it has; none: the type has no such row.
+struct MapRow {
+    const MapLoop* loops;
+    int            modes;
+    constexpr MapLoop operator[](int mode) const { return mode < modes ? loops[mode] : nullptr; }
+};
+// One type's rows, one after the other: most are not of most types, and have one mode or three.
+struct MapTable {
+    const MapLoop* loops;
+    uint16_t       first[OPS + 1];                      // row op: from first[op] on, until first[op + 1]
+    constexpr MapRow operator[](int op) const
+    {
+        const int modes = first[op + 1] - first[op];
+        return {modes ? loops + first[op] : nullptr, modes};
+    }
+};
 // map[op][type][mode]; null where the row has no such type or mode. Each type's loops are an object of their own.
 struct MapTables {
     struct Row {
         const MapTables* tables;
         int              op;
-        constexpr const MapLoop* operator[](int type) const { return tables->of_type[type]->loop[op]; }
+        constexpr MapRow operator[](int type) const { return (*tables->of_type[type])[op]; }
     };
     const MapTable* of_type[COMPUTE_TYPES];
     constexpr Row operator[](int op) const { return {this, op}; }

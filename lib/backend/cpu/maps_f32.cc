@@ -87,21 +87,20 @@ void divide_wide(void* out_, const void* x_, const void* y_, const void*, int64_
 template <> constexpr MapLoop loop_of<Row_div, Dtype::f32, MODE_Y>() { return divide_wide; }
 #endif
 
-}  // namespace
-
-namespace {
-constexpr MapTable all_maps()
-{
-    MapTable table = map_table<Dtype::f32>();
 #if defined(__AVX512F__)
-    MapLoop* const exp = table.loop[int(Op::exp)];
+constexpr AllMaps with_differences(AllMaps all)
+{
+    MapLoop* const exp = all.loop[int(Op::exp)];
     exp[OF_DIFFERENCE + MODE_ALL] = exp_wide<MODE_Z>;
     exp[OF_DIFFERENCE + MODE_Y] = exp_wide<MODE_Z | MODE_Y>;
-#endif
-    return table;
+    all.modes[int(Op::exp)] = OF_DIFFERENCE + MODE_Y + 1;
+    return all;
 }
+template <> constexpr AllMaps ALL_MAPS<Dtype::f32> = with_differences(all_maps<Dtype::f32>());
+#endif
+
 }  // namespace
 
-constexpr MapTable ISA_NAME(maps_f32) = all_maps();
+constexpr MapTable ISA_NAME(maps_f32) = map_table<Dtype::f32>();
 
 }  // namespace ng::cpu

@@ -223,7 +223,7 @@ struct Widening {
 template <class Row, int MODE>
 void through_f64(void* out, const void* x, const void* y, const void* z, int64_t count)
 {
-    const Widening w = {ISA_NAME(maps_f64).loop[int(Row::op)][MODE],
+    const Widening w = {ISA_NAME(maps_f64)[int(Row::op)][MODE],
                         Row::arity,
                         MODE,
                         {static_cast<const float*>(x), static_cast<const float*>(y), static_cast<const float*>(z)}};
@@ -238,12 +238,19 @@ constexpr MapLoop loop_of()
     else return Loop<Row, D, MODE>::get();
 }
 
+// Of one type, before it is packed. modes: that may be asked for, all of three operands.
+struct AllMaps {
+    MapLoop loop[OPS][MODES];
+    int     modes[OPS];
+};
+
 template <class Row, Dtype D>
-constexpr void put_row(MapTable& table)
+constexpr void put_row(AllMaps& all)
 {
     if constexpr (takes(Row::domain, D)) {
         constexpr Dtype E = is_sign_blind(Row::op) ? unsigned_of(D) : D;
-        MapLoop*        loop = table.loop[int(Row::op)];
+        MapLoop*        loop = all.loop[int(Row::op)];
+        all.modes[int(Row::op)] = Row::arity == 1 ? 1 : Row::arity == 2 ? MODE_Y + 1 : MODES;
         loop[MODE_ALL] = loop_of<Row, E, MODE_ALL>();
         if constexpr (Row::arity == 2 || Row::op == Op::where) {
             loop[MODE_X] = loop_of<Row, E, MODE_X>();
@@ -259,11 +266,37 @@ constexpr void put_row(MapTable& table)
 }
 
 template <Dtype D>
+constexpr AllMaps all_maps()
+{
+    AllMaps all{};
+#define MAP(name, ...) put_row<Row_##name, D>(all);
+#include "jit/ops.def"
+    return all;
+}
+
+constexpr int count_of(const AllMaps& all)
+{
+    int count = 0;
+    for (const int modes : all.modes) count += modes;
+    return count;
+}
+template <int COUNT> struct PackedMaps { MapLoop loop[COUNT]; };
+template <const AllMaps& ALL>
+constexpr auto packed()
+{
+    PackedMaps<count_of(ALL)> p{};
+    for (int op = 0, at = 0; op < OPS; op++)
+        for (int mode = 0; mode < ALL.modes[op]; mode++) p.loop[at++] = ALL.loop[op][mode];
+    return p;
+}
+template <Dtype D> constexpr AllMaps ALL_MAPS = all_maps<D>();
+template <Dtype D> constexpr auto    PACKED_MAPS = packed<ALL_MAPS<D>>();
+
+template <Dtype D>
 constexpr MapTable map_table()
 {
-    MapTable table{};
-#define MAP(name, ...) put_row<Row_##name, D>(table);
-#include "jit/ops.def"
+    MapTable table = {PACKED_MAPS<D>.loop, {}};
+    for (int op = 0; op < OPS; op++) table.first[op + 1] = uint16_t(table.first[op] + ALL_MAPS<D>.modes[op]);
     return table;
 }
 

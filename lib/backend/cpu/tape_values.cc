@@ -254,7 +254,7 @@ void Maker::fill(Instruction& i, const Value& from)
         return;
     default:
         i.code = Code::Map;
-        i.map = isa.map[int(from.op)][int(i.operand)];
+        i.map = isa.map[int(from.op)][int(i.operand)].loops;
         if (isa.chain && i.operand == Dtype::f32 && is_link(from.op, isa.vector_bytes)) i.link = uint16_t(link_of_map(from.op, Form::Block, false));
     }
 }
