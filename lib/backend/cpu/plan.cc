@@ -64,6 +64,7 @@ class Planner {
     bool can_repeat(int axis, int reduced) const;
     int64_t block_of(const Choice& c) const;
     double touch_ns(const Tape::Touch& touch, const Choice& c) const;
+    double element_ns(const Choice& c) const;        // with what it touches
     void price(Choice& c) const;
     void take_tape(Choice& c, const Tape& tape) const;
     void consider(Choice& best, Choice c) const;
@@ -204,11 +205,9 @@ int64_t Planner::block_of(const Choice& c) const
     // The same of 32768, Cascade Lake: 6.6 us in blocks of 2048, 6.5 in 3072.
     const bool    is_near = c.bytes <= FAR_BYTES, is_long = is_loose(c) && is_near;
     const int64_t longest = p_.has_reduced ? MAX_BLOCK : (is_near || kept_slots(c) == 0 ? 4 : 2) * MAX_BLOCK;
-    double ns = c.tape->element_ns;
-    for (const Tape::Touch& touch : c.tape->touches) ns += touch_ns(touch, c);
-    const int64_t chunk = std::clamp(int64_t(CHUNK_NS / std::max(c.tape->element_ns, 1.0)), longest, LOOSE_BLOCK / 2);
-    const int64_t loose = rows_ * ns < PARALLEL_NS / 2 ? LOOSE_BLOCK : chunk;          // no more than a chunk, but where all is one task
-    int64_t most = is_long ? loose : std::min(fitting(c), std::clamp<int64_t>(L1_BYTES / bytes, 256, longest));
+    int64_t most = std::min(fitting(c), std::clamp<int64_t>(L1_BYTES / bytes, 256, longest));
+    if (is_long)                         // no more than a chunk, but where all is one task
+        most = rows_ * element_ns(c) < PARALLEL_NS / 2 ? LOOSE_BLOCK : std::clamp(int64_t(CHUNK_NS / std::max(c.tape->element_ns, 1.0)), longest, LOOSE_BLOCK / 2);
     if (is_scattered(c)) most = std::min(most, has_page_strides(c) ? PAGES_BLOCK : LINES_BLOCK);
     const int64_t unit = most >= 256 ? 64 : MIN_BLOCK;
     most = most / unit * unit;
@@ -225,6 +224,13 @@ double Planner::touch_ns(const Tape::Touch& touch, const Choice& c) const
     return (has_nearer(c, touch.access) ? ns : ns + 3 * line) * touch.times;
 }
 
+double Planner::element_ns(const Choice& c) const
+{
+    double ns = c.tape->element_ns;
+    for (const Tape::Touch& touch : c.tape->touches) ns += touch_ns(touch, c);
+    return ns;
+}
+
 void Planner::price(Choice& c) const
 {
     const double extent = double(std::max<int64_t>(extent_of(c), 1)) * double(c.repeats);
@@ -232,8 +238,7 @@ void Planner::price(Choice& c) const
     const Tape& tape = *c.tape;
     double calls = (tape.full_calls + 0.7) * CALL_NS;
     if (!c.is_columns) calls += double(p_.folds.size()) * ALONG_NS;
-    double ns = tape.element_ns + calls / count;
-    for (const Tape::Touch& touch : tape.touches) ns += touch_ns(touch, c);
+    const double ns = element_ns(c) + calls / count;
     const double row = c.is_columns ? (tape.row_ns + tape.row_calls * (0.1 + CALL_NS / count)) * double(c.repeats)
                                     : tape.row_ns + tape.row_calls * CALL_NS + ROW_NS;
     c.ns = rows_ * (length_ * ns + row);
