@@ -140,31 +140,37 @@ struct GemmPlanesNumbers {
 
 constexpr u32 STAGING_BYTES = 8192;      // of one buffer: 64 rows of 128 bytes
 constexpr u32 SHARED_MOST = 232448;      // bytes of a block
-// Rows of an epilogue's vectors in shared memory, each for 256 elements of 32 bits.
-constexpr u32 FINISH_VECTORS = 4, VECTOR_BYTES = 1024;
-// As TilesShape has it: tiles are of c's transpose, b' a', so what is its b may lie otherwise.
+// What an epilogue that is compiled with a tile's kernel brings there: vectors, of elements of up to 32 bits, for each of the two groups, and a
+// tensor by boxes to where results are staged.
+struct TilesFinish {
+    bool is_there, has_box;
+    u32  vectors;
+};
+constexpr u32 FINISH_VECTORS = 4;
+// Of a warpgroup's rows and columns a vector has as many elements as are the more, 128 or 256.
+ANYWHERE constexpr u32 vector_bytes(u32 rows, u32 columns) { return rows > 128 || columns > 128 ? 1024 : 512; }
+// Tiles of c's transpose, b' a', so what is TilesShape's b may lie otherwise.
 ANYWHERE constexpr bool tiles_are_swapped(u32 n, bool a_turned, bool b_turned, bool turns) { return turns || (n % 64 != 0 && !a_turned && b_turned); }
 ANYWHERE constexpr bool tiles_turn_b(u32 n, bool a_turned, bool b_turned, bool turns) { return tiles_are_swapped(n, a_turned, b_turned, turns) ? a_turned : b_turned; }
 // Columns leave by boxes of 64, and come so where they lie side by side: of a tile that is no multiple of that there is room for all.
 ANYWHERE constexpr u32 tiles_boxes(u32 n) { return (n + 63) / 64; }
-// Shared memory of a block of gemm_sm90_tiles.cuh. A stage more than was asked for where columns that do not come by boxes leave it: of pingpong,
-// whose stores the other group's products hide, beside two buffers, of others beside all that they want.
+// Shared memory of a block of gemm_sm90_tiles.cuh. Pingpong, whose stores the other group's products hide, has as many stages as there is room
+// for beside two buffers, up to what was asked for (f16(gelu(a @ b + v)) of 8192^3 with five on an H200, 2026-11-22: 1709 us, with four 1822); others
+// have a stage less beside an epilogue, and all buffers that they want. Where columns that do not come by boxes leave it there is a stage more.
 struct TilesLayout {
     u32 lines;                           // of 128 bytes, of b in a stage
     u32 stages, buffers, bytes;          // buffers: a warpgroup's, one for each 64 x 64 of its tile where there is room
 };
-ANYWHERE constexpr TilesLayout tiles_layout(u32 m, u32 n, u32 stages, bool is_pingpong, bool b_turned, bool has_epilogue)
+ANYWHERE constexpr TilesLayout tiles_layout(u32 m, u32 n, u32 stages, bool is_pingpong, bool b_turned, const TilesFinish& finish)
 {
-    const u32 lines = b_turned ? tiles_boxes(n) * 64 : n, wanted = m / 64 * tiles_boxes(n) / (is_pingpong ? 1 : 2);
-    const u32 stage = (m + lines) * 128 + 16, vectors = has_epilogue ? 2 * FINISH_VECTORS * VECTOR_BYTES : 0, other = 1040 + vectors;
-    const u32 least = is_pingpong && wanted > 2 ? 2 : wanted;
-    const u32 deeper = lines % 64 != 0 && other + (stages + 1) * stage + 2 * STAGING_BYTES * least <= SHARED_MOST ? stages + 1 : stages;
-    const u32 room = (SHARED_MOST - other - deeper * stage) / (2 * STAGING_BYTES), buffers = wanted < room ? wanted : room;
-    return {lines, deeper, buffers, other + deeper * stage + 2 * STAGING_BYTES * buffers};
+    const u32 lines = b_turned ? tiles_boxes(n) * 64 : n, groups = is_pingpong ? 1 : 2, wanted = m / 64 * tiles_boxes(n) / groups;
+    const u32 stage = (m + lines) * 128 + 16, other = 1040 + 2 * finish.vectors * vector_bytes(m / groups, n);
+    const u32 least = is_pingpong && wanted > 2 && !finish.has_box ? 2 : wanted, asked = finish.is_there && !is_pingpong ? stages - 1 : stages;
+    u32 kept = lines % 64 != 0 ? asked + 1 : asked;
+    while (kept > (is_pingpong ? 2 : asked) && other + kept * stage + 2 * STAGING_BYTES * least > SHARED_MOST) kept--;
+    const u32 room = (SHARED_MOST - other - kept * stage) / (2 * STAGING_BYTES), buffers = wanted < room ? wanted : room;
+    return {lines, kept, buffers, other + kept * stage + 2 * STAGING_BYTES * buffers};
 }
-// What is compiled with an epilogue has fewer stages, which makes room for what that reads and for what it stores. Of pingpong's six five are left,
-// or four beside what comes by boxes (f16(gelu(a @ b + v)) of 8192^3 with five on an H200, 2026-11-22: 1709 us, with four 1822).
-ANYWHERE constexpr i32 finish_stages(i32 stages, bool is_pingpong, bool has_box) { return stages - 1 - (is_pingpong && has_box); }
 // Sums of a split tile go from block to block by units of 16 rows and up to four patches of 8 columns. A patch is 32 lanes' four
 // sums and room that keeps rows of neighbouring patches in other banks.
 constexpr u32 PATCH_BYTES = 528, MOST_BLOCKS = 8;

@@ -35,7 +35,8 @@ DEVICE void write_shared(u32 to, i32 bytes, u32 bits)
     else asm volatile("st.shared.b8 [%0], %1;" ::"r"(to), "r"(bits) : "memory");
 }
 
-// Operands of a pair of sums. row, column: in the warpgroup's tile; box: the pair that the copy engine brought.
+// Operands of a pair of sums. STRIDE: bytes of a vector; row, column: in the warpgroup's tile; box: the pair that the copy engine brought.
+template <u32 STRIDE>
 struct FromTile {
     const Epilogue& epilogue;
     EpilogueSpot    at;
@@ -46,7 +47,7 @@ struct FromTile {
     template <int TENSOR, int KIND, int VECTOR, class T>
     DEVICE void fetch(Neighbours<T, 2>& to) const
     {
-        const u32 vector = vectors + VECTOR * VECTOR_BYTES;
+        const u32 vector = vectors + VECTOR * STRIDE;
         if constexpr (KIND == OF_COLUMNS) {
             read_shared<2 * sizeof(T)>(vector + u32(column) * sizeof(T), to.e);
         } else if constexpr (KIND == OF_ROWS) {
@@ -61,7 +62,7 @@ struct FromTile {
     }
 };
 
-// What the same rows or columns share, on its way: two elements a thread of each vector, which go to shared memory when the tile is
+// What the same rows or columns share, on its way: one or two elements a thread of each vector, which go to shared memory when the tile is
 // multiplied. A thread that put them there at once would wait for each, a microsecond a tile in which nothing is multiplied.
 struct HeldVectors {
     u32 bits[vector_count() > 0 ? vector_count() : 1][2];
@@ -70,6 +71,7 @@ template <int ROWS, int COLUMNS>
 DEVICE void fetch_vectors(const GemmOutput& o, const TileSpot& first, HeldVectors& held)
 {
     static_assert(ROWS <= 256 && COLUMNS <= 256, "two elements a thread");
+    constexpr i32 HALVES = vector_bytes(ROWS, COLUMNS) / 512;
     int vector = 0;
     UNROLLED for (int i = 0; i < EPILOGUE_TENSORS; i++) {
         if (!is_vector(i)) continue;
@@ -77,20 +79,21 @@ DEVICE void fetch_vectors(const GemmOutput& o, const TileSpot& first, HeldVector
         const bool is_row = kind_of(i) == OF_COLUMNS;
         const i64  step = is_row ? t.column : t.row, from = to_batch(o.epilogue, i, first.batch) + (is_row ? first.column : first.row) * step;
         const i32  count = is_row ? min(COLUMNS, o.n - first.column) : min(ROWS, o.m - first.row);
-        UNROLLED for (i32 half = 0; half < 2; half++) {
+        UNROLLED for (i32 half = 0; half < HALVES; half++) {
             const i32 j = i32(threadIdx.x & 127) + half * 128;
             held.bits[vector][half] = j < count ? u32(load_bits(t.bytes, t.data, from + j * step)) : 0;
         }
         vector++;
     }
 }
+template <u32 STRIDE>
 DEVICE void put_vectors(const GemmOutput& o, const HeldVectors& held, u32 to)
 {
     int vector = 0;
     UNROLLED for (int i = 0; i < EPILOGUE_TENSORS; i++) {
         if (!is_vector(i)) continue;
         const i32 bytes = o.epilogue.tensor[i].bytes;
-        UNROLLED for (u32 half = 0; half < 2; half++) write_shared(to + u32(vector) * VECTOR_BYTES + ((threadIdx.x & 127) + half * 128) * u32(bytes), bytes, held.bits[vector][half]);
+        UNROLLED for (u32 half = 0; half < STRIDE / 512; half++) write_shared(to + u32(vector) * STRIDE + ((threadIdx.x & 127) + half * 128) * u32(bytes), bytes, held.bits[vector][half]);
         vector++;
     }
 }
@@ -135,6 +138,7 @@ DEVICE void read_box(u32 buffer, i32 half, u32 (&box)[PAIRS])
 }
 
 // in_tile: the chunk's first row and column in the warpgroup's tile, which begins at first.
+template <u32 STRIDE>
 DEVICE void finish_pairs(const GemmOutput& o, const TileSpot& first, const TileSpot& in_tile, const Staging& s, const u32 (&box)[PAIRS], float (&sums)[2 * PAIRS], EpilogueTerms<2> (&terms)[PAIRS])
 {
     const i32 lane = i32(threadIdx.x) & 31, row = in_tile.row + i32(threadIdx.x >> 5 & 3) * 16 + (lane >> 2), column = in_tile.column + (lane & 3) * 2;
@@ -143,7 +147,7 @@ DEVICE void finish_pairs(const GemmOutput& o, const TileSpot& first, const TileS
         const i32 r = row + (i & 1) * 8, c = column + (i >> 1) * 8;
         return EpilogueSpot{first.batch, first.row + r, first.column + c, first.row + r < o.m ? min(2, o.n - first.column - c) : 0};
     };
-    UNROLLED for (i32 i = 0; i < PAIRS; i++) fetch_operands(FromTile{o.epilogue, spot(i), s.vectors, row + (i & 1) * 8, column + (i >> 1) * 8, box[i]}, operands[i]);
+    UNROLLED for (i32 i = 0; i < PAIRS; i++) fetch_operands(FromTile<STRIDE>{o.epilogue, spot(i), s.vectors, row + (i & 1) * 8, column + (i >> 1) * 8, box[i]}, operands[i]);
     UNROLLED for (i32 i = 0; i < PAIRS; i++) {
         u32 pair[2] = {bits_of(sums[2 * i]), bits_of(sums[2 * i + 1])};
         finish_sums(o.epilogue, spot(i), operands[i], pair, terms[i]);
@@ -168,10 +172,11 @@ template <u32 BUFFERS, int IN_BOX, int TEXTS, class Word, int BLOCKS, int WORDS>
 DEVICE void finish_tile(const TensorMap& map, const GemmOutput& o, const TileSpot& first, const Word (&d)[BLOCKS][WORDS], Staging& s, const HeldVectors& held)
 {
     constexpr i32 ACROSS = WORDS / 16, CHUNKS = BLOCKS * ACROSS, MOST = i32(BUFFERS);
+    constexpr u32 STRIDE = vector_bytes(BLOCKS * 64, 2 * WORDS);
     const bool is_elected = (threadIdx.x & 127) == 0;
     ChunkFolds<OfPairs> folds;
     folds.begin();
-    put_vectors(o, held, s.vectors);
+    put_vectors<STRIDE>(o, held, s.vectors);
     if (!HAS_BOX && is_elected) wait_stores_read<0>();
     named_barrier(s.barrier, 128);                           // vectors are there, and buffers have been read
     _Pragma("unroll TEXTS") for (i32 chunk = 0; chunk < CHUNKS; chunk++) {
@@ -192,7 +197,7 @@ DEVICE void finish_tile(const TensorMap& map, const GemmOutput& o, const TileSpo
         default: take_chunk<0>(d, sums);
         }
         EpilogueTerms<2> terms[PAIRS];
-        finish_pairs(o, first, at, s, box, sums, terms);
+        finish_pairs<STRIDE>(o, first, at, s, box, sums, terms);
         if constexpr (FOLDS > 0) {
             const FoldSpot spot = {first.batch, first.row + at.row + i32(threadIdx.x >> 5 & 3) * 16, first.column + at.column, o.m, o.n, chunk % ACROSS == 0, first.row + at.row + 64 > o.m || first.column + at.column + 32 > o.n};
             folds.add(o.epilogue, spot, terms);

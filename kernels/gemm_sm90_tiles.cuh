@@ -34,11 +34,12 @@ struct TilesShape {
     // Of an epilogue for 32 columns. On an H200 (2026-11-22) one for each takes 1 to 3 % less than one for all; but of pingpong's large
     // epilogues (gelu), whose groups are at different places, one takes 2 to 4 % less than two, and these took 3 to 9 % less than eight.
     static constexpr int  TEXTS = IS_PINGPONG && EPILOGUE_WEIGHT > 20 ? 1 : 8;
-    static constexpr TilesLayout LAYOUT = tiles_layout(TILE_M, TILE_N, STAGES_, IS_PINGPONG, B_TURNED, HAS_EPILOGUE);
+    static constexpr TilesFinish FINISH = {HAS_EPILOGUE, HAS_BOX, u32(vector_count())};
+    static constexpr TilesLayout LAYOUT = tiles_layout(TILE_M, TILE_N, STAGES_, IS_PINGPONG, B_TURNED, FINISH);
     static constexpr i32  STAGES = LAYOUT.stages;
     static constexpr u32  A_BYTES = TILE_M * 128, STAGE = A_BYTES + LAYOUT.lines * 128;
     static constexpr u32  BROUGHT = B_TURNED ? STAGE : A_BYTES + TILE_N * 128;       // of a stage
-    static constexpr u32  SHARED = LAYOUT.bytes, BUFFERS = LAYOUT.buffers;
+    static constexpr u32  SHARED = LAYOUT.bytes, BUFFERS = LAYOUT.buffers, VECTORS = FINISH.vectors * vector_bytes(BLOCKS * 64, TILE_N);    // a group's
     static_assert(DOWN == 1 || ACROSS == 1, "all blocks of a cluster share one operand");
     static_assert(SHARED <= SHARED_MOST && (BUFFERS > 0 || Kind::BYTES == 8), "shared memory of a multiprocessor");
     static_assert(!HAS_BOX || IS_BARE || BUFFERS == BLOCKS * tiles_boxes(TILE_N), "what comes by boxes has room");
@@ -52,7 +53,7 @@ struct TilesMemory {
 
     DEVICE explicit TilesMemory(u32 shared)
         : stages((shared + 1023) & ~1023u), staging(stages + S::STAGES * S::STAGE), vectors(staging + 2 * S::BUFFERS * STAGING_BYTES),
-          barriers(vectors + (HAS_EPILOGUE ? 2 * FINISH_VECTORS * VECTOR_BYTES : 0))
+          barriers(vectors + 2 * S::VECTORS)
     {
     }
     DEVICE u32 full(u32 stage) const { return barriers + 8 * stage; }
@@ -310,7 +311,7 @@ DEVICE void multiply_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memo
     const i32     tiles = g.row_clusters * g.column_clusters * g.batches, step = i32(gridDim.x) / S::CLUSTER;
     const bool    is_skewed = S::SCHEDULE > 0 && tiles > step;       // one tile a block: nothing would run under its stores
     Multiplier<S> multiplier(memory, group, is_skewed);
-    Staging       staging = {memory.staging + u32(group) * S::BUFFERS * STAGING_BYTES, 0, 1 + group, memory.vectors + u32(group) * FINISH_VECTORS * VECTOR_BYTES, memory.brought(u32(group)), 0};
+    Staging       staging = {memory.staging + u32(group) * S::BUFFERS * STAGING_BYTES, 0, 1 + group, memory.vectors + u32(group) * S::VECTORS, memory.brought(u32(group)), 0};
     if constexpr (S::IS_PINGPONG) {
         if (group == 1) named_arrive(4, 256), multiplier.turn.skip(g.k_steps);
     } else if constexpr (S::SCHEDULE > 0) {

@@ -79,10 +79,29 @@ TEST_CASE("layouts: a stage more where columns that do not come by boxes leave r
     };
     for (const Seen& s : {Seen{256, 4, false, true, 256, 4, 2}, Seen{128, 6, true, true, 128, 6, 2}, Seen{144, 4, false, false, 144, 5, 3}, Seen{144, 4, false, true, 192, 4, 3},
                           Seen{160, 4, false, false, 160, 4, 3}, Seen{160, 4, true, false, 160, 5, 2}, Seen{160, 4, true, true, 192, 4, 4}}) {
-        const kernels::TilesLayout l = kernels::tiles_layout(128, s.n, s.asked, s.is_pingpong, s.b_turned, false);
+        const kernels::TilesLayout l = kernels::tiles_layout(128, s.n, s.asked, s.is_pingpong, s.b_turned, {});
         CAPTURE(s.n);
         CAPTURE(s.b_turned);
         CHECK(l.lines == s.lines);
+        CHECK(l.stages == s.stages);
+        CHECK(l.buffers == s.buffers);
+        CHECK(l.bytes <= kernels::SHARED_MOST);
+    }
+}
+
+TEST_CASE("layouts: beside an epilogue pingpong has as many stages as what it reads leaves, others one less than asked for")
+{
+    struct Seen {
+        uint32_t n, asked;
+        bool     is_pingpong, has_box;
+        uint32_t vectors, stages, buffers;
+    };
+    for (const Seen& s : {Seen{128, 6, true, false, 0, 6, 2}, Seen{128, 6, true, false, 1, 6, 2}, Seen{128, 6, true, false, 2, 5, 3}, Seen{128, 6, true, true, 0, 5, 4}, Seen{128, 6, true, true, 1, 5, 4},
+                          Seen{128, 6, true, true, 4, 4, 4}, Seen{256, 4, false, false, 4, 3, 4}, Seen{256, 4, false, true, 4, 3, 4}, Seen{128, 6, false, true, 1, 5, 2}}) {
+        const kernels::TilesLayout l = kernels::tiles_layout(128, s.n, s.asked, s.is_pingpong, true, {true, s.has_box, s.vectors});
+        CAPTURE(s.n);
+        CAPTURE(s.has_box);
+        CAPTURE(s.vectors);
         CHECK(l.stages == s.stages);
         CHECK(l.buffers == s.buffers);
         CHECK(l.bytes <= kernels::SHARED_MOST);

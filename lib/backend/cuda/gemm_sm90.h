@@ -69,7 +69,7 @@ Form swapped(const Form& form);
 // Of one that is not split and has no epilogue, for a form that is swapped where that is so.
 inline kernels::TilesLayout layout_of(const Form& form, const Instance& i)
 {
-    return kernels::tiles_layout(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages), i.schedule < 0, form.b.is_turned, false);
+    return kernels::tiles_layout(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages), i.schedule < 0, form.b.is_turned, {});
 }
 inline bool is_turned_by_blocks(const Source& s, const Form& form) { return form.group == Group::Round && s.copying == Copying::Strided && s.line_stride == 1; }
 

@@ -55,7 +55,7 @@ constexpr std::array<Instance, COUNT> numbered()
 }
 constexpr std::array<Instance, COUNT> INSTANCES = numbered();
 
-#define TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns) {"gemm_" #types "_" #way "_" #tile, tiles_layout(m, n, stages, schedule < 0, tiles_turn_b(n, a, b, turns), false).bytes},
+#define TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns) {"gemm_" #types "_" #way "_" #tile, tiles_layout(m, n, stages, schedule < 0, tiles_turn_b(n, a, b, turns), {}).bytes},
 #define SPLIT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, units) {"gemm_" #types "_" #way "_s" #tile, split_shared(m, n, stages)},
 #define ODD_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, units) {"gemm_" #types "_" #way "_o" #tile, split_shared(m, ODD_WIDTH, stages)},
 #define CUT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, slots) {"gemm_" #types "_" #way "_c" #tile, cut_shared(m, n, stages, slots)},
@@ -74,7 +74,7 @@ constexpr KernelFacts FACTS[] = {
 #undef CUT
 #undef ASIDE
 #define TILES_SHAPE(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns)                            \
-    "TilesShape<" #Kind ", " #m ", " #n ", " #down ", " #across ", finish_stages(" #stages ", " #schedule " < 0, HAS_BOX), " #a ", " #b ", " #schedule ", " #promote ", " #turns ">",
+    "TilesShape<" #Kind ", " #m ", " #n ", " #down ", " #across ", " #stages ", " #a ", " #b ", " #schedule ", " #promote ", " #turns ">",
 #define SPLIT_SHAPE(types, way, Kind, a, b, promote, tile, m, n, stages, units) "SplitShape<" #Kind ", " #m ", " #n ", " #stages ", " #a ", " #b ", " #promote ">",
 #define ODD_SHAPE(types, way, Kind, a, b, promote, tile, m, n, stages, units) "OddShape<" #Kind ", " #m ", " #stages ">",
 #define CUT_SHAPE(types, way, Kind, a, b, promote, tile, m, n, stages, slots) "CutShape<" #m ", " #n ", " #stages ", " #slots ", " #a ", " #b ">",

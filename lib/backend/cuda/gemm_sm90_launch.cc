@@ -393,8 +393,7 @@ Finisher finisher_of(const Form& form, uint32_t instance)
         else if (vectors < kernels::FINISH_VECTORS && can_come(p, k, kernels::OF_ROWS)) f.kinds[k] = kernels::OF_ROWS, vectors++;
         else if (!has_box && can_come(p, k, kernels::BY_ENGINE)) f.kinds[k] = kernels::BY_ENGINE, has_box = true;
     }
-    const bool is_pingpong = i.schedule < 0;
-    f.shared_bytes = kernels::tiles_layout(uint32_t(i.m), uint32_t(i.n), uint32_t(kernels::finish_stages(i.stages, is_pingpong, has_box)), is_pingpong, form.b.is_turned, true).bytes;
+    f.shared_bytes = kernels::tiles_layout(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages), i.schedule < 0, form.b.is_turned, {true, has_box, vectors}).bytes;
     return f;
 }
 
