@@ -16,6 +16,8 @@ struct Layout {
 Layout layout_of(const ng_shape* d, const char* who);
 // Throws where its size ends before what its rank and flags say that it has.
 void need_size(const ng_shape& d, const char* who);
+// Throws NG_E_LIMIT unless a shape may have so many axes.
+void need_rank(int64_t ndim, const char* who);
 // A shape's dims as ng.h has them; NG_REST for a polynomial.
 Extents extents_of(const int64_t* dims, uint32_t count, const char* who);
 

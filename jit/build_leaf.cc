@@ -26,11 +26,16 @@ void need_size(const ng_shape& d, const char* who)
     if (d.size < least) throw Error(NG_E_INVALID, text(who, ": ng_shape.size is ", d.size, ", should be sizeof(ng_shape) = ", sizeof d));
 }
 
+void need_rank(int64_t ndim, const char* who)
+{
+    if (ndim < 0 || ndim > NG_MAX_NDIM) throw Error(NG_E_LIMIT, text(who, ": rank ", ndim, " is outside 0 .. ", int(NG_MAX_NDIM)));
+}
+
 Layout layout_of(const ng_shape* d, const char* who)
 {
     if (!d) throw Error(NG_E_INVALID, text(who, ": the shape is NULL"));
     need_size(*d, who);
-    if (d->ndim < 0 || d->ndim > NG_MAX_NDIM) throw Error(NG_E_LIMIT, text(who, ": rank ", d->ndim, " is outside 0 .. ", int(NG_MAX_NDIM)));
+    need_rank(d->ndim, who);
     const uint64_t known = NG_STRIDED | NG_READONLY | NG_HOST | NG_ANY;
     if (d->flags & ~known) throw Error(NG_E_INVALID, text(who, ": ng_shape.flags has unknown bits ", d->flags & ~known));
     Layout l;

@@ -1,6 +1,8 @@
 // DLPack's binary interface, declared as its specification has it, and the two ways across it.
 #include "lib/dlpack.h"
 
+#include "jit/build.h"
+
 #include <algorithm>
 
 // dmlc/dlpack, include/dlpack/dlpack.h, version 1.0 (2024); later 1.x only add.
@@ -57,7 +59,7 @@ TensorForm form_of(const Backend& backend, const DLManagedTensorVersioned& manag
     if (!takes(backend, t.device))
         throw Error(NG_E_UNSUPPORTED, text(who, ": memory of DLPack's device type ", t.device.device_type, ", number ", t.device.device_id, ", is not this context's, which is type ",
                                            backend.dlpack_type(), ", number ", backend.ordinal()));
-    if (t.ndim < 0 || t.ndim > NG_MAX_NDIM) throw Error(NG_E_SHAPE, text(who, ": ndim is ", t.ndim, ", should be 0 to ", int(NG_MAX_NDIM)));
+    need_rank(t.ndim, who);
     if (t.ndim && !t.shape) throw Error(NG_E_INVALID, text(who, ": shape is NULL"));
     ng_shape shape{};
     shape.size = sizeof shape;

@@ -52,7 +52,7 @@ TensorForm form_of(const ng_shape* given, const char* who)
     need_size(d, who);
     TensorForm form;
     form.dtype = dtype_of(d.dtype, who);
-    if (d.ndim < 0 || d.ndim > NG_MAX_NDIM) throw Error(NG_E_SHAPE, text(who, ": ndim is ", d.ndim, ", should be 0 to ", int(NG_MAX_NDIM)));
+    need_rank(d.ndim, who);
     if (d.flags & ~uint32_t(NG_STRIDED | NG_READONLY | NG_HOST))
         throw Error(NG_E_INVALID, text(who, ": flags ", d.flags, " are not a tensor's: NG_STRIDED, NG_READONLY and NG_HOST are"));
     form.flags = d.flags & uint32_t(NG_READONLY | NG_HOST);
