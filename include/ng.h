@@ -453,14 +453,14 @@ typedef struct ng_conv_desc {   /* entry i is spatial axis i of x; a 0 in stride
     uint32_t size, flags;       /* NG_TF32                                                     */
     int32_t  stride[3], dilate[3], pad_lo[3], pad_hi[3];
     int32_t  groups, reserved;
-    double   pad_value;
+    double   pad_value;         /* cast to x's dtype                                           */
 } ng_conv_desc;
 typedef uint32_t ng_pool_kind;
 enum ng_pool_kind_ { NG_POOL_MAX, NG_POOL_MEAN, NG_POOL_L2 };
 typedef struct ng_pool_desc {   /* a 0 in window is 1; in stride, the window                   */
     uint32_t     size, flags;   /* NG_POOL_CEIL, NG_POOL_COUNT_PAD                             */
     ng_pool_kind kind;
-    int32_t      window[3], stride[3], dilate[3], pad_lo[3], pad_hi[3];
+    int32_t      window[3], stride[3], dilate[3], pad_lo[3], pad_hi[3];     /* a window of padding alone: MAX the least, else 0 */
     int32_t      channel_window, channel_stride, channel_pad;   /* over feature maps            */
 } ng_pool_desc;
 enum ng_pool_flag_ { NG_POOL_CEIL = 1, NG_POOL_COUNT_PAD = 2 };

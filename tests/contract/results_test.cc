@@ -129,6 +129,20 @@ TEST_CASE("N6: mean pooling leaves padding out unless NG_POOL_COUNT_PAD; max poo
     CHECK(differs(f.eval(ng_pool(f.leaf(shape(NG_F32, {1, 1, 4}), {-1, NOT_A_NUMBER, 3, -4}), &d)), {-1, NOT_A_NUMBER, -4}) == "");
 }
 
+TEST_CASE("N6: a window of padding alone has the least number, or the mean of none, 0")
+{
+    Results f;
+    ng_expr* x = f.leaf(shape(NG_F32, {1, 1, 2}), {1, 2});
+    ng_pool_desc d{};
+    d.size = sizeof d, d.window[0] = 2, d.stride[0] = 1, d.dilate[0] = 5, d.pad_lo[0] = d.pad_hi[0] = 4;
+    CHECK(differs(f.eval(ng_pool(x, &d)), {2, -INF, -INF, -INF, 1}) == "");
+    CHECK(differs(f.eval(ng_pool(ng_cast(x, NG_I8), &d)), {2, -128, -128, -128, 1}) == "");
+    for (const ng_pool_kind kind : {NG_POOL_MEAN, NG_POOL_L2}) {
+        d.kind = kind;
+        CHECK(differs(f.eval(ng_pool(x, &d)), {2, 0, 0, 0, 1}) == "");
+    }
+}
+
 TEST_CASE("N7: a deep product of one value is as exact as its sum, wherever its elements lie")
 {
     Face f;
