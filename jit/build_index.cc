@@ -1,6 +1,8 @@
 // Building what works by index: take, put, scan, segment, argsort.
 #include "jit/build.h"
 
+#include "jit/number.h"
+
 namespace ng::build {
 namespace {
 
@@ -47,6 +49,8 @@ NodeRef put(Graph& g, NodeRef x, NodeRef indices, NodeRef y, int32_t axis, uint3
     axis = axis_of(axis, x->rank(), "ng_put");
     indices = integer_indices(g, indices, "ng_put", "indices");
     const bool literal = y->op == Op::constant && y->weak;
+    if (literal && !is_float(x->dtype) && (is_float(y->dtype) || !Number::of_bits(y->dtype, y->value).fits(x->dtype)))
+        throw Error(NG_E_DTYPE, text("ng_put: y is ", Number::of_bits(y->dtype, y->value).real(), ", which is no ", name_of(x->dtype), " as x is; only ng_cast narrows"));
     if (y->dtype != x->dtype && !literal && (is_float(x->dtype) != is_float(y->dtype) || promote(x->dtype, y->dtype, "ng_put") != x->dtype))
         throw Error(NG_E_DTYPE, text("ng_put: y is ", describe(*y), " and x ", describe(*x), "; only ng_cast narrows: cast y to ", name_of(x->dtype)));
     const Extents places = taken(*x, *indices, axis, "ng_put");

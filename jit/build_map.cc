@@ -67,11 +67,8 @@ NodeRef fold_weak(Graph& g, Op op, std::span<const NodeRef> operands)
 NodeRef typed(Graph& g, const NodeRef& literal, Dtype t, Op op)
 {
     const Number n = Number::of_bits(literal->dtype, literal->value);
-    if (is_integer(t) && literal->dtype == Dtype::i64) {
-        const Number r = n.as(t);
-        if (r.integer() != n.integer() || (info(t).kind == Kind::Uint && n.integer() < 0))
-            throw Error(NG_E_DTYPE, text(who_of(op), ": ", n.integer(), " does not fit ", name_of(t), "; cast the other operand to a wider type"));
-    }
+    if (is_integer(t) && literal->dtype == Dtype::i64 && !n.fits(t))
+        throw Error(NG_E_DTYPE, text(who_of(op), ": ", n.integer(), " does not fit ", name_of(t), "; cast the other operand to a wider type"));
     return make(g, Op::constant, t, shape_ref({}), {}, n.as(t).bits(t));
 }
 

@@ -76,6 +76,11 @@ Number Number::of_bits(Dtype t, int64_t bits)
     return n;
 }
 
+bool Number::fits(Dtype t) const
+{
+    return as(t).integer() == integer_ && !((is_bool(t) || info(t).kind == Kind::Uint) && integer_ < 0);
+}
+
 double Number::real() const
 {
     if (is_float(type_)) return real_;

@@ -22,6 +22,7 @@ class Number {
     double  real() const;
     int64_t integer() const { return integer_; }
     bool    is(double v) const { return real() == v; }
+    bool    fits(Dtype t) const;                    // of an integer: whether an integer type or bool has it
 
   private:
     Number() = default;

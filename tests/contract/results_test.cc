@@ -308,6 +308,11 @@ TEST_CASE("N10: scan, segment and put keep x's dtype and argsort gives i64")
     }
     CHECK(differs(f.eval(ng_scan(f.typed(NG_I8, {100, 100}), 0, NG_FOLD_SUM, 0)), {100, -56}) == "");
     CHECK(f.fault(ng_put(f.typed(NG_F16, {1, 2, 3}), at, f.leaf({1}), 0, NG_FOLD_SUM)) == NG_E_DTYPE);
+    // Literals are converted where nothing is lost.
+    CHECK(f.fault(ng_put(f.typed(NG_I8, {1, 2, 3}), at, ng_const_int(f.s, 0, 300), 0, NG_FOLD_SUM)) == NG_E_DTYPE);
+    CHECK(f.fault(ng_put(f.typed(NG_I8, {1, 2, 3}), at, ng_const(f.s, 0, 2), 0, NG_FOLD_SUM)) == NG_E_DTYPE);
+    CHECK(differs(f.eval(ng_put(f.typed(NG_U8, {1, 2, 3}), at, ng_const_int(f.s, 0, 255), 0, NG_FOLD_LAST)), {255, 2, 255}) == "");
+    CHECK(differs(f.eval(ng_put(f.typed(NG_F16, {1, 2, 3}), at, ng_const(f.s, 0, 0.5), 0, NG_FOLD_LAST)), {0.5, 2, 0.5}) == "");
 }
 
 TEST_CASE("N10: an index out of range reads 0 and writes nothing, negative ones too; the last of equals wins")
