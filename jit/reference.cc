@@ -13,7 +13,7 @@ bool rounds_freely(const Node& n)
     if (is_map(n.op)) return info(n.op).ulp > 0;
     switch (n.op) {
     case Op::sum: case Op::prod: case Op::matmul: case Op::conv: case Op::conv_dx: case Op::conv_dw: case Op::pool_dx: return true;
-    case Op::put: case Op::scan: case Op::segment: return n.int_at(0) == NG_FOLD_SUM || n.int_at(0) == NG_FOLD_PROD;     // others pick elements
+    case Op::scan: case Op::segment: return n.int_at(0) == NG_FOLD_SUM || n.int_at(0) == NG_FOLD_PROD;     // others pick elements; put rounds each (N10)
     case Op::pool: return pool_shape(n).kind != NG_POOL_MAX;
     default: return false;
     }

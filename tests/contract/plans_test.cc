@@ -49,6 +49,16 @@ TEST_CASE("reference: everything unfused and in f64 is close to the usual, exact
     CHECK(differs(usual[1], reference[1]) != "");
 }
 
+TEST_CASE("N10: in reference too each element that put folds in is rounded by itself")
+{
+    for (const uint32_t flags : {0u, uint32_t(NG_CTX_REFERENCE)}) {
+        Face f(flags);
+        ng_expr* const x = f.leaf(shape(NG_F16, {1}), {2048});
+        ng_expr* const put = ng_put(x, f.leaf(shape(NG_I32, {10}), Values(10, 0)), f.leaf(shape(NG_F16, {10}), Values(10, 1)), 0, NG_FOLD_SUM);
+        CHECK(differs(f.eval(put), {2048}) == "");
+    }
+}
+
 TEST_CASE("reference: each operation is a kernel of its own")
 {
     Face usual, reference(NG_CTX_REFERENCE);
