@@ -34,6 +34,7 @@ class Extent {
     int64_t as_dim() const;
     std::vector<Term> terms() const;                       // constants have one without variables, 0 has none
     int32_t highest_variable() const;                      // -1: none; hidden ones do not count
+    void    mark_variables(std::vector<bool>& mentioned) const;      // grows with them; hidden ones do not count
 
     int64_t value(std::span<const int64_t> variables) const;
     // No value is more where each variable is 0 or above, and these at most: 12 - n is largest where n is least.

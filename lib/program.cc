@@ -13,19 +13,20 @@ namespace {
 
 uint64_t rounded(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// The greatest length that expressions and layouts mention, plus one.
-int32_t count_lengths(std::span<const NodeRef> roots, const CompileOptions& o)
+// Which lengths expressions and layouts mention: those of length_max at least, and up to the greatest.
+std::vector<bool> mentioned_lengths(std::span<const NodeRef> roots, const CompileOptions& o)
 {
-    int32_t highest = int32_t(o.length_max.size()) - 1;
+    std::vector<bool> mentioned(o.length_max.size());
     std::unordered_set<const Shape*> seen;
+    const auto mark = [&](const std::vector<Extent>& dims) {
+        for (const Extent& e : dims) e.mark_variables(mentioned);
+    };
     for (const Node* n : topological(roots)) {
-        if (n->op == Op::length) highest = std::max(highest, int32_t(n->value));
-        if (!seen.insert(n->shape.get()).second) continue;
-        for (const Extent& e : n->dims()) highest = std::max(highest, e.highest_variable());
+        if (n->op == Op::length) Extent::variable(int32_t(n->value)).mark_variables(mentioned);
+        if (seen.insert(n->shape.get()).second) mark(n->dims());
     }
-    for (const Layout& l : o.outs)
-        for (const Extent& e : l.dims) highest = std::max(highest, e.highest_variable());
-    return highest + 1;
+    for (const Layout& l : o.outs) mark(l.dims);
+    return mentioned;
 }
 
 Target target_of(const Node& root, size_t j, const CompileOptions& o)
@@ -87,7 +88,8 @@ Ref<Program> Program::compile(Context& context, std::vector<NodeRef> roots, Comp
     Ref<Program> p = new Program(context, std::move(roots), std::move(options));
     p->enlist();
     const CompileOptions& o = p->options_;
-    const int32_t lengths = count_lengths(p->roots_, o);
+    p->has_length_ = mentioned_lengths(p->roots_, o);
+    const auto lengths = int32_t(p->has_length_.size());
     if (lengths > int32_t(o.length_max.size()))
         throw Error(NG_E_INVALID, text(who, ": length -", o.length_max.size() + 1, " has no greatest value: length_max has ", o.length_max.size(), " entries, ", lengths, " are needed"));
     std::vector<Target> targets;

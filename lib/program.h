@@ -67,6 +67,7 @@ class Program final : public Belonging {
     std::unique_ptr<Executor> executor_;
     WorkLayout                layout_;
     std::vector<int64_t>      largest_;
+    std::vector<bool>         has_length_;       // by variable: whether the program mentions it
     std::vector<Ref<Tensor>>  leaves_;
     Frame                     frame_{};
     std::unique_ptr<WorkPiece> tables_;              // where the workspace is not the host's

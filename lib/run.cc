@@ -89,6 +89,10 @@ void Program::solve_lengths(Running& run, const ng_run& r) const
     }
     for (int32_t v = 0; v < lengths; v++) {
         const int64_t length = run.variables[v], most = largest_[size_t(v)];
+        if (!has_length_[size_t(v)]) {               // that nothing in the program has
+            run.variables[v] = 0;
+            continue;
+        }
         if (length < 0) throw Error(NG_E_INVALID, text("ng_prog_run: length ", -1 - v, run.has_lengths ? " is negative" : " is shown by no argument: give it in lengths"));
         if (length > most) throw Error(NG_E_LIMIT, text("ng_prog_run: length ", -1 - v, " is ", length, ", the program was compiled for ", most, " at most"));
     }
@@ -259,7 +263,7 @@ ng_status Program::run_in(const Room& room, const ng_run& r, ng_stream s, Ordere
     bind_outputs(run, r);
     bind_leaves(run);
     if (r.scalar_bytes < plan_.scalar_bytes || (plan_.scalar_bytes && !r.scalars))
-        throw Error(NG_E_INVALID, text("ng_prog_run: scalar_bytes is ", r.scalar_bytes, ", the program reads ", plan_.scalar_bytes));
+        throw Error(NG_E_INVALID, text("ng_prog_run: ", r.scalars ? "" : "scalars is NULL, ", "scalar_bytes is ", r.scalar_bytes, ", the program reads ", plan_.scalar_bytes));
     bind_hidden(run);
     check_all(run);
     check_overlaps(run, r);

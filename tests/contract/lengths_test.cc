@@ -127,6 +127,14 @@ TEST_CASE("P5: a length no argument shows, slices that must lie inside, a reshap
     CHECK(f.run(head, {.args = {f.tensor(counted(4))}, .out = {y}}) == NG_OK);
     CHECK(f.run(head, {.args = {f.tensor(counted(3))}, .out = {y}}) == NG_E_SHAPE);
     CHECK(f.error.text[0]);
+    // Lengths that nothing mentions are not asked for, nor looked at.
+    const ng_shape second = shape(NG_F32, {-2});
+    ng_prog* one = f.compile({ng_neg(f.param(0, second))}, {.length_max = {5, 5, 5}});
+    ng_tensor* z = f.make(shape(NG_F32, {2}));
+    CHECK(f.run(one, {.args = {f.tensor(counted(2))}, .out = {z}}) == NG_OK);
+    CHECK(differs(f.get(z), {-0., -1}) == "");
+    CHECK(f.run(one, {.args = {f.tensor(counted(2))}, .out = {z}, .lengths = {99, 2, -1}}) == NG_OK);
+    CHECK(f.run(one, {.args = {f.tensor(counted(2))}, .out = {z}, .lengths = {0, 6, 0}}) == NG_E_LIMIT);
     const int64_t unknown[] = {-3};
     ng_prog* none = nullptr;
     CHECK(f.try_compile({ng_reshape(f.param(0, d), unknown, 1)}, {.length_max = {9}}, &none) < 0);
