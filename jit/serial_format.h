@@ -22,7 +22,6 @@ enum Part : uint8_t { HAS_VALUE = 1, HAS_INTS = 2, HAS_EXTENTS = 4, HAS_NAME = 8
 enum LayoutBit : uint8_t { DECLARED = 1, STRIDED = 2, ANY = 4, READONLY = 8, HOST = 16, ALL_LAYOUT_BITS = 31 };
 
 inline constexpr size_t   MAX_NODES = size_t(1) << 20;
-inline constexpr int64_t  MAX_LENGTH = int64_t(1) << 40;
 inline constexpr uint64_t MAX_PARAM = 65535, MAX_RUNS = 4096, MAX_LENGTHS = 65536, MAX_NAME = 255;
 
 // Every step is one to one, so that a change within any eight bytes changes the sum.

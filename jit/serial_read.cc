@@ -5,6 +5,7 @@
 #include "jit/serial_node.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace ng {
 namespace {
@@ -135,7 +136,7 @@ void Loader::read_options()
     o.flags = uint32_t(in_.number(NG_PROG_EARLY | NG_PROG_TUNE, "flags"));
     o.workspace_max = in_.number();
     for (size_t n = in_.count(MAX_LENGTHS, "the number of lengths"); n > 0; n--)
-        o.length_max.push_back(int64_t(in_.number(uint64_t(MAX_LENGTH), "a greatest length")));
+        o.length_max.push_back(int64_t(in_.number(uint64_t(std::numeric_limits<int64_t>::max()), "a greatest length")));
 }
 
 // Lengths beyond those that have a greatest value are refused here: nothing later looks at all extents.

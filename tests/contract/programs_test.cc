@@ -343,6 +343,21 @@ TEST_CASE("P7: NG_CTX_NO_JIT compiles nothing and computes the same")
     CHECK(f.stats().jit_compiles == 0);
 }
 
+TEST_CASE("P8: whatever compiles can be saved and loaded: greatest lengths without a limit, too")
+{
+    Face f;
+    ng_prog* const p = f.compile({ng_neg(f.param(0, shape(NG_F32, {-1})))}, {.length_max = {std::numeric_limits<int64_t>::max() / 64}});
+    char   saved[4096];
+    size_t bytes = sizeof saved;
+    REQUIRE_MESSAGE(ng_prog_save(p, 0, saved, &bytes, &f.error) == NG_OK, f.said());
+    ng_prog* q = nullptr;
+    REQUIRE_MESSAGE(ng_prog_load(f.c, 0, saved, bytes, &q, &f.error) == NG_OK, f.said());
+    f.programs.push_back(q);
+    ng_tensor* const y = f.make(shape(NG_F32, {3}));
+    CHECK(f.run(q, {.args = {f.tensor({1, 2, 3})}, .out = {y}}) == NG_OK);
+    CHECK(differs(f.get(y), {-1, -2, -3}) == "");
+}
+
 TEST_CASE("P8: a saved program is the same program when loaded, code or no code; cut or damaged bytes are an error")
 {
     Face f(NG_CTX_DETERMINISTIC), other(NG_CTX_DETERMINISTIC);
