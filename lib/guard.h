@@ -11,15 +11,34 @@
 
 namespace ng {
 
-// Fills *error, where there is one; the sentence is cut between characters. Allocates nothing: NG_RT functions refuse
-// with it instead of throwing.
+// Bytes of the character of UTF-8 that begins here, of `left`; 0: none does.
+inline size_t bytes_of_character(const char* text, size_t left)
+{
+    const auto byte = [&](size_t i) { return uint8_t(text[i]); };
+    const uint8_t first = byte(0);
+    if (first < 0x80) return 1;
+    const size_t bytes = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+    if (first < 0xC2 || first > 0xF4 || bytes > left) return 0;
+    for (size_t i = 1; i < bytes; i++)
+        if ((byte(i) & 0xC0) != 0x80) return 0;
+    // In more bytes than it needs, half of a pair of UTF-16, beyond the last.
+    const bool is_none = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) > 0x9F) || (first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) > 0x8F);
+    return is_none ? 0 : bytes;
+}
+
+// Fills *error, where there is one; the sentence is cut between characters, and what is no character in what it names is '?'.
+// Allocates nothing: NG_RT functions refuse with it instead of throwing.
 inline ng_status refuse(ng_error* error, ng_status status, std::string_view sentence, int32_t at = -1, int32_t native = 0) noexcept
 {
     if (!error) return status;
     size_t bytes = std::min(sentence.size(), sizeof error->text - 1);
     while (bytes < sentence.size() && bytes > 0 && (sentence[bytes] & 0xC0) == 0x80) bytes--;
     *error = ng_error{status, native, at, {}};
-    std::memcpy(error->text, sentence.data(), bytes);
+    for (size_t i = 0, length; i < bytes; i += length) {
+        length = bytes_of_character(sentence.data() + i, bytes - i);
+        if (length) std::memcpy(error->text + i, sentence.data() + i, length);
+        else error->text[i] = '?', length = 1;
+    }
     return status;
 }
 

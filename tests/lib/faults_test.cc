@@ -267,6 +267,21 @@ TEST_CASE("plain functions: numbers out of range and NULL have answers")
     CHECK(c == nullptr);
 }
 
+TEST_CASE("errors: what is no UTF-8 in a name is '?' in the sentence, what is stays")
+{
+    ng_ctx_desc d{};
+    d.size = sizeof d, d.version = NG_VERSION;
+    ng_ctx*  c = nullptr;
+    ng_error error{};
+    const std::pair<const char*, const char*> names[] = {
+        {"\xff\xfe", "??"}, {"a\x80z", "a?z"}, {"\xc3\xa9", "\xc3\xa9"}, {"\xc0\xaf", "??"}, {"\xed\xa0\x80", "???"}, {"\xe2\x82", "??"}, {"\xf0\x9f\x98\x80!", "\xf0\x9f\x98\x80!"}, {"\xf5\x80\x80\x80", "????"}};
+    for (const auto& [given, said] : names) {
+        d.backend = given;
+        CHECK(ng_ctx_create(&d, &c, &error) < 0);
+        CHECK_MESSAGE(std::string_view(error.text).find(said) != std::string_view::npos, error.text);
+    }
+}
+
 TEST_CASE("poison: spreads through every word, and its first fault is what evaluation says")
 {
     World world;
