@@ -8,7 +8,7 @@
  *              (Streams are not handles.)
  *   OWNERSHIP  What comes back through *out carries one reference: release it. Arguments are borrowed;
  *              arrays and strings are copied before return. x_release(NULL) does nothing; x_release
- *              never fails, waits or calls a hook.
+ *              never fails, waits or calls a hook. A handle counts 4194303 references, and no more.
  *   ERRORS     Fallible calls return ng_status and fill *err unless err is NULL; on failure *out is untouched.
  *              libng never exits, aborts, prints or throws.
  *   THREADS    Every call may be made from any thread. Nothing is thread-local; there is no "current" anything.
@@ -523,7 +523,7 @@ typedef struct ng_run {
     const void *scalars;                      /* what ng_scalar reads; copied                              */
     const int64_t *lengths NG_N(nlength);     /* NULL: from the shapes; else longer tensors lend their heads */
     uint32_t scalar_bytes, nlength;
-    ng_tensor *workspace NG_OPT;              /* of ng_prog_info.workspace_bytes; NULL: the program's own  */
+    ng_tensor *workspace NG_OPT;              /* of ng_prog_info.workspace_bytes, from a multiple of 64 on; NULL: the program's own */
 } ng_run;
 /* You vouch that memory overlaps only as compiled, where addresses cannot tell. */
 enum ng_run_flag_ { NG_RUN_DISTINCT = 1 };
