@@ -18,21 +18,24 @@ from pathlib import Path
 
 import count
 
-KERNELS = ["gpu_test", "basic_gpu_test", "gemm_gpu_test", "mma_gpu_test", "interpreter_gpu_test", "f32_gpu_test", "operand_gpu_test", "capture_test", "tuning_test"]
+KERNELS = ["gemm_gpu_test", "mma_gpu_test", "gpu_test", "basic_gpu_test", "interpreter_gpu_test", "f32_gpu_test", "operand_gpu_test", "capture_test", "tuning_test"]
 CONTRACT = ["derivatives", "evaluation", "exchange", "extremes", "lengths", "movement", "numbers", "operands", "pressure", "results", "vast"]
 PARTS = 6       # of what takes longest under a sanitizer
 SMALL = {"NG_TEST_SMALL": "1"}
 
 
+def has_ew(build):
+    return (build / "tests/bench/ew_gpu").exists()
+
+
 def jobs(build):
     """(name, words, environment) of each, the longest first."""
-    backend = build / "tests/backend"
-    out = [(name, [backend / name], {}) for name in ("gemm_gpu_test", "mma_gpu_test")]
+    out = [(name, [build / "tests/backend" / name], {}) for name in KERNELS]
     out += [(f"random {seed}", [build / "tests/random/random_programs", "--backend", "cuda", "--count", "150", "--seed", str(seed)], {}) for seed in (71, 72)]
-    out += [(name, [backend / name], {}) for name in KERNELS if name not in ("gemm_gpu_test", "mma_gpu_test")]
     out += [(f"contract {name}", [build / f"tests/contract/{name}_test"], {"NG_TEST_BACKEND": "cuda"}) for name in CONTRACT]
     out += [(path.name.replace("_", " ", 1), [path, "cuda"], {}) for path in sorted((build / "tests/programs").glob("program_*")) if path.is_file() and not path.suffix]
-    out += [("ew", [build / "tests/bench/ew_gpu", "--check", "--megabytes", "1"], {})]
+    if has_ew(build):
+        out += [("ew", [build / "tests/bench/ew_gpu", "--check", "--megabytes", "1"], {})]
     return out
 
 
@@ -47,8 +50,10 @@ def sanitized(build):
     out += [job("racecheck", f"backend/{name}") for name in ("mma_gpu_test", "basic_gpu_test", "operand_gpu_test")]
     out += [job("synccheck", f"backend/{name}") for name in ("gemm_gpu_test", "mma_gpu_test")]
     out += [job("initcheck", "backend/basic_gpu_test")]
-    out += [job("memcheck", "bench/ew_gpu", "--check", "--megabytes", "1", "--part", f"{part}/{PARTS}", part=f" {part}") for part in range(PARTS)]
-    out += [job("racecheck", "bench/ew_gpu", "--check", "--megabytes", "1", "--part", f"{part}/{PARTS}", "--only", "norm rows", "--only", "softmax rows", "--only", "sum", part=f" {part}") for part in range(PARTS)]
+    for part in range(PARTS if has_ew(build) else 0):
+        words = ["--check", "--megabytes", "1", "--part", f"{part}/{PARTS}"]
+        out += [job("memcheck", "bench/ew_gpu", *words, part=f" {part}")]
+        out += [job("racecheck", "bench/ew_gpu", *words, "--only", "norm rows", "--only", "softmax rows", "--only", "sum", part=f" {part}")]
     return out
 
 
@@ -80,7 +85,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count()), parser.add_argument("--seconds", type=int, default=540), parser.add_argument("--logs", type=Path)
     given = parser.parse_args()
     wanted = (sanitized(given.build) if given.sanitize else []) + jobs(given.build)
-    wanted = [job for job in wanted if not ("ew" in job[0] and not (given.build / "tests/bench/ew_gpu").exists()) and any(text in job[0] for text in given.only) and not any(text in job[0] for text in given.skip)]
+    wanted = [job for job in wanted if any(text in job[0] for text in given.only) and not any(text in job[0] for text in given.skip)]
     if given.list:
         for name, words, environment in wanted:
             print(f"{name}: {' '.join([f'{key}={value}' for key, value in environment.items()] + [str(word) for word in words])}")
