@@ -100,11 +100,13 @@ int32_t Extent::highest_variable() const
 
 void Extent::mark_variables(std::vector<bool>& mentioned) const
 {
-    mentioned.resize(std::max(mentioned.size(), size_t(highest_variable() + 1)));
-    if (terms_)
-        for (const Term& t : terms_->list)
-            for (const int32_t v : t.variables)
-                if (v < HIDDEN) mentioned[size_t(v)] = true;
+    if (!terms_) return;
+    for (const Term& t : terms_->list)
+        for (const int32_t v : t.variables) {
+            if (v >= HIDDEN) continue;
+            if (size_t(v) >= mentioned.size()) mentioned.resize(size_t(v) + 1);
+            mentioned[size_t(v)] = true;
+        }
 }
 
 int64_t Extent::value(std::span<const int64_t> variables) const
