@@ -5,7 +5,8 @@
 
 Run all in one go on one machine with PyTorch, which brings the device's memory, streams and graphs; cuBLASLt is called as it is, libng
 by ng_prog_run. Cases are found by name: TYPE mM nN kK AB. Buffers take turns until they are twice the second cache; calls are in a
-graph, and graphs of both take turns: a card that is at the limit of its power is 5 to 20 % slower behind hard work than behind a pause.
+graph, and graphs of both take turns in random order: a card that is at the limit of its power is 5 to 20 % slower behind hard work than
+behind a pause.
 """
 import argparse
 import csv
@@ -13,9 +14,11 @@ import ctypes
 import faulthandler
 import glob
 import os
+import random
 import re
 import statistics
 import sys
+import time
 from pathlib import Path
 
 import torch
@@ -24,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "numpy"))
 import ng  # noqa: E402
 
 CASE = re.compile(r"(fp16|bf16|tf32|fp32|fp64|e4m3|int8) m(\d+) n(\d+) k(\d+) ([nt])([nt])")
-CACHE_BYTES, WORKSPACE_BYTES, HEURISTICS, ROUNDS = 60 << 20, 64 << 20, 16, 5
+CACHE_BYTES, WORKSPACE_BYTES, HEURISTICS, ROUNDS = 60 << 20, 64 << 20, 16, 9
 MOST_SECONDS = 60       # of a case: behind that the script says where it stands, and ends
 # As library_types.h and cublas_api.h number them: type of operands, of the result, computation, scale.
 R_32F, R_64F, R_16F, R_8I, R_32I, R_16BF, R_8F_E4M3 = 0, 1, 2, 3, 10, 14, 28
@@ -187,11 +190,31 @@ class Graph:
     def microseconds(self):
         return event_ms(self.graph.replay) / self.count * 1e3
 
+    def lasting_microseconds(self, before_s=0.2, seconds=0.35):
+        """The same where nothing else runs for so long, two replays always under way."""
+        begin, events, first = time.perf_counter(), [], None
+        while (now := time.perf_counter() - begin) < before_s + seconds:
+            if first is None and now > before_s:
+                first = len(events)
+            self.graph.replay()
+            events.append(torch.cuda.Event(enable_timing=True))
+            events[-1].record()
+            if len(events) > 2:
+                events[-3].synchronize()
+        torch.cuda.synchronize()
+        first = min(first or 0, len(events) - 2)
+        return events[first].elapsed_time(events[-1]) / (len(events) - 1 - first) / self.count * 1e3
+
 
 def by_turns(graphs):
-    """Of a call of each graph: the medians of a few replays."""
-    times = [[graph.microseconds() for graph in graphs] for _ in range(ROUNDS)]
-    return [statistics.median(column) for column in zip(*times)]
+    """Of a call of each graph: the medians of a few replays. Each round has an order of its own: the clock follows the card's power by some
+    20 to 40 ms, so who always comes behind light work would seem faster."""
+    times, order, shuffle = [[] for _ in graphs], list(range(len(graphs))), random.Random(1).shuffle
+    for _ in range(ROUNDS):
+        shuffle(order)
+        for i in order:
+            times[i].append(graphs[i].microseconds())
+    return [statistics.median(each) for each in times]
 
 
 def measure(library, ng_library, kind, extents, ways):
