@@ -20,7 +20,8 @@ import count
 
 KERNELS = ["gemm_gpu_test", "mma_gpu_test", "gpu_test", "basic_gpu_test", "interpreter_gpu_test", "f32_gpu_test", "operand_gpu_test", "capture_test", "tuning_test"]
 CONTRACT = ["derivatives", "evaluation", "exchange", "extremes", "lengths", "movement", "numbers", "operands", "pressure", "results", "vast"]
-PARTS = 6       # of what takes longest under a sanitizer
+PARTS = 6                               # of what takes longest under a sanitizer
+BASIC_CASES, CASES_A_JOB = 33, 6        # of basic_gpu_test
 SMALL = {"NG_TEST_SMALL": "1"}
 
 
@@ -41,19 +42,28 @@ def jobs(build):
 
 def sanitized(build):
     """The same of compute-sanitizer's: each tool on what it looks at."""
-    def job(tool, name, *words, part=""):
-        return f"{tool} {name}{part}", ["compute-sanitizer", f"--tool={tool}", "--error-exitcode=9", build / f"tests/{name}", *words], SMALL
-    out = [job("racecheck", "backend/gemm_gpu_test", f"-tc={cases}", part=part) for cases, part in (
-        ("products: every instance, type*", " every instance"), ("products: every instance of doubles*", " doubles"), ("products: rows at odd*", " odd rows"),
-        ("products: f32 whose rows*", " cut"), ("products with an epilogue*", " epilogues"), ("products with folds*", " folds"))]
+    def job(tool, name, *words, label="", part=None):
+        shared = {"NG_TEST_PART": f"{part}/{PARTS}"} if part is not None else {}
+        return f"{tool} {name}{label}{'' if part is None else f' {part}'}", ["compute-sanitizer", f"--tool={tool}", "--error-exitcode=9", build / f"tests/{name}", *words], SMALL | shared
+
+    def shared_job(*words, **named):
+        return [job(*words, **named, part=part) for part in range(PARTS)]
+    out = []
+    for case, label in (("products: every instance* operands lie", "every instance"), ("products: rows at odd*", "odd rows")):      # a comma would part filters
+        out += shared_job("racecheck", "backend/gemm_gpu_test", f"-tc={case}", label=f" {label}")
+    out += [job("racecheck", "backend/gemm_gpu_test", f"-tc={case}", label=f" {label}") for case, label in (
+        ("products: every instance of doubles*", "doubles"), ("products: f32 whose rows*", "cut"), ("products with an epilogue*", "epilogues"), ("products with folds*", "folds"))]
+    for first in range(1, BASIC_CASES + 1, CASES_A_JOB):
+        last = first + CASES_A_JOB - 1
+        out += [job("racecheck", "backend/basic_gpu_test", f"--first={first}", *[f"--last={last}"] * (last < BASIC_CASES), label=f" from {first}")]
     out += [job("memcheck", f"backend/{name}") for name in ("gemm_gpu_test", "mma_gpu_test", "basic_gpu_test", "interpreter_gpu_test", "operand_gpu_test")]
-    out += [job("racecheck", f"backend/{name}") for name in ("mma_gpu_test", "basic_gpu_test", "operand_gpu_test")]
+    out += [job("racecheck", f"backend/{name}") for name in ("mma_gpu_test", "operand_gpu_test")]
     out += [job("synccheck", f"backend/{name}") for name in ("gemm_gpu_test", "mma_gpu_test")]
     out += [job("initcheck", "backend/basic_gpu_test")]
     for part in range(PARTS if has_ew(build) else 0):
         words = ["--check", "--megabytes", "1", "--part", f"{part}/{PARTS}"]
-        out += [job("memcheck", "bench/ew_gpu", *words, part=f" {part}")]
-        out += [job("racecheck", "bench/ew_gpu", *words, "--only", "norm rows", "--only", "softmax rows", "--only", "sum", part=f" {part}")]
+        out += [job("memcheck", "bench/ew_gpu", *words, label=f" {part}")]
+        out += [job("racecheck", "bench/ew_gpu", *words, "--only", "norm rows", "--only", "softmax rows", "--only", "sum", label=f" {part}")]
     return out
 
 

@@ -11,18 +11,22 @@
 
 namespace ng::test {
 
-// The first device, with one stream on which everything is in order. NG_TEST_SMALL is for compute-sanitizer.
+// The first device, with one stream on which everything is in order. NG_TEST_SMALL is for compute-sanitizer; NG_TEST_PART=K/N is the K-th of N processes
+// that share the work.
 class Gpu {
   public:
     explicit Gpu(const cuda::Driver& driver)
         : home_(cuda::DeviceContext::primary(driver, 0)), now_(home_), stream_(cuda::make_stream(home_, cuda::StreamKind::Ordered)), is_small_(std::getenv("NG_TEST_SMALL") != nullptr)
     {
+        const char* const part = std::getenv("NG_TEST_PART");
+        if (part && (std::sscanf(part, "%u/%u", &part_, &parts_) != 2 || part_ >= parts_)) throw Error(NG_E_INVALID, text("NG_TEST_PART is ", part, ", not K/N"));
     }
     const cuda::Driver&        driver() const { return home_.driver(); }
     const cuda::DeviceContext& home() const { return home_; }
     cuda::CUstream             stream() const { return stream_.get(); }
     ng_device_info             info() const { return cuda::info_of(driver(), 0); }
     bool                       is_small() const { return is_small_; }
+    bool                       is_mine() const { return asked_++ % parts_ == part_; }      // each question is of the next piece of work
 
     void* take(size_t bytes) const
     {
@@ -54,6 +58,8 @@ class Gpu {
     cuda::CurrentContext now_;
     cuda::Stream         stream_;
     bool                 is_small_;
+    unsigned             part_ = 0, parts_ = 1;
+    mutable unsigned     asked_ = 0;
 };
 
 // An instance of a product's kernels that was compiled with an epilogue.
