@@ -18,10 +18,11 @@ from pathlib import Path
 
 import count
 
-KERNELS = ["gemm_gpu_test", "mma_gpu_test", "gpu_test", "basic_gpu_test", "interpreter_gpu_test", "f32_gpu_test", "operand_gpu_test", "capture_test", "tuning_test"]
+KERNELS = ["mma_gpu_test", "gpu_test", "basic_gpu_test", "interpreter_gpu_test", "f32_gpu_test", "operand_gpu_test", "capture_test", "tuning_test"]
 CONTRACT = ["derivatives", "evaluation", "exchange", "extremes", "lengths", "movement", "numbers", "operands", "pressure", "results", "vast"]
-PARTS = 6                               # of what takes longest under a sanitizer
-BASIC_CASES, CASES_A_JOB = 33, 6        # of basic_gpu_test
+PARTS = 6                       # of what takes longest
+SHARED = "products:*"           # cases of gemm_gpu_test whose work processes share by NG_TEST_PART
+BASIC = ["copy*,fill*,scan*", "segment*,argsort*", "put*,workspaces*", "pool*", "matmul*", "conv*"]     # cases of basic_gpu_test for a process each
 SMALL = {"NG_TEST_SMALL": "1"}
 
 
@@ -29,9 +30,16 @@ def has_ew(build):
     return (build / "tests/bench/ew_gpu").exists()
 
 
+def shared(part):
+    """The environment of a process that does this part of a test's work."""
+    return {"NG_TEST_PART": f"{part}/{PARTS}"}
+
+
 def jobs(build):
     """(name, words, environment) of each, the longest first."""
-    out = [(name, [build / "tests/backend" / name], {}) for name in KERNELS]
+    out = [(f"gemm_gpu_test {part}", [build / "tests/backend/gemm_gpu_test", f"-tc={SHARED}"], shared(part)) for part in range(PARTS)]
+    out += [("gemm_gpu_test others", [build / "tests/backend/gemm_gpu_test", f"-tce={SHARED}"], {})]
+    out += [(name, [build / "tests/backend" / name], {}) for name in KERNELS]
     out += [(f"random {seed}", [build / "tests/random/random_programs", "--backend", "cuda", "--count", "150", "--seed", str(seed)], {}) for seed in (71, 72)]
     out += [(f"contract {name}", [build / f"tests/contract/{name}_test"], {"NG_TEST_BACKEND": "cuda"}) for name in CONTRACT]
     out += [(path.name.replace("_", " ", 1), [path, "cuda"], {}) for path in sorted((build / "tests/programs").glob("program_*")) if path.is_file() and not path.suffix]
@@ -42,20 +50,15 @@ def jobs(build):
 
 def sanitized(build):
     """The same of compute-sanitizer's: each tool on what it looks at."""
-    def job(tool, name, *words, label="", part=None):
-        shared = {"NG_TEST_PART": f"{part}/{PARTS}"} if part is not None else {}
-        return f"{tool} {name}{label}{'' if part is None else f' {part}'}", ["compute-sanitizer", f"--tool={tool}", "--error-exitcode=9", build / f"tests/{name}", *words], SMALL | shared
-
-    def shared_job(*words, **named):
-        return [job(*words, **named, part=part) for part in range(PARTS)]
+    def job(tool, name, *words, label="", environment=SMALL):
+        return f"{tool} {name}{label}", ["compute-sanitizer", f"--tool={tool}", "--error-exitcode=9", build / f"tests/{name}", *words], environment
     out = []
-    for case, label in (("products: every instance* operands lie", "every instance"), ("products: rows at odd*", "odd rows")):      # a comma would part filters
-        out += shared_job("racecheck", "backend/gemm_gpu_test", f"-tc={case}", label=f" {label}")
-    out += [job("racecheck", "backend/gemm_gpu_test", f"-tc={case}", label=f" {label}") for case, label in (
+    for cases, label in (("products: every instance* operands lie", "every instance"), ("products: rows at odd*", "odd rows")):     # a comma would part filters
+        out += [job("racecheck", "backend/gemm_gpu_test", f"-tc={cases}", label=f" {label} {part}", environment=SMALL | shared(part)) for part in range(PARTS)]
+    out += [job("racecheck", "backend/gemm_gpu_test", f"-tc={cases}", label=f" {label}") for cases, label in (
         ("products: every instance of doubles*", "doubles"), ("products: f32 whose rows*", "cut"), ("products with an epilogue*", "epilogues"), ("products with folds*", "folds"))]
-    for first in range(1, BASIC_CASES + 1, CASES_A_JOB):
-        last = first + CASES_A_JOB - 1
-        out += [job("racecheck", "backend/basic_gpu_test", f"--first={first}", *[f"--last={last}"] * (last < BASIC_CASES), label=f" from {first}")]
+    out += [job("racecheck", "backend/basic_gpu_test", f"-tc={cases}", label=f" {cases}") for cases in BASIC]
+    out += [job("racecheck", "backend/basic_gpu_test", f"-tce={','.join(BASIC)}", label=" others")]
     out += [job("memcheck", f"backend/{name}") for name in ("gemm_gpu_test", "mma_gpu_test", "basic_gpu_test", "interpreter_gpu_test", "operand_gpu_test")]
     out += [job("racecheck", f"backend/{name}") for name in ("mma_gpu_test", "operand_gpu_test")]
     out += [job("synccheck", f"backend/{name}") for name in ("gemm_gpu_test", "mma_gpu_test")]
