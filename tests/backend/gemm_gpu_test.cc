@@ -10,7 +10,6 @@
 #include "tests/backend/plan_of_text.h"
 #include "tests/backend/product_check.h"
 
-#include <map>
 #include <set>
 #include <tuple>
 
@@ -304,7 +303,8 @@ TEST_CASE("products with an epilogue compiled into them: an instance of each kin
         const Types t = TYPES[instance.group == sm90::Group::Half ? 0 : instance.group == sm90::Group::Byte ? 2 : instance.group == sm90::Group::Whole ? 6 : 10];
         for (const Dtype c : {Dtype::f16, Dtype::f32})
             for (const bool is_batched : {false, true}) {
-                std::optional<test::FinisherCode> text;
+                if (!device->gpu.is_mine()) continue;
+                test::FinisherTexts texts;
                 for (const Extents& e : EXTENTS) {
                     if ((device->gpu.is_small() && e.m * e.n > 10000) || (e.batches > 1) != is_batched) continue;
                     for (const int64_t gap : {0, 1, 8}) {
@@ -312,9 +312,7 @@ TEST_CASE("products with an epilogue compiled into them: an instance of each kin
                         s.problem.allows_tf32 = is_round;
                         sm90::Form form;
                         REQUIRE(sm90::make_form(s.problem, true, form));
-                        const gemm::Finisher finisher = sm90::finisher_of(form, i);
-                        if (!text || !std::ranges::equal(text->finisher.kinds, finisher.kinds)) text.emplace(device->gpu, finisher, s.epilogue->text());
-                        check_instances(s, {{0, 1, 1, 8}, {0, 2, 1, 8}, {0, 3, 2, 1}}, &*text);
+                        check_instances(s, {{0, 1, 1, 8}, {0, 2, 1, 8}, {0, 3, 2, 1}}, &texts.of(device->gpu, sm90::finisher_of(form, i), s.epilogue->text()));
                     }
                 }
             }
@@ -336,8 +334,8 @@ TEST_CASE("products with folds compiled into them: an instance of each kind and 
         const Types t = TYPES[instance.group == sm90::Group::Half ? 0 : instance.group == sm90::Group::Byte ? 2 : instance.group == sm90::Group::Whole ? 6 : 10];
         for (const Folds folds : {instance.is_split ? Folds::OverColumns : Folds::SquaresOverColumns, Folds::OverRows})
             for (const bool is_turned : {false, true}) {
-                if (is_turned && instance.group != sm90::Group::Half) continue;
-                std::map<int64_t, test::FinisherCode> texts;
+                if ((is_turned && instance.group != sm90::Group::Half) || !device->gpu.is_mine()) continue;
+                test::FinisherTexts texts;
                 for (const Extents& e : EXTENTS) {
                     if ((device->gpu.is_small() && e.m * e.n > 10000) || e.m == 1) continue;
                     for (const int64_t gap : {0, 1}) {
@@ -347,10 +345,7 @@ TEST_CASE("products with folds compiled into them: an instance of each kind and 
                         REQUIRE(sm90::make_form(s.problem, true, form));
                         const gemm::Finisher finisher = sm90::finisher_of(form, i);
                         s.place_parts(finisher);
-                        int64_t key = e.batches > 1;
-                        for (const kernels::EpilogueKind kind : finisher.kinds) key = key * 8 + kind;
-                        const auto text = texts.find(key);
-                        check_instances(s, {{0, 1, 1, 8}, {0, 3, 1, 1}}, text != texts.end() ? &text->second : &texts.try_emplace(key, device->gpu, finisher, s.epilogue->text()).first->second);
+                        check_instances(s, {{0, 1, 1, 8}, {0, 3, 1, 1}}, &texts.of(device->gpu, finisher, s.epilogue->text()));
                     }
                 }
             }

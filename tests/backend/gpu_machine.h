@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 
 namespace ng::test {
@@ -82,6 +83,18 @@ struct FinisherCode {
         const std::string source = cuda::gemm::finisher_text(f, epilogue, operand), arch = text("sm_", compute, compute == 90 ? "a" : "");
         return cuda::Compiler::find()->compile({.prelude = d.prelude, .text = source, .options = d.options, .arch = arch});
     }
+};
+
+// Instances with epilogues, each compiled when it is first asked for.
+class FinisherTexts {
+  public:
+    const FinisherCode& of(const Gpu& gpu, const cuda::gemm::Finisher& f, const std::string& epilogue)
+    {
+        return codes_.try_emplace(cuda::gemm::finisher_text(f, epilogue, {}), gpu, f, epilogue).first->second;
+    }
+
+  private:
+    std::map<std::string, FinisherCode> codes_;
 };
 
 // The main of a program whose cases use *device. make(driver): one that it owns, or null and a line that says why.
