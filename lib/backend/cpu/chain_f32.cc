@@ -1,5 +1,6 @@
 // Chains of f32: eight vector registers go from link to link, each a function that ends in a jump to the next.
 #include "lib/backend/cpu/convert_loops.h"
+#include "lib/backend/cpu/curves_wide.h"
 #include "lib/backend/cpu/divide_wide.h"
 #include "lib/backend/cpu/row_loops.h"
 
@@ -176,6 +177,14 @@ void map_one<Row_exp>(const Bound* link, int64_t at, Vector a, Vector b, Vector 
 {
     onwards(link, at, [](int, Vector v) __attribute__((always_inline)) { return exp_of(v); }, a, b, c, d, e, f, g, h);
 }
+template <Op OP>
+void map_curve(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
+{
+    Vector first[] = {a, b, c, d}, last[] = {e, f, g, h};
+    put_curve<OP>(first);
+    put_curve<OP>(last);
+    link[1].run(link + 1, at, first[0], first[1], first[2], first[3], last[0], last[1], last[2], last[3]);
+}
 template <>
 void map_two<Row_div, Form::One, false>(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
 {
@@ -287,6 +296,11 @@ constexpr LinkTable table()
     t.other[LINK_ROUND_BF16] = round_all<BF16>;
 #define MAP(name, ...) put_links<Row_##name>(t);
 #include "jit/ops.def"
+#if defined(__AVX512F__)
+#define CURVE(name) t.other[link_of_map(Op::name, Form::Block, false)] = map_curve<Op::name>;
+    WIDE_CURVES(CURVE)
+#undef CURVE
+#endif
     return t;
 }
 constexpr LinkTable TABLE = table();

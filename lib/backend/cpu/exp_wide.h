@@ -18,13 +18,15 @@ constexpr Floats SIXTEENTHS = {0x1p0f, 0x1.0b5586p0f, 0x1.172b84p0f, 0x1.2387a6p
 
 // x = n ln 2 + r, n in whole sixteenths: the low 4 bits of `raised` choose 2^(n - floor n), and scalef makes of its 2^(floor n),
 // rounding once. |r| <= ln 2 / 32, so a cubic is e^r to 2^-27. Off by 1.06 units in the last place at most. NaN goes through.
-INLINE Floats exp_of(Floats x)
+// rest: what x lacks of the exact argument.
+INLINE Floats exp_of(Floats x, const Floats* rest = nullptr)
 {
     using L = ExpLimits<float>;
     constexpr float magic = ROUNDER<float> / 16;
     const Floats near = _mm512_maskz_max_ps(0xffff, all_of(L::low), _mm512_maskz_min_ps(0xffff, all_of(L::high), x));
     const Floats raised = mad(near, all_of(1.4426950408889634f), all_of(magic)), n = raised - magic;
-    const Floats r = mad(n, all_of(-L::ln2_lo), mad(n, all_of(-L::ln2_hi), near));
+    Floats r = mad(n, all_of(-L::ln2_lo), mad(n, all_of(-L::ln2_hi), near));
+    if (rest) r += *rest;
     const Floats slope = mad(r * r, mad(all_of(0.16666667f), r, all_of(0.5f)), r);
     const Floats power = _mm512_maskz_permutexvar_ps(0xffff, _mm512_castps_si512(raised), SIXTEENTHS);
     return _mm512_maskz_scalef_ps(0xffff, mad(power, slope, power), n);

@@ -136,12 +136,17 @@ struct Ahead {
 struct Aheads { const Ahead* first; int count; };
 using ChainLoop = void (*)(const Link* links, int links_count, int64_t count, Aheads aheads);
 
+// Functions of f32 that AVX-512 computes by curves_wide.h.
+#define WIDE_CURVES(DO) DO(tanh) DO(sigmoid) DO(silu) DO(gelu) DO(gelu_tanh)
+
 // Rows that have links: those that a few instructions compute, for a longer one gains nothing by staying in registers. vector_bytes:
 // of the instruction set.
 constexpr bool is_link(Op op, int vector_bytes)
 {
     switch (op) {
-    case Op::exp: return vector_bytes == 64;            // 14 instructions
+#define CURVE(name) case Op::name:
+    case Op::exp: WIDE_CURVES(CURVE) return vector_bytes == 64;        // 14 to 35 instructions
+#undef CURVE
     case Op::add: case Op::sub: case Op::mul: case Op::div: case Op::maximum: case Op::minimum: case Op::fmax: case Op::fmin:
     case Op::copysign: case Op::neg: case Op::abs: case Op::floor: case Op::ceil: case Op::trunc: case Op::rint: case Op::square:
     case Op::reciprocal: case Op::sqrt: case Op::rsqrt: case Op::relu: case Op::relu6: return true;

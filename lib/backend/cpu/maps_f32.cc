@@ -1,4 +1,5 @@
 // Element-wise loops of f32; powers go through doubles in chunks, as one loop of both widths is not vectorised.
+#include "lib/backend/cpu/curves_wide.h"
 #include "lib/backend/cpu/divide_wide.h"
 #include "lib/backend/cpu/row_loops.h"
 
@@ -85,6 +86,32 @@ void divide_wide(void* out_, const void* x_, const void* y_, const void*, int64_
     }
 }
 template <> constexpr MapLoop loop_of<Row_div, Dtype::f32, MODE_Y>() { return divide_wide; }
+
+template <Op OP>
+void curve_wide(void* out_, const void* x_, const void*, const void*, int64_t count)
+{
+    constexpr int64_t WIDTH = 16, VECTORS = 4;
+    auto*       out = static_cast<float*>(out_);
+    const auto* x = static_cast<const float*>(x_);
+    int64_t i = 0;
+    for (; i + VECTORS * WIDTH <= count; i += VECTORS * WIDTH) {
+        Floats v[VECTORS];
+#pragma GCC unroll 4
+        for (int k = 0; k < VECTORS; k++) v[k] = _mm512_loadu_ps(x + i + k * WIDTH);
+        put_curve<OP>(v);
+#pragma GCC unroll 4
+        for (int k = 0; k < VECTORS; k++) _mm512_storeu_ps(out + i + k * WIDTH, v[k]);
+    }
+    for (; i < count; i += WIDTH) {
+        const __mmask16 rest = __mmask16(count - i < WIDTH ? (1u << (count - i)) - 1 : 0xffff);
+        Floats v[1] = {_mm512_maskz_loadu_ps(rest, x + i)};
+        put_curve<OP>(v);
+        _mm512_mask_storeu_ps(out + i, rest, v[0]);
+    }
+}
+#define CURVE(name) template <> constexpr MapLoop loop_of<Row_##name, Dtype::f32, MODE_ALL>() { return curve_wide<Op::name>; }
+WIDE_CURVES(CURVE)
+#undef CURVE
 #endif
 
 #if defined(__AVX512F__)

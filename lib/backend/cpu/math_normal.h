@@ -82,10 +82,14 @@ INLINE T m_normcdf(T x)
     const T r = T(0.5) * exp_of_square(b, T(0.5)) * scaled_erfc(b * root);
     return a < T(0.7) ? mad(T(0.5), erf_near(x * root), T(0.5)) : x < T(0) ? r : T(1) - r;
 }
-template <class T>
-INLINE T m_gelu(T x)
+INLINE double m_gelu(double x) { return x * m_normcdf(x); }
+// max(x, 0) less a times what of the normal distribution lies beyond a = |x|: exp(-a^2 / 2) q g(q) for q = a / (a + 3.25), with g to 2^-22.8 up to 14.4.
+constexpr float GELU_OFFSET = 3.25f, GELU[] = {-0x1.a00004p+0f, 0x1.4b5fccp+1f, -0x1.c7bff4p+0f, 0x1.db34c6p-4f, 0x1.7c4554p-2f, 0x1.479bbcp-3f, -0x1.640360p-2f, 0x1.e2d416p-4f};
+INLINE float m_gelu(float x)
 {
-    return x * m_normcdf(x);
+    const float a = up_to(m_abs(x), 15.0f), q = a * (1 / (a + GELU_OFFSET)), half = 0.5f * x;
+    const float g = polynomial(q, GELU[0], GELU[1], GELU[2], GELU[3], GELU[4], GELU[5], GELU[6], GELU[7]);
+    return mad(q * g, exp_of_square(a, 0.5f), m_copysign(half + m_abs(half), x));
 }
 
 }  // namespace
