@@ -50,10 +50,10 @@ def main():
     parser.add_argument("library"), parser.add_argument("--sizes", type=int, nargs="+", default=[2048, 4096, 8192])
     given = parser.parse_args()
     library = ng.Library(given.library, "cuda")
-    print("| text |", " | ".join(f"{n}^3 in turns, for long" for n in given.sizes), "|\n|---|" + "---:|" * len(given.sizes))
+    print("| text |", " | ".join(f"{n}^3 in turns | for long" for n in given.sizes), "|\n|---|" + "---:|---:|" * len(given.sizes))
     columns = [measure(library, n) for n in given.sizes]
     for i, text in enumerate(TEXTS):
-        print(f"| `f16({text})` |", " | ".join(", ".join(f"{us:.1f} us, {us / alone:.2f}" for us, alone in zip(column[i], column[0])) for column in columns), "|", flush=True)
+        print(f"| `f16({text})` |", " | ".join(f"{us:.1f}, {us / alone:.2f}" for column in columns for us, alone in zip(column[i], column[0])), "|", flush=True)
 
 
 if __name__ == "__main__":
