@@ -120,6 +120,15 @@ MUTANTS = [
     Mutant("folds in parts: points that wait for a fold are cut from it", "jit/fold_parts.cc",
            "if (kernel_.values[v].kind == ValueKind::Fold) return false;", "",
            "finish_emulation_test", "epilogues: texts of portable"),
+    Mutant("traffic: what the last row has left in the outbox is not written", "lib/backend/cpu/fused.cc",
+           "    empty_outbox(frame);\n", "",
+           "traffic_test", "traffic: rows of functions"),
+    Mutant("quotients by one number: without their last correction", "lib/backend/cpu/divide_wide.h",
+           "return mad(_mm512_fnmadd_ps(near, number_, x), inverse_, near);", "return near;",
+           "math_test", "functions: quotients by one number", ("lib/backend/cpu/maps_f32.cc", "lib/backend/cpu/chain_f32.cc")),
+    Mutant("gelu by vectors: the rest of its square is forgotten", "lib/backend/cpu/curves_wide.h",
+           "return exp_of(square * -0.5f, &rest);", "return exp_of(square * -0.5f + rest * 0.0f);",
+           "math_test", "functions: dense sweeps", ("lib/backend/cpu/maps_f32.cc", "lib/backend/cpu/chain_f32.cc")),
 ]
 
 
