@@ -64,31 +64,9 @@ void exp_wide(void* out_, const void* x, const void* y, const void*, int64_t cou
 }
 template <> constexpr MapLoop loop_of<Row_exp, Dtype::f32, MODE_ALL>() { return exp_wide<MODE_ALL>; }
 
-void divide_wide(void* out_, const void* x_, const void* y_, const void*, int64_t count)
-{
-    constexpr int64_t WIDTH = 16, VECTORS = 4;
-    auto*         out = static_cast<float*>(out_);
-    const auto*   x = static_cast<const float*>(x_);
-    const float   number = *static_cast<const float*>(y_);
-    const Divisor by(number);
-    int64_t i = 0;
-    for (; i + VECTORS * WIDTH <= count; i += VECTORS * WIDTH) {
-        Floats v[VECTORS];
-#pragma GCC unroll 4
-        for (int k = 0; k < VECTORS; k++) v[k] = _mm512_loadu_ps(x + i + k * WIDTH);
-        by.divide(v);
-#pragma GCC unroll 4
-        for (int k = 0; k < VECTORS; k++) _mm512_storeu_ps(out + i + k * WIDTH, v[k]);
-    }
-    for (; i < count; i += WIDTH) {
-        const __mmask16 rest = __mmask16(count - i < WIDTH ? (1u << (count - i)) - 1 : 0xffff);
-        _mm512_mask_storeu_ps(out + i, rest, _mm512_maskz_loadu_ps(rest, x + i) / number);
-    }
-}
-template <> constexpr MapLoop loop_of<Row_div, Dtype::f32, MODE_Y>() { return divide_wide; }
-
-template <Op OP>
-void curve_wide(void* out_, const void* x_, const void*, const void*, int64_t count)
+// f: vectors in place, as many as it is given.
+template <class F>
+INLINE void in_place_wide(void* out_, const void* x_, int64_t count, F f)
 {
     constexpr int64_t WIDTH = 16, VECTORS = 4;
     auto*       out = static_cast<float*>(out_);
@@ -98,16 +76,28 @@ void curve_wide(void* out_, const void* x_, const void*, const void*, int64_t co
         Floats v[VECTORS];
 #pragma GCC unroll 4
         for (int k = 0; k < VECTORS; k++) v[k] = _mm512_loadu_ps(x + i + k * WIDTH);
-        put_curve<OP>(v);
+        f(v);
 #pragma GCC unroll 4
         for (int k = 0; k < VECTORS; k++) _mm512_storeu_ps(out + i + k * WIDTH, v[k]);
     }
     for (; i < count; i += WIDTH) {
         const __mmask16 rest = __mmask16(count - i < WIDTH ? (1u << (count - i)) - 1 : 0xffff);
         Floats v[1] = {_mm512_maskz_loadu_ps(rest, x + i)};
-        put_curve<OP>(v);
+        f(v);
         _mm512_mask_storeu_ps(out + i, rest, v[0]);
     }
+}
+void divide_wide(void* out, const void* x, const void* y, const void*, int64_t count)
+{
+    const Divisor by(*static_cast<const float*>(y));
+    in_place_wide(out, x, count, [&by](auto& v) __attribute__((always_inline)) { by.divide(v); });
+}
+template <> constexpr MapLoop loop_of<Row_div, Dtype::f32, MODE_Y>() { return divide_wide; }
+
+template <Op OP>
+void curve_wide(void* out, const void* x, const void*, const void*, int64_t count)
+{
+    in_place_wide(out, x, count, [](auto& v) __attribute__((always_inline)) { put_curve<OP>(v); });
 }
 #define CURVE(name) template <> constexpr MapLoop loop_of<Row_##name, Dtype::f32, MODE_ALL>() { return curve_wide<Op::name>; }
 WIDE_CURVES(CURVE)
