@@ -248,7 +248,7 @@ TEST_CASE("products: every instance, type and way that operands lie")
 {
     for (const Types& t : TYPES)
         for (const Extents& e : EXTENTS) {
-            if ((device->gpu.is_small() && e.m * e.n > 10000) || !device->gpu.is_mine()) continue;
+            if ((device->gpu.is_small() && e.m * e.n > 10000) || !device->gpu.takes_next()) continue;
             for (int bits = 0; bits < 8; bits++) check_instances(Setting(e, {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, 0}, t, t.sum), SHAPES);
         }
 }
@@ -258,14 +258,14 @@ TEST_CASE("products: every instance of doubles, where rows begin at multiples of
     const Types t = {Dtype::f64, Dtype::f64, Dtype::f64};
     for (const Extents& e : EXTENTS)
         for (int bits = 0; bits < 16; bits++)
-            if (device->gpu.is_mine()) check_instances(Setting(e, {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, bits >> 3}, t, t.sum), SHAPES);
+            if (device->gpu.takes_next()) check_instances(Setting(e, {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, bits >> 3}, t, t.sum), SHAPES);
 }
 
 TEST_CASE("products: rows at odd distances, of 16 bits at odd addresses, results of few bits")
 {
     for (const Types& t : TYPES)
         for (const Extents& e : EXTENTS) {
-            if ((device->gpu.is_small() && e.m * e.n > 10000) || !device->gpu.is_mine()) continue;
+            if ((device->gpu.is_small() && e.m * e.n > 10000) || !device->gpu.takes_next()) continue;
             const Dtype few = t.a == Dtype::bf16 ? Dtype::bf16 : Dtype::f16;
             for (int bits = 0; bits < 4; bits++) {
                 const Lying lying = {(bits & 1) != 0, (bits & 2) != 0, (bits & 1) != 0, 1 + bits};
@@ -282,7 +282,7 @@ TEST_CASE("products: f32 whose rows begin at multiples of 16 bytes, which blocks
         if (device->gpu.is_small() && e.m * e.n > 10000) continue;
         const int64_t gap = 4 - e.m % 4;     // all three have the same rest
         for (int bits = 0; bits < 8; bits++)
-            if (device->gpu.is_mine()) check_instances(Setting(e, {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, gap}, t, t.sum), {{0, 1, 1, 8}, {0, 2, 1, 8}, {0, 3, 1, 8}, {0, 8, 1, 8}});
+            if (device->gpu.takes_next()) check_instances(Setting(e, {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, gap}, t, t.sum), {{0, 1, 1, 8}, {0, 2, 1, 8}, {0, 3, 1, 8}, {0, 8, 1, 8}});
     }
 }
 
@@ -303,7 +303,7 @@ TEST_CASE("products with an epilogue compiled into them: an instance of each kin
         const Types t = TYPES[instance.group == sm90::Group::Half ? 0 : instance.group == sm90::Group::Byte ? 2 : instance.group == sm90::Group::Whole ? 6 : 10];
         for (const Dtype c : {Dtype::f16, Dtype::f32})
             for (const bool is_batched : {false, true}) {
-                if (!device->gpu.is_mine()) continue;
+                if (!device->gpu.takes_next()) continue;
                 test::FinisherTexts texts;
                 for (const Extents& e : EXTENTS) {
                     if ((device->gpu.is_small() && e.m * e.n > 10000) || (e.batches > 1) != is_batched) continue;
@@ -334,7 +334,7 @@ TEST_CASE("products with folds compiled into them: an instance of each kind and 
         const Types t = TYPES[instance.group == sm90::Group::Half ? 0 : instance.group == sm90::Group::Byte ? 2 : instance.group == sm90::Group::Whole ? 6 : 10];
         for (const Folds folds : {instance.is_split ? Folds::OverColumns : Folds::SquaresOverColumns, Folds::OverRows})
             for (const bool is_turned : {false, true}) {
-                if ((is_turned && instance.group != sm90::Group::Half) || !device->gpu.is_mine()) continue;
+                if ((is_turned && instance.group != sm90::Group::Half) || !device->gpu.takes_next()) continue;
                 test::FinisherTexts texts;
                 for (const Extents& e : EXTENTS) {
                     if ((device->gpu.is_small() && e.m * e.n > 10000) || e.m == 1) continue;

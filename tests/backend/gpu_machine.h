@@ -27,7 +27,7 @@ class Gpu {
     cuda::CUstream             stream() const { return stream_.get(); }
     ng_device_info             info() const { return cuda::info_of(driver(), 0); }
     bool                       is_small() const { return is_small_; }
-    bool                       is_mine() const { return asked_++ % parts_ == part_; }      // each question is of the next piece of work
+    bool                       takes_next() const { return asked_++ % parts_ == part_; }      // of pieces of work, of which each call stands before one
 
     void* take(size_t bytes) const
     {

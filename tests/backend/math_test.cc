@@ -18,7 +18,7 @@ namespace {
 template <class T> constexpr Dtype DTYPE_OF = std::is_same_v<T, float> ? Dtype::f32 : Dtype::f64;
 
 // These functions are better than every backend must be: in units of the last place, of f32 and of f64.
-struct Goal { Op op; double f32, f64; double low, high; };
+struct Goal { Op op; double f32, f64; double low, high; double f32_wide = 0; };     // f32_wide: by curves_wide.h, where that is not f32
 constexpr Goal GOALS[] = {
     {Op::exp,        1.07, 1.0,  -110,  95},  {Op::exp,        1.07, 1.0, -1, 1},        {Op::exp,        1.07, 1.0, -746, 710},
     {Op::exp2,       1.3,  1.3,  -152, 130},  {Op::exp2,       1.3, 1.3, -1, 1},         {Op::exp2,       1.3, 1.3, -1076, 1024},
@@ -32,11 +32,11 @@ constexpr Goal GOALS[] = {
     {Op::sinpi,      0.51, 1.3,  -4,     4},  {Op::cospi,      0.51, 1.0, -4, 4},        {Op::sinpi,      0.51, 1.3, -1e6, 1e6},
     {Op::asin,       0.51, 1.0,  -1,     1},  {Op::acos,       0.51, 1.0, -1, 1},        {Op::atan,       0.51, 1.0, -5, 5},
     {Op::sinh,       0.51, 2.5,  -2,     2},  {Op::cosh,       0.51, 1.6, -90, 90},      {Op::sinh,       0.51, 2.5, -711, 711},
-    {Op::tanh,       2.98, 2.6,  -1,     1},  {Op::tanh,       2.98, 2.6, -25, 25},      {Op::tanh,       2.98, 2.6, -1e-3, 1e-3},
+    {Op::tanh,       2.5,  2.6,  -1, 1, 2.98}, {Op::tanh,      2.5, 2.6, -25, 25, 2.98}, {Op::tanh,       2.5, 2.6, -1e-3, 1e-3},
     {Op::asinh,      0.51, 2.0,  -5,     5},  {Op::acosh,      0.51, 2.3, 1, 5},         {Op::atanh,      0.51, 2.0, -1, 1},
     {Op::erf,        1.3,  1.6,  -1.2, 1.2},  {Op::erf,        1.3, 1.6, -6, 6},         {Op::erfc,       0.51, 5.0, -6, 27},
     {Op::normal_cdf, 5.0,  5.0,  -14.5,  9},  {Op::normal_cdf, 5.0, 5.0, -1, 1},         {Op::cbrt,       0.51, 0.7, -10, 10},
-    {Op::sigmoid,    3.15, 2.4,  -110, 110},  {Op::sigmoid,    3.15, 2.4, -2, 2},        {Op::softplus,   2.0, 2.0, -20, 20},
+    {Op::sigmoid,    2.3,  2.4,  -110, 110, 3.15}, {Op::sigmoid, 2.3, 2.4, -2, 2, 3.15},  {Op::softplus,   2.0, 2.0, -20, 20},
     {Op::gelu,       9.0,  6.0,  -15,   15},  {Op::gelu,       9.0, 6.0, -1, 1},         {Op::silu,       6.0, 6.0, -105, 20},
 };
 
@@ -60,7 +60,8 @@ void check_goal(const Goal& goal, double bound)
             const double d = reference::distance(out[i], want[i], 0);
             if (d > worst) worst = d, at = i;
         }
-        CHECK_MESSAGE(worst <= bound, worst, " ulp: ", std::string(isa->name), " ", std::string(name_of(goal.op)), " of ", x[at], " is ", out[at]);
+        const bool is_wide = std::is_same_v<T, float> && isa->vector_bytes == 64 && goal.f32_wide > 0;
+        CHECK_MESSAGE(worst <= (is_wide ? goal.f32_wide : bound), worst, " ulp: ", std::string(isa->name), " ", std::string(name_of(goal.op)), " of ", x[at], " is ", out[at]);
     }
 }
 
