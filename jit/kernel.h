@@ -25,6 +25,14 @@ struct Access {
     Extents strides;             // one an axis
     bool operator==(const Access&) const = default;
 };
+// Whether all strides are known before a run. An output's may not be, and one that is not wanted has none, so that nothing which
+// other outputs could tell may depend on them: how sums are paired.
+inline bool has_known_strides(const Access& a)
+{
+    for (const Extent& stride : a.strides)
+        if (!stride.is_constant()) return false;
+    return true;
+}
 
 enum class ValueKind : uint8_t {
     Load,        // buffer[access]

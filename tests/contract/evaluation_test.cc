@@ -1,6 +1,8 @@
 // The rules of evaluation: inputs are read before outputs are written, overlaps, dtypes and shapes of outputs, holes.
 #include "tests/contract/face.h"
 
+#include <utility>
+
 namespace {
 constexpr size_t LONG = 70001;  // longer than any block of the CPU backend and no multiple of one
 
@@ -8,6 +10,16 @@ Values reversed(Values v)
 {
     std::reverse(v.begin(), v.end());
     return v;
+}
+
+// Axes nested as `order` says, the outermost first, with so many elements unused behind each of the innermost rows.
+ng_shape nested(const ng_shape& like, const Dims& order, int64_t gap)
+{
+    ng_shape d = like;
+    d.flags = NG_STRIDED;
+    int64_t next = 1;
+    for (size_t k = order.size(); k-- > 0; next = next * d.dims[order[k]] + std::exchange(gap, 0)) d.strides[order[k]] = next;
+    return d;
 }
 }
 
@@ -300,6 +312,47 @@ TEST_CASE("E6: an output that is not wanted changes no bit of the others")
             CHECK(differs(f.get(some[i]), want) == "");
         }
     }
+}
+
+// How sums are paired is no output's business: where it lies, and whether it is there, is seen in its own memory alone.
+TEST_CASE("E6: an output that lies anywhere, or is not wanted, changes no bit of the others")
+{
+    Face f(NG_CTX_DETERMINISTIC, 1);
+    const Dims orders[] = {{0, 1, 2}, {2, 1, 0}, {0, 2, 1}, {1, 0, 2}, {2, 0, 1}};
+    const auto equal = [&](ng_tensor* t, const Values& want) {
+        const ng_shape d = f.shape_of(t);
+        ng_tensor* const dense = f.make(shape(d.dtype, Dims(d.dims, d.dims + d.ndim)));
+        CHECK(ng_tensor_copy(dense, t, nullptr, &f.error) == NG_OK);
+        CHECK(differs(f.get(dense), want) == "");
+    };
+    for (const Dims& dims : std::vector<Dims>{{3, 4, 5}, {40, 3, 9}, {2, 33, 130}, {70, 50, 2}, {2, 3, 2500}})
+        for (const ng_dtype t : {NG_F64, NG_F32, NG_F16})
+            for (uint32_t axes = 1; axes < 8; axes++) {
+                CAPTURE(dims[0]);
+                CAPTURE(t);
+                CAPTURE(axes);
+                const ng_shape dense = shape(t, dims), any = shape(t, dims, {}, NG_ANY);
+                ng_expr* const x = f.param(0, any);
+                const Exprs all = {ng_cast(ng_softmax(x, axes), t), ng_cast(ng_sub(ng_exp(x), ng_mean(x, axes, 1)), t), ng_cast(ng_sum(x, axes, 0), t)};
+                ng_shape sums = f.shape_of(all[2]);
+                sums.flags = NG_ANY;
+                ng_prog* const p = f.compile(all, {.out = {&any, &any, &sums}});
+                ng_tensor* const from = f.make(nested(dense, orders[axes % 5], axes % 2));
+                const ng_shape flat = shape(NG_F64, {int64_t(count_of(dense))});
+                CHECK(f.eval_into({ng_cast(ng_reshape(ng_sin(ng_iota(f.s, &flat, 0)), dims.data(), 3), t)}, {from}) == NG_OK);
+                sums.flags = 0;
+                const Tensors want = {f.make(dense), f.make(dense), f.make(sums)};
+                CHECK(f.run(p, {.args = {from}, .out = want}) == NG_OK);
+                for (size_t other = 0; other < 2; other++)
+                    for (size_t k = 0; k <= std::size(orders); k++) {
+                        CAPTURE(k);
+                        Tensors out = {f.make(dense), f.make(dense), f.make(sums)};
+                        out[other] = k < std::size(orders) ? f.make(nested(dense, orders[k], int64_t(k) % 2)) : nullptr;
+                        CHECK(f.run(p, {.args = {from}, .out = out}) == NG_OK);
+                        for (size_t j = 0; j < out.size(); j++)
+                            if (out[j]) equal(out[j], f.get(want[j]));
+                    }
+            }
 }
 
 TEST_CASE("E7: a leaf in a program that is saved is refused by its tag")

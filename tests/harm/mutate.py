@@ -129,6 +129,12 @@ MUTANTS = [
     Mutant("gelu by vectors: the rest of its square is forgotten", "lib/backend/cpu/curves_wide.h",
            "return exp_of(square * -0.5f, &rest);", "return exp_of(square * -0.5f + rest * 0.0f);",
            "math_test", "functions: dense sweeps", ("lib/backend/cpu/maps_f32.cc", "lib/backend/cpu/chain_f32.cc")),
+    Mutant("pairing: where an output lies decides with what reads", "jit/kernel.h",
+           "        if (!stride.is_constant()) return false;\n    return true;", "        if (!stride.is_constant()) return true;\n    return true;",
+           "evaluation_test", "E6: an output that lies anywhere"),
+    Mutant("stores by parts: a row begins where the block does", "lib/backend/cpu/plan.cc",
+           "return {extent - position % extent, part[1 + access]};", "return {extent + position * 0, part[1 + access]};",
+           "evaluation_test", "E6: an output that lies anywhere"),
 ]
 
 

@@ -78,9 +78,26 @@ void bitcast(const Block& b, const Instruction& i)
     i.load(b.result(i, single), b.frame.temps[0], 1, n);
 }
 
+void store_by_parts(const Block& b, const Instruction& i)
+{
+    const Plan& plan = b.plan();
+    const int64_t* const position = b.at + plan.positions;
+    int64_t base = b.at[i.extra];
+    for (int32_t loop = 0; loop < plan.kept + plan.reduced; loop++)
+        if (loop != plan.block_loop) base += plan.place_by_parts(loop, position[loop], i.extra);
+    const char* const in = b.spread(i.args[0], i.operand, b.count, 0);
+    for (int64_t done = 0, count; done < b.count; done += count) {
+        const int64_t   at = position[plan.block_loop] + done;
+        const Plan::Row row = plan.row_by_parts(plan.block_loop, at, i.extra);
+        count = std::min(row.count, b.count - done);
+        i.store(b.buffer(i.buffer) + (base + plan.place_by_parts(plan.block_loop, at, i.extra)) * i.memory_bytes, row.stride, in + done * i.bytes, count);
+    }
+}
+
 void store(const Block& b, const Instruction& i)
 {
     if (!b.buffer(i.buffer)) return;                   // an output that is not wanted this time
+    if (b.plan().step[i.extra] == Plan::BY_PARTS) return store_by_parts(b, i);
     const bool fills = !b.plan().is_streaming && i.type == i.operand && b.is_single(i.args[0]) && b.plan().step[i.extra] == 1;
     if (fills) return b.isa().load[int(i.type)](b.memory(i, i.extra), b.operand(i.args[0]), 0, b.count);
     const char* in = b.spread(i.args[0], i.operand, b.count, 0);

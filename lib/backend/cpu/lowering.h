@@ -46,7 +46,7 @@ class Maker {
     std::vector<int32_t> folded;                       // by fold: the value that it reads
 
   private:
-    void add_access(int32_t old, bool is_full);
+    void add_access(int32_t old, bool is_full, bool decides);
     void add_axes();
     void add_folds();
     void add_positions();

@@ -1,8 +1,9 @@
 // Chooses between rows and columns by an estimate of time: from extents and strides, never from the number of threads.
 #include "lib/backend/cpu/plan.h"
 
+#include "lib/backend/cpu/space.h"
+
 #include <algorithm>
-#include <cstdlib>
 
 namespace ng::cpu {
 namespace {
@@ -12,47 +13,21 @@ constexpr double ALONG_NS = 20;                        // bringing the lanes of 
 constexpr double CHUNK_NS = 20e3, PARALLEL_NS = 50e3, PIECE_NS = 40e3, SPLIT_NS = 100e3;
 constexpr double STREAM_BYTES = 64e6, FAR_BYTES = 1 << 20, NEAR_BYTES = 512 << 10;
 constexpr int64_t MAX_CHUNKS = 64, L1_BYTES = 24 << 10, LINE = 64, LINES_BLOCK = 256, LOOSE_BLOCK = 32768, PAGE = 4096, PAGES_BLOCK = 64, MAX_BANKS = 64;
-// Where there is any element strides are nearer than this; of nothing they may be any number, with which nobody may multiply.
-constexpr int64_t FAR = int64_t(1) << 47;
-
-struct Axis {
-    int64_t  extent;
-    int64_t* strides;                 // [accesses]
-};
-
-// Extents may be as large as numbers are, where strides are 0 or another extent is.
-int64_t divided_up(int64_t n, int64_t unit) { return n / unit + (n % unit != 0); }
-int64_t rounded_up(int64_t n, int64_t unit) { return divided_up(n, unit) * unit; }
-int64_t product(int64_t x, int64_t y)
-{
-    int64_t r = 0;
-    return __builtin_mul_overflow(x, y, &r) ? INT64_MAX : r;
-}
-int64_t magnitude(int64_t n) { return n < 0 ? -n : n; }
 
 class Planner {
   public:
-    Planner(const Program& program, const int64_t* values, int64_t* memory) : p_(program), values_(values), memory_(memory) {}
-    void collapse(const Box* box);
-    Plan plan();
+    Planner(const Program& program, const Space& space) : p_(program), s_(space) {}
+    Plan plan(int64_t* memory) const;
 
   private:
-    struct Choice {
-        bool        is_columns = true;
-        int         axis = -1;        // of the kept or reduced ones; -1: the space has none
+    struct Choice : Way {             // its block is 0 until it is chosen
         const Tape* tape = nullptr;
         double      bytes = 0;        // of memory that the tape's full values are, each element once
-        int64_t     block = 0;        // 0: not chosen yet
         int64_t     banks = 1;
-        int         repeated = -1;    // the reduced axis, points of which a block has several
-        int64_t     repeats = 1;
         double      ns = 0;
     };
-    int64_t* take(int64_t numbers) { return (memory_ += numbers) - numbers; }
-    const Axis& axis_of(const Choice& c) const { return c.is_columns ? kept_[c.axis] : reduced_[c.axis]; }
+    const SpaceAxis& axis_of(const Choice& c) const { return s_.along(c)[c.axis]; }
     int64_t extent_of(const Choice& c) const { return c.axis < 0 ? 1 : axis_of(c).extent; }
-    void sort(Axis* axes, int count) const;
-    int  merged(Axis* axes, int count) const;
     bool has_nearer(const Choice& c, int32_t access) const;
     bool is_scattered(const Choice& c) const;
     bool has_page_strides(const Choice& c) const;
@@ -71,66 +46,12 @@ class Planner {
     void consider_columns(Choice& best, int axis) const;
     void consider_rows(Choice& best, int axis) const;
     Choice chosen() const;
-    void lay_loops(Plan& plan, const Choice& c);
     void cut(Plan& plan, const Choice& c) const;
     void mark_sums(Plan& plan) const;
 
     const Program& p_;
-    const int64_t* values_;
-    int64_t* memory_;                 // what is left of it
-    int64_t* offset_ = nullptr;
-    Axis     kept_[MAX_AXES], reduced_[MAX_AXES];
-    int      kept_count_ = 0, reduced_count_ = 0;
-    double   rows_ = 1, length_ = 1;
+    const Space&   s_;
 };
-
-// Insertion sort, so that axes with equal strides stay in their order: the widest strides become the outermost loops.
-void Planner::sort(Axis* axes, int count) const
-{
-    const int32_t accesses = p_.position < 0 ? p_.accesses : p_.position;
-    const auto width = [&](const Axis& axis) {
-        int64_t sum = 0;
-        for (int32_t a = 0; a < accesses; a++) sum += magnitude(axis.strides[a]);
-        return sum;
-    };
-    for (int i = 1; i < count; i++)
-        for (int j = i; j > 0 && width(axes[j - 1]) < width(axes[j]); j--) std::swap(axes[j - 1], axes[j]);
-}
-
-// Neighbours that all accesses walk as one.
-int Planner::merged(Axis* axes, int count) const
-{
-    int kept = 0;
-    for (int i = 0; i < count; i++) {
-        bool joins = kept > 0;
-        for (int32_t a = 0; joins && a < p_.accesses; a++)
-            joins = axes[kept - 1].strides[a] == product(axes[i].strides[a], axes[i].extent);
-        if (joins) axes[kept - 1] = {product(axes[kept - 1].extent, axes[i].extent), axes[i].strides};
-        else axes[kept++] = axes[i];
-    }
-    return kept;
-}
-
-void Planner::collapse(const Box* box)
-{
-    offset_ = take(p_.accesses);
-    for (int32_t a = 0; a < p_.accesses; a++) offset_[a] = values_[p_.offset_at(a)];
-    for (int32_t axis = 0; axis < p_.axes; axis++) {
-        const int64_t extent = box ? box->count[axis] : values_[axis];
-        const bool    is_reduced = p_.reduced[size_t(axis)];
-        for (int32_t a = 0; box && a < p_.accesses; a++) offset_[a] += box->first[axis] * values_[p_.stride_at(a, axis)];
-        (is_reduced ? length_ : rows_) *= double(extent);
-        if (extent == 1) continue;
-        int64_t* strides = take(p_.accesses);
-        for (int32_t a = 0; a < p_.accesses; a++) strides[a] = std::clamp(values_[p_.stride_at(a, axis)], -FAR, FAR);
-        if (is_reduced) reduced_[reduced_count_++] = {extent, strides};
-        else kept_[kept_count_++] = {extent, strides};
-    }
-    sort(kept_, kept_count_);
-    if (p_.position < 0) sort(reduced_, reduced_count_);   // else the first of equals would not come first
-    kept_count_ = merged(kept_, kept_count_);
-    reduced_count_ = merged(reduced_, reduced_count_);
-}
 
 // Whether all full values' memory is rows along the axis, so that what can lie there needs no room.
 bool Planner::is_dense(const Choice& c) const
@@ -138,7 +59,7 @@ bool Planner::is_dense(const Choice& c) const
     if (c.axis < 0 || c.banks > 1) return false;
     return std::all_of(c.tape->touches.begin(), c.tape->touches.end(), [&](const Tape::Touch& t) {
         const int64_t stride = axis_of(c).strides[t.access];
-        return stride == 1 || (stride == 0 && !t.is_stored);
+        return !p_.decides[size_t(t.access)] || stride == 1 || (stride == 0 && !t.is_stored);
     });
 }
 
@@ -173,9 +94,9 @@ int64_t Planner::fitting(const Choice& c) const
 bool Planner::has_nearer(const Choice& c, int32_t access) const
 {
     const int64_t stride = magnitude(axis_of(c).strides[access]);
-    const auto nearer = [&](const Axis& axis) { return axis.strides[access] != 0 && magnitude(axis.strides[access]) < stride; };
-    const bool by_row = std::any_of(kept_, kept_ + kept_count_, nearer) && (c.is_columns || length_ * LINE < NEAR_BYTES);
-    return by_row || std::any_of(reduced_, reduced_ + reduced_count_, nearer);
+    const auto nearer = [&](const SpaceAxis& axis) { return axis.strides[access] != 0 && magnitude(axis.strides[access]) < stride; };
+    const bool by_row = std::any_of(s_.kept.begin(), s_.kept.end(), nearer) && (c.is_columns || s_.length * LINE < NEAR_BYTES);
+    return by_row || std::any_of(s_.reduced.begin(), s_.reduced.end(), nearer);
 }
 
 // Whether blocks touch a line an element.
@@ -183,7 +104,7 @@ bool Planner::is_scattered(const Choice& c) const
 {
     if (c.axis < 0) return false;
     return std::any_of(c.tape->touches.begin(), c.tape->touches.end(), [&](const Tape::Touch& t) {
-        return magnitude(axis_of(c).strides[t.access]) * t.bytes >= LINE;
+        return p_.decides[size_t(t.access)] && magnitude(axis_of(c).strides[t.access]) * t.bytes >= LINE;
     });
 }
 
@@ -192,7 +113,7 @@ bool Planner::has_page_strides(const Choice& c) const
 {
     return std::any_of(c.tape->touches.begin(), c.tape->touches.end(), [&](const Tape::Touch& t) {
         const int64_t stride = axis_of(c).strides[t.access];
-        return stride != 0 && stride * t.bytes % PAGE == 0;
+        return p_.decides[size_t(t.access)] && stride != 0 && stride * t.bytes % PAGE == 0;
     });
 }
 
@@ -207,7 +128,7 @@ int64_t Planner::block_of(const Choice& c) const
     const int64_t longest = p_.has_reduced ? MAX_BLOCK : (is_near || kept_slots(c) == 0 ? 4 : 2) * MAX_BLOCK;
     int64_t most = std::min(fitting(c), std::clamp<int64_t>(L1_BYTES / bytes, 256, longest));
     if (is_long)                         // no more than a chunk, but where all is one task
-        most = rows_ * element_ns(c) < PARALLEL_NS / 2 ? LOOSE_BLOCK : std::clamp(int64_t(CHUNK_NS / std::max(c.tape->element_ns, 1.0)), longest, LOOSE_BLOCK / 2);
+        most = s_.rows * element_ns(c) < PARALLEL_NS / 2 ? LOOSE_BLOCK : std::clamp(int64_t(CHUNK_NS / std::max(c.tape->element_ns, 1.0)), longest, LOOSE_BLOCK / 2);
     if (is_scattered(c)) most = std::min(most, has_page_strides(c) ? PAGES_BLOCK : LINES_BLOCK);
     const int64_t unit = most >= 256 ? 64 : MIN_BLOCK;
     most = most / unit * unit;
@@ -216,7 +137,8 @@ int64_t Planner::block_of(const Choice& c) const
 
 double Planner::touch_ns(const Tape::Touch& touch, const Choice& c) const
 {
-    const int64_t stride = c.axis < 0 ? 0 : magnitude(axis_of(c).strides[touch.access]);
+    if (c.axis < 0) return 0;
+    const int64_t stride = p_.decides[size_t(touch.access)] ? magnitude(axis_of(c).strides[touch.access]) : 1;
     if (stride == 0) return 0;
     if (stride == 1) return 0.02 * touch.bytes * touch.times;
     const double line = double(std::min<int64_t>(stride * touch.bytes, LINE)) / LINE;
@@ -241,7 +163,7 @@ void Planner::price(Choice& c) const
     const double ns = element_ns(c) + calls / count;
     const double row = c.is_columns ? (tape.row_ns + tape.row_calls * (0.1 + CALL_NS / count)) * double(c.repeats)
                                     : tape.row_ns + tape.row_calls * CALL_NS + ROW_NS;
-    c.ns = rows_ * (length_ * ns + row);
+    c.ns = s_.rows * (s_.length * ns + row);
 }
 
 void Planner::take_tape(Choice& c, const Tape& tape) const
@@ -250,10 +172,9 @@ void Planner::take_tape(Choice& c, const Tape& tape) const
     c.bytes = 0;
     for (const Tape::Touch& touch : tape.touches) {
         double elements = 1;
-        for (int axis = 0; axis < kept_count_; axis++)
-            if (kept_[axis].strides[touch.access]) elements *= double(kept_[axis].extent);
-        for (int axis = 0; axis < reduced_count_; axis++)
-            if (reduced_[axis].strides[touch.access]) elements *= double(reduced_[axis].extent);
+        for (const Axes* axes : {&s_.kept, &s_.reduced})
+            for (const SpaceAxis& axis : *axes)
+                if (axis.strides[touch.access]) elements *= double(axis.extent);
         c.bytes += elements * touch.bytes;
     }
 }
@@ -269,7 +190,7 @@ void Planner::consider(Choice& best, Choice c) const
 bool Planner::can_repeat(int axis, int reduced) const
 {
     for (int32_t a = 0; a < p_.accesses; a++)
-        if (p_.is_full[size_t(a)] && reduced_[reduced].strides[a] != product(kept_[axis].strides[a], kept_[axis].extent)) return false;
+        if (p_.is_full[size_t(a)] && p_.decides[size_t(a)] && !are_one(s_.reduced[reduced], s_.kept[axis], a)) return false;
     return p_.position < 0;
 }
 
@@ -279,19 +200,19 @@ void Planner::consider_columns(Choice& best, int axis) const
     c.axis = axis;
     take_tape(c, p_.streamed);
     consider(best, c);
-    if (p_.has_resident && length_ >= 1 && length_ <= MAX_BANKS) {
+    if (p_.has_resident && s_.length >= 1 && s_.length <= MAX_BANKS) {
         Choice kept = c;
         take_tape(kept, p_.resident);
-        kept.banks = int64_t(length_);
+        kept.banks = int64_t(s_.length);
         const bool fits = kept.banks * p_.resident.full_slots <= MAX_LIVE && fitting(kept) >= LINE;
         if (fits) consider(best, kept);
     }
-    for (int reduced = 0; reduced < reduced_count_; reduced++) {
-        if (kept_[axis].extent < 2 || !can_repeat(axis, reduced)) continue;
-        const int64_t extent = kept_[axis].extent;
+    for (int reduced = 0; reduced < s_.reduced.count(); reduced++) {
+        if (s_.kept[axis].extent < 2 || !can_repeat(axis, reduced)) continue;
+        const int64_t extent = s_.kept[axis].extent;
         Choice wide = c;
         wide.block = std::min(fitting(c), MAX_BLOCK);
-        wide.repeats = std::min(wide.block / extent, reduced_[reduced].extent / 4);
+        wide.repeats = std::min(wide.block / extent, s_.reduced[reduced].extent / 4);
         wide.block = wide.repeats * extent;
         wide.repeated = reduced;
         if (wide.repeats > 1) consider(best, wide);
@@ -305,9 +226,9 @@ void Planner::consider_rows(Choice& best, int axis) const
     c.axis = axis;
     take_tape(c, p_.streamed);
     consider(best, c);
-    if (reduced_count_ > 1 || !p_.has_resident) return;
+    if (s_.reduced.count() > 1 || !p_.has_resident) return;
     take_tape(c, p_.resident);
-    const int64_t extent = std::max<int64_t>(reduced_[0].extent, 1);
+    const int64_t extent = std::max<int64_t>(s_.reduced[0].extent, 1);
     if (extent > fitting(c)) return;                   // which is whole units
     c.block = rounded_up(extent, MIN_BLOCK);
     consider(best, c);
@@ -316,58 +237,14 @@ void Planner::consider_rows(Choice& best, int axis) const
 Planner::Choice Planner::chosen() const
 {
     Choice best;
-    for (int axis = kept_count_; axis-- > 0;) consider_columns(best, axis);
-    for (int axis = reduced_count_; axis-- > 0;)       // positions of argmin and argmax ascend along the last only
-        if (p_.position < 0 || axis + 1 == reduced_count_) consider_rows(best, axis);
+    for (int axis = s_.kept.count(); axis-- > 0;) consider_columns(best, axis);
+    for (int axis = s_.reduced.count(); axis-- > 0;)       // positions of argmin and argmax ascend along the last only
+        if (p_.position < 0 || axis + 1 == s_.reduced.count()) consider_rows(best, axis);
     if (best.tape) return best;
     Choice point;                                      // no axes are left
     take_tape(point, p_.streamed);
     consider(best, point);
     return best;
-}
-
-void Planner::lay_loops(Plan& plan, const Choice& c)
-{
-    plan.accesses = p_.accesses;
-    plan.offset = offset_;
-    plan.step = take(p_.accesses);
-    plan.extents = take(kept_count_ + reduced_count_ + 1);
-    plan.strides = take(int64_t(kept_count_ + reduced_count_ + 1) * p_.accesses);
-    std::fill_n(plan.step, p_.accesses, 0);
-    const int64_t extent = extent_of(c), blocks = divided_up(extent, c.block);
-    plan.tail = extent - (blocks - 1) * c.block;
-    int loop = 0;
-    const auto lay = [&](int64_t count, const int64_t* strides, int64_t times) {
-        plan.extents[loop] = count;
-        for (int32_t a = 0; a < p_.accesses; a++) plan.strides[int64_t(loop) * p_.accesses + a] = strides ? strides[a] * times : 0;
-        return loop++;
-    };
-    const auto lay_blocks = [&] {
-        if (c.axis >= 0) std::copy_n(axis_of(c).strides, p_.accesses, plan.step);
-        plan.block_loop = lay(blocks, plan.step, c.block);
-    };
-    const auto lay_repeats = [&] {
-        const Axis& axis = reduced_[c.repeated];
-        const int64_t count = divided_up(axis.extent, c.repeats);
-        plan.tail = (axis.extent - (count - 1) * c.repeats) * extent;
-        plan.block_loop = lay(count, axis.strides, c.repeats);
-    };
-    // Blocks that touch a line an element go outside, so that the lines are used again by what comes inside.
-    const bool outermost = c.is_columns && (c.axis < 0 || is_scattered(c));
-    if (outermost) lay_blocks();
-    for (int axis = 0; axis < kept_count_; axis++) {
-        if (!c.is_columns || axis != c.axis) lay(kept_[axis].extent, kept_[axis].strides, 1);
-        else if (!outermost) lay_blocks();
-    }
-    plan.kept = loop;
-    for (int axis = 0; axis < reduced_count_; axis++) {
-        if (axis == c.repeated) lay_repeats();
-        else if (c.is_columns || axis != c.axis) lay(reduced_[axis].extent, reduced_[axis].strides, 1);
-        else lay_blocks();
-    }
-    plan.reduced = loop - plan.kept;
-    for (int l = 0; l < plan.kept; l++) plan.units = product(plan.units, plan.extents[l]);
-    for (int l = plan.kept; l < loop; l++) plan.steps = product(plan.steps, plan.extents[l]);
 }
 
 void Planner::cut(Plan& plan, const Choice& c) const
@@ -403,7 +280,8 @@ void Planner::mark_sums(Plan& plan) const
     }
 }
 
-Plan Planner::plan()
+// memory: what the space has left.
+Plan Planner::plan(int64_t* memory) const
 {
     Plan plan;
     const Choice c = chosen();
@@ -421,7 +299,8 @@ Plan Planner::plan()
     plan.row_stride = rounded_up(plan.row_stride, LINE);
     const int64_t temp = c.block * std::max(p_.full_bytes, p_.row_bytes);
     plan.temp_stride = is_loose(c) ? SLOT_PAD : temp / SLOT_PAD * SLOT_PAD + SLOT_PAD;
-    lay_loops(plan, c);
+    // Blocks that touch a line an element go outside, so that the lines are used again by what comes inside.
+    lay_loops(plan, p_, s_, c, c.is_columns && (c.axis < 0 || is_scattered(c)), memory);
     cut(plan, c);
     mark_sums(plan);
     return plan;
@@ -429,11 +308,29 @@ Plan Planner::plan()
 
 }  // namespace
 
+int64_t Plan::place_by_parts(int32_t loop, int64_t position, int32_t access) const
+{
+    int64_t place = 0;
+    const int64_t first = loop ? parts_end[loop - 1] : 0;
+    for (int64_t k = parts_end[loop]; position > 0 && k-- > first;) {
+        const int64_t* part = parts + k * (positions + 1);
+        place += position % part[0] * part[1 + access];
+        position /= part[0];
+    }
+    return place;
+}
+
+Plan::Row Plan::row_by_parts(int32_t loop, int64_t position, int32_t access) const
+{
+    const int64_t* part = parts + (parts_end[loop] - 1) * (positions + 1);
+    const int64_t  extent = std::max<int64_t>(part[0], 1);         // of nothing a fold has a place, too
+    return {extent - position % extent, part[1 + access]};
+}
+
 Plan make_plan(const Program& program, const int64_t* values, const Box* box, int64_t* memory) noexcept
 {
-    Planner planner(program, values, memory);
-    planner.collapse(box);
-    return planner.plan();
+    const Space space(program, values, box, memory);
+    return Planner(program, space).plan(memory);
 }
 
 uint64_t most_piece_bytes(const Program& p)

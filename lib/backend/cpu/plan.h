@@ -33,17 +33,29 @@ struct Plan {
     int64_t* strides = nullptr;       // [kept + reduced, accesses]
     int64_t* step = nullptr;          // [accesses], along the vector axis
     int64_t* offset = nullptr;        // [accesses]
+    // Stores that do not decide may not follow joined axes. Then a loop has an access that counts along its axis, from `positions` on,
+    // and such a store finds its place by the parts that axes were joined from.
+    static constexpr int64_t BY_PARTS = INT64_MIN;     // step of such a store
+    bool*    strays = nullptr;        // [accesses of the program]; null: there are none
+    int32_t  positions = 0;
+    int64_t* parts_end = nullptr;     // [kept + reduced], of a loop's parts
+    int64_t* parts = nullptr;         // an extent and the program's accesses' strides each, a loop's outermost first
 
     int64_t count_at(const int64_t* index) const { return index[block_loop] + 1 == extents[block_loop] ? tail : block; }
     int64_t row_count_at(const int64_t* index) const { return row_count ? row_count : count_at(index); }
     const int64_t* stride(int32_t loop) const { return strides + int64_t(loop) * accesses; }
+    // Where a store that strays is, from its other axes, at this position along the loop's.
+    int64_t place_by_parts(int32_t loop, int64_t position, int32_t access) const;
+    // Elements that are left of the row of its innermost part; and the store's stride there.
+    struct Row { int64_t count, stride; };
+    Row row_by_parts(int32_t loop, int64_t position, int32_t access) const;
 };
 
 // Part of a space, by axis.
 struct Box { const int64_t* first; const int64_t* count; };
 
 // Numbers of memory that make_plan uses.
-inline int64_t plan_numbers(const Program& p) { return int64_t(2 * p.axes + 4) * (p.accesses + 1); }
+inline int64_t plan_numbers(const Program& p) { return int64_t(3 * p.axes + 4) * (p.accesses + p.axes + 1); }
 
 // values: of the program's lengths. box: null for the whole space. memory: plan_numbers.
 Plan make_plan(const Program& program, const int64_t* values, const Box* box, int64_t* memory) noexcept;

@@ -104,6 +104,9 @@ struct Program {
     const IsaTable* isa = nullptr;
     std::vector<bool> reduced;        // by axis
     std::vector<bool> is_full;        // by access: full values or their stores use it
+    // By access: whether its strides decide how the space is walked. Not those of outputs that are known when run, where that says
+    // how sums are paired: an output that is not wanted has none, and changes no bit of the others (contract E6).
+    std::vector<bool> decides;
     bool    has_reduced = false, has_resident = false;
     int32_t passes = 1, uniform_slots = 0, fold_slots = 0;
     int64_t full_bytes = 4, row_bytes = 4;             // the widest element in registers of full and of row values

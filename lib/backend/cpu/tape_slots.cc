@@ -27,7 +27,7 @@ class Slots {
 
 class Assigner {
   public:
-    Assigner(Tape& tape, const SlotPlan& plan);
+    Assigner(Tape& tape, const SlotPlan& plan, const Program& program);
 
     // Values of one level in this part of the code. What a loop reads stays until the loop ends.
     void assign(List part, uint8_t level, Slots& slots, const std::vector<List>& loops);
@@ -35,7 +35,7 @@ class Assigner {
 
   private:
     struct Place { int32_t out; std::array<int32_t, 3> args; };
-    void mark_levels();
+    void mark_levels(const Program& program);
     // The loop that an instruction is in, or null; instructions are asked for in order.
     static const List* loop_of(uint32_t at, const std::vector<List>& loops, size_t& next);
     void find_last(List part, uint8_t level, const std::vector<List>& loops);
@@ -50,11 +50,11 @@ class Assigner {
     std::vector<Place>   places_;         // by instruction
 };
 
-Assigner::Assigner(Tape& tape, const SlotPlan& plan)
+Assigner::Assigner(Tape& tape, const SlotPlan& plan, const Program& program)
     : tape_(tape), level_(plan.level), bytes_(plan.bytes), slots_(plan.slots), last_(plan.slots.size(), -1)
 {
     places_.reserve(tape.code.size());
-    mark_levels();
+    mark_levels(program);
     for (const Instruction& i : tape.code) {
         Place place{-1, {-1, -1, -1}};
         for (size_t k = 0; k < 3; k++)
@@ -64,15 +64,18 @@ Assigner::Assigner(Tape& tape, const SlotPlan& plan)
     }
 }
 
-void Assigner::mark_levels()
+void Assigner::mark_levels(const Program& program)
 {
+    std::vector<bool> strays(level_.size());           // by value: a store of it may have no rows where the plan has
+    for (const Instruction& i : tape_.code)
+        if (i.code == Code::Store && i.args[0] >= 0 && !program.decides[size_t(i.extra)]) strays[size_t(i.args[0])] = true;
     for (const List& list : tape_.full)
         for (uint32_t at = list.begin, chained = at; at < list.end; at++) {
             const Instruction& i = tape_.code[at];
             if (i.code == Code::Chain) chained = at + 1 + uint32_t(i.extra);
             if (!is(i.out, FULL)) continue;
             if (at >= chained && is_sent(i)) level_[size_t(i.out)] = SENT;
-            else if (i.code == Code::Load ? i.flags & (IN_PLACE | CODES) : at < chained && !(i.flags & KEPT)) level_[size_t(i.out)] = LIGHT;
+            else if (i.code == Code::Load ? i.flags & (IN_PLACE | CODES) : at < chained && !(i.flags & KEPT) && !strays[size_t(i.out)]) level_[size_t(i.out)] = LIGHT;
         }
 }
 
@@ -137,7 +140,7 @@ void Assigner::rewrite()
 void assign_slots(Tape& tape, const SlotPlan& plan, const Program& program, bool is_resident)
 {
     const List all{0, uint32_t(tape.code.size())};
-    Assigner assigner(tape, plan);
+    Assigner assigner(tape, plan, program);
     Slots rows(program.uniform_slots + program.fold_slots);
     assigner.assign(all, ROW, rows, tape.full);
     tape.row_slots = rows.end() - program.uniform_slots;

@@ -79,13 +79,14 @@ Maker::Maker(const Kernel& kernel_, const IsaTable& isa_) : kernel(kernel_), isa
     mark_copies();
 }
 
-void Maker::add_access(int32_t old, bool is_full)
+void Maker::add_access(int32_t old, bool is_full, bool decides)
 {
     if (accesses_[size_t(old)] >= 0) {
         if (is_full) program.is_full[size_t(accesses_[size_t(old)])] = true;
         return;
     }
     program.is_full.push_back(is_full);
+    program.decides.push_back(decides);
     accesses_[size_t(old)] = program.accesses++;
     const Access& access = kernel.accesses[size_t(old)];
     program.lengths.add(access.offset);
@@ -107,8 +108,11 @@ void Maker::add_axes()
     program.passes = analysis.passes;
     accesses_.assign(kernel.accesses.size(), -1);
     for (size_t v = 0; v < kernel.values.size(); v++)
-        if (analysis.wanted[v] && kernel.values[v].access >= 0) add_access(kernel.values[v].access, analysis.level[v] == FULL);
-    for (size_t s = 0; s < kernel.stores.size(); s++) add_access(kernel.stores[s].access, !analysis.stores[s].row);
+        if (analysis.wanted[v] && kernel.values[v].access >= 0) add_access(kernel.values[v].access, analysis.level[v] == FULL, true);
+    for (size_t s = 0; s < kernel.stores.size(); s++) {
+        const int32_t access = kernel.stores[s].access;
+        add_access(access, !analysis.stores[s].row, !program.has_reduced || has_known_strides(kernel.accesses[size_t(access)]));
+    }
 }
 
 void Maker::add_folds()
@@ -152,6 +156,7 @@ void Maker::add_positions()
     }
     program.position = program.accesses++;
     program.is_full.push_back(true);
+    program.decides.push_back(true);
     program.lengths.add(0);
     for (const Extent& stride : strides) program.lengths.add(stride);
 }

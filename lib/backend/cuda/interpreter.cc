@@ -98,7 +98,7 @@ void TapeWriter::store(size_t s)
     else x = encoded(x, t);
     d.args[0] = x;
     if (passes_.stores[s].row) d.more |= OF_ROW;
-    d.place = access(to.access, to.buffer, bytes, true);
+    d.place = access(to.access, to.buffer, bytes, true, has_known_strides(kernel_.accesses[size_t(to.access)]));
     drafts_.push_back(d);
     stored_[s] = true;
 }

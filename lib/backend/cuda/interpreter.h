@@ -19,6 +19,7 @@ struct TapeAccess {
     int32_t buffer = -1;
     int32_t bytes = 0;               // of an element
     bool    is_plain = true;         // a load or store, which may move four elements at once
+    bool    decides = true;          // whether its strides decide how rows are walked
 };
 struct TapeNumber {
     enum class Kind : uint8_t { Bits, Scalar, Length } kind;

@@ -45,7 +45,7 @@ Joined joined(const Tape& t, const ng::Access& access, const std::vector<int32_t
     return j;
 }
 
-// Whether most accesses step less along rows than along a row's points.
+// Whether most accesses that decide step less along rows than along a row's points.
 bool is_across(const Tape& t, std::span<const int64_t> variables)
 {
     const auto least = [&](const ng::Access& a, const std::vector<int32_t>& axes) {
@@ -58,6 +58,7 @@ bool is_across(const Tape& t, std::span<const int64_t> variables)
     };
     int votes = 0;
     for (const TapeAccess& a : t.accesses) {
+        if (!a.decides) continue;
         const int64_t row = least(a.access, t.row_axes), point = least(a.access, t.walked);
         if (point != INT64_MAX && row != INT64_MAX) votes += row < point ? 1 : -1;
     }

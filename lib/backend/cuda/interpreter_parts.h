@@ -67,7 +67,7 @@ class TapeWriter {
     int32_t add(uint16_t code, bool is_wide, std::initializer_list<int32_t> args, uint32_t more = 0, uint16_t place = 0);
     int32_t number(TapeNumber n);
     int32_t numbers(std::initializer_list<TapeNumber> together);
-    uint16_t access(int32_t a, int32_t buffer, int32_t bytes, bool is_plain);
+    uint16_t access(int32_t a, int32_t buffer, int32_t bytes, bool is_plain, bool decides = true);
     int32_t wrapped(int32_t x, Dtype t);
     int32_t loaded(const Value& v);
     int32_t gathered(const Value& v);

@@ -96,14 +96,16 @@ int32_t TapeWriter::numbers(std::initializer_list<TapeNumber> together)
     return ~first;
 }
 
-uint16_t TapeWriter::access(int32_t a, int32_t buffer, int32_t bytes, bool is_plain)
+uint16_t TapeWriter::access(int32_t a, int32_t buffer, int32_t bytes, bool is_plain, bool decides)
 {
     const ng::Access& wanted = kernel_.accesses[size_t(a)];
     for (size_t k = 0; k < tape_.accesses.size(); k++) {
-        const TapeAccess& old = tape_.accesses[k];
-        if (old.buffer == buffer && old.bytes == bytes && old.is_plain == is_plain && old.access == wanted) return uint16_t(k);
+        TapeAccess& old = tape_.accesses[k];
+        if (old.buffer != buffer || old.bytes != bytes || old.is_plain != is_plain || !(old.access == wanted)) continue;
+        old.decides |= decides;
+        return uint16_t(k);
     }
-    tape_.accesses.push_back({wanted, buffer, bytes, is_plain});
+    tape_.accesses.push_back({wanted, buffer, bytes, is_plain, decides});
     return uint16_t(tape_.accesses.size() - 1);
 }
 

@@ -1,0 +1,79 @@
+// A kernel's axes in the order of memory, those that are walked as one joined.
+#pragma once
+#include "lib/backend/cpu/plan.h"
+
+#include <cstdint>
+
+namespace ng::cpu {
+
+// Extents may be as large as numbers are, where strides are 0 or another extent is.
+inline int64_t divided_up(int64_t n, int64_t unit) { return n / unit + (n % unit != 0); }
+inline int64_t rounded_up(int64_t n, int64_t unit) { return divided_up(n, unit) * unit; }
+inline int64_t product(int64_t x, int64_t y)
+{
+    int64_t r = 0;
+    return __builtin_mul_overflow(x, y, &r) ? INT64_MAX : r;
+}
+inline int64_t magnitude(int64_t n) { return n < 0 ? -n : n; }
+
+struct SpaceAxis {
+    int64_t  extent;
+    int64_t* strides;                 // [accesses]; of those that do not follow it, along its last part
+};
+
+// Whether the access walks both as one.
+inline bool are_one(const SpaceAxis& outer, const SpaceAxis& inner, int32_t access)
+{
+    return outer.strides[access] == product(inner.strides[access], inner.extent);
+}
+
+// Axes of more than one point, joined ones as wholes and as parts.
+class Axes {
+  public:
+    int count() const { return count_; }
+    const SpaceAxis& operator[](int axis) const { return axes_[axis]; }
+    const SpaceAxis* begin() const { return axes_; }
+    const SpaceAxis* end() const { return axes_ + count_; }
+    void add(const SpaceAxis& axis) { axes_[count_++] = axis; }
+    // Insertion sort, so that axes with equal strides stay in their order: the widest strides become the outermost loops.
+    void sort(const Program& p);
+    // Neighbours that all accesses that decide walk as one become one.
+    void join(const Program& p);
+
+    int parts_of(int axis) const { return ends_[axis] - first_of(axis); }
+    const SpaceAxis& part_of(int axis, int part) const { return parts_[first_of(axis) + part]; }
+    // Whether the access walks the axis as one, too.
+    bool is_followed(int axis, int32_t access) const;
+
+  private:
+    int first_of(int axis) const { return axis ? ends_[axis - 1] : 0; }
+
+    int  count_ = 0;
+    SpaceAxis axes_[MAX_AXES], parts_[MAX_AXES];
+    int  ends_[MAX_AXES];             // of an axis' parts
+};
+
+// How blocks go through a space.
+struct Way {
+    bool    is_columns = true;
+    int     axis = -1;                // of the kept ones in columns, else of the reduced ones; -1: the space has none
+    int64_t block = 0;
+    int     repeated = -1;            // the reduced axis, points of which a block has several
+    int64_t repeats = 1;
+};
+
+struct Space {
+    // values: of the program's lengths. box: null for the whole space. memory: what make_plan was given; moves on.
+    Space(const Program& program, const int64_t* values, const Box* box, int64_t*& memory);
+
+    const Axes& along(const Way& way) const { return way.is_columns ? kept : reduced; }
+
+    Axes     kept, reduced;
+    int64_t* offset;                  // [accesses and axes of the program]: 0 behind the accesses
+    double   rows = 1, length = 1;
+};
+
+// Writes the plan's loops, and where they go. is_outermost: blocks, of columns.
+void lay_loops(Plan& plan, const Program& program, const Space& space, const Way& way, bool is_outermost, int64_t* memory);
+
+}  // namespace ng::cpu
