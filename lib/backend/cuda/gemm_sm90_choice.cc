@@ -228,7 +228,7 @@ double lasting(const Form& form, const Instance& i)
 
 double tiles_us(const Form& form, const Device& device, const Instance& i)
 {
-    constexpr double LAUNCH_US = 0.844, CLUSTER_US = 0.628, ROUND_US = 0.75, OPEN_ROUND_US = 0.661;
+    constexpr double LAUNCH_US = 0.844, CLUSTER_US = 0.628, ROUND_US = 0.75, OPEN_ROUND_US = 0.661, SLOWED = 0.4;
     constexpr Traffic TRAFFIC = {2.3e7, 2.3e7, 1.23e7};
     const Problem& p = form.problem;
     const int64_t  tiles = divided_up(p.m, i.m * i.down) * divided_up(p.n, i.n * i.across) * p.batches;
@@ -238,7 +238,6 @@ double tiles_us(const Form& form, const Device& device, const Instance& i)
     const double tile = lasting(form, i) * double(steps_of(form)) * products_of(form) * step_us(form, i, working), store = store_us(form, i);
     // Pingpong hides what takes less than a tile, the others a plain store alone. But what an epilogue computes slows the other group's products, however
     // many these are: by gelu of 128x128 a round is 2.0 to 2.5 us longer at depths of 1024 to 8192 (H200, 2026-11-23).
-    constexpr double SLOWED = 0.4;
     const double open = has_epilogue ? store : (i.schedule > 0 ? ROUND_US : OPEN_ROUND_US) + by_threads_us(p, i.m * i.n / 2.0);
     const double between = is_pingpong ? SLOWED * compute_us(p, i) + std::max(0.0, (store - tile) / 2) : open;
     return LAUNCH_US + rounds * tile + (rounds - 1) * between + store + (i.cluster > 1 ? CLUSTER_US : 0) + traffic_us(form, i, TRAFFIC);
@@ -349,10 +348,12 @@ double cost_us(const Form& form, const Device& device, const Choice& c)
 {
     const Instance& i = INSTANCES[c.instance];
     if (i.is_cut) return cut_us(form, device, i, c);
-    // Where lines are moved in shared memory, as times of 6 shapes on an H200 had it (2026-11-22; 1.3 to 1.7, more of few rows).
-    constexpr double MOVED = 1.65;
-    if (i.is_odd) return copies_us(form, i) + MOVED * split_us(form, device, i, c);
-    return copies_us(form, i) + (i.is_split ? split_us(form, device, i, c) : tiles_us(is_swapped(form, i) ? swapped(form) : form, device, i));
+    // Where lines are moved in shared memory, as times of 6 shapes on an H200 had it (2026-11-22; 1.3 to 1.7, more of few rows). And of few columns
+    // by boxes of half as many rows as there may be, as times of 16 did (2026-11-23).
+    constexpr double MOVED = 1.65, HALF_BOXES = 1.16;
+    if (!i.is_split) return copies_us(form, i) + tiles_us(is_swapped(form, i) ? swapped(form) : form, device, i);
+    const bool has_half_boxes = i.group == Group::Half && i.m == 64 && form.problem.m > 64 && form.problem.n <= 16;
+    return copies_us(form, i) + split_us(form, device, i, c) * (i.is_odd ? MOVED : has_half_boxes ? HALF_BOXES : 1);
 }
 
 const char* shape_of(const Instance& instance, uint32_t variant) { return SHAPES[&sm90::kernels_of(instance.image)[kernel_of(instance, variant)] - FACTS]; }
@@ -399,7 +400,7 @@ void each_choice(const Form& form, const Device& device, uint64_t most_partial_b
             if (cluster <= room) offer({i, cluster, 1, 1});
         if (steps_of(form) < DEEP) continue;
         for (int32_t splits = 2; splits <= MOST_SPLITS && splits <= room; splits *= 2)
-            for (int32_t cluster = 1; cluster <= 4 && splits * cluster <= room; cluster *= 4) offer({i, cluster, splits, 1});
+            for (int32_t cluster = 1; cluster <= 4 && splits * cluster <= room; cluster *= 2) offer({i, cluster, splits, 1});
     }
 }
 
