@@ -315,8 +315,9 @@ ng_status Program::run(const ng_run& r, ng_stream s)
         dense.make_row_major();
         if (given->is_readonly() || !strides_agree(*given, dense.strides.data()))
             throw Error(NG_E_INVALID, text("ng_prog_run: the workspace is ", text_of(*given), given->is_readonly() ? ", NG_READONLY" : ", strided", "; it should be row-major memory to write into"));
-        if (&given->context() != &context() || given->bytes() < frame_.bytes || reinterpret_cast<uintptr_t>(given->data) % 64)
-            throw Error(NG_E_INVALID, text("ng_prog_run: the workspace has ", given->bytes(), " bytes, should be this context's, have ", frame_.bytes, " and begin at a multiple of 64"));
+        if (&given->context() != &context()) throw Error(NG_E_INVALID, "ng_prog_run: the workspace is of another context");
+        if (given->bytes() < frame_.bytes) throw Error(NG_E_INVALID, text("ng_prog_run: the workspace has ", given->bytes(), " bytes, the program needs ", frame_.bytes, " (ng_prog_info.workspace_bytes)"));
+        if (reinterpret_cast<uintptr_t>(given->data) % 64) throw Error(NG_E_INVALID, "ng_prog_run: the workspace should begin at a multiple of 64 bytes");
         touch(order, *given, true);
         status = run_in(room_in(given->data), r, s, order, apart);
     } else {

@@ -236,6 +236,33 @@ TEST_CASE("P3: constants, scalars, keys, extents and strides are no part of a ke
     CHECK(f.stats().jit_compiles == built);
 }
 
+TEST_CASE("P2: a workspace that will not do is refused by what it lacks, and nothing runs")
+{
+    Face f, g;
+    ng_prog* const p = f.compile(busy(f), {.length_max = {3000}});
+    const int64_t bytes = int64_t(f.info(p).workspace_bytes);
+    REQUIRE(bytes > 0);
+    const Busy work(f, 3000);
+    ng_tensor *const long_enough = f.make(shape(NG_U8, {bytes + 64})), *const wide = f.make(shape(NG_U8, {2 * bytes}));
+    const struct { ng_tensor* workspace; const char* lack; } lacking[] = {
+        {g.make(shape(NG_U8, {bytes})), "another context"},
+        {f.part(long_enough, 0, 0, bytes - 1), "the program needs"},
+        {f.part(long_enough, 0, 1, bytes + 1), "multiple of 64"},
+        {f.part(wide, 0, 0, 2 * bytes, 2), "strided"},
+    };
+    CHECK(ng_tensor_fill(work.y, nullptr, -1, &f.error) == NG_OK);
+    for (const auto& l : lacking) {
+        Call call = work.call();
+        call.workspace = l.workspace;
+        CHECK(f.run(p, call) == NG_E_INVALID);
+        CHECK_MESSAGE(f.says(l.lack), f.said());
+        CHECK(differs(f.get(work.y), Values(3000 * 8, -1)) == "");
+    }
+    Call call = work.call();
+    call.workspace = f.part(long_enough, 0, 0, bytes);
+    CHECK(f.run(p, call) == NG_OK);
+}
+
 TEST_CASE("P4: strides are those declared unless NG_ANY, alignment is the kernel's business")
 {
     Face f;
