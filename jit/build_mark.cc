@@ -10,10 +10,7 @@ NodeRef tag(Graph& g, NodeRef x, const char* name)
     if (!name) throw Error(NG_E_INVALID, "ng_tag: the name is NULL");
     x = strong(g, x);
     Ref<Node> n = raw(Op::tag, x->dtype, x->shape, {&x, 1});
-    size_t length = std::string_view(name).size();
-    if (length > 255)
-        for (length = 255; length > 252 && (name[length] & 0xC0) == 0x80;) length--;     // not within a character of UTF-8
-    n->more().text.assign(name, length);
+    n->more().text.assign(front_of(name, 255));
     return g.intern(n);
 }
 

@@ -38,4 +38,19 @@ std::string joined(std::initializer_list<TextPart> parts)
     return out;
 }
 
+std::string_view front_of(std::string_view s, size_t most)
+{
+    if (s.size() <= most) return s;
+    size_t length = most;
+    while (length > 0 && most - length < 3 && (s[length] & 0xC0) == 0x80) length--;
+    return s.substr(0, length);
+}
+
+std::string quoted(std::string_view tag)
+{
+    constexpr size_t MOST = 48;
+    const std::string_view front = front_of(tag, MOST);
+    return text('"', front, front.size() < tag.size() ? ".." : "", '"');
+}
+
 }  // namespace ng

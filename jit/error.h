@@ -53,4 +53,9 @@ std::string text(const T&... parts)
     return joined({TextPart(parts)...});
 }
 
+// What s begins with: so many bytes at most, no part of a character of UTF-8.
+std::string_view front_of(std::string_view s, size_t most);
+// A tag as sentences have it, in quotes. Of a long one its front: ng_error.text has 244 bytes, and shapes are to be read there, too.
+std::string quoted(std::string_view tag);
+
 }  // namespace ng

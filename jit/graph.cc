@@ -153,7 +153,7 @@ std::string name_near(const Node& start)
 std::string describe(const Node& n)
 {
     const std::string name = name_near(n);
-    return text(name.empty() ? "" : "\"" + name + "\" ", name_of(n.dtype), " ", text_of(n.dims()));
+    return text(name.empty() ? "" : quoted(name) + " ", name_of(n.dtype), " ", text_of(n.dims()));
 }
 
 std::vector<const Node*> topological(std::span<const NodeRef> roots)

@@ -98,9 +98,9 @@ std::vector<std::string_view> split_names(std::string_view names, size_t wanted)
         std::string_view name = names.substr(first, comma - first);
         while (!name.empty() && blank(name.front())) name.remove_prefix(1);
         while (!name.empty() && blank(name.back())) name.remove_suffix(1);
-        if (name.empty()) throw Error(NG_E_INVALID, text("ng_parse: name ", out.size(), " of \"", names.substr(0, 64), "\" is empty"));
+        if (name.empty()) throw Error(NG_E_INVALID, text("ng_parse: name ", out.size(), " of \"", front_of(names, 64), "\" is empty"));
         if (!is_identifier(name) || is_reserved(name))
-            throw Error(NG_E_INVALID, text("ng_parse: \"", name.substr(0, 64), "\" cannot be a name; names are as x, h_1"));
+            throw Error(NG_E_INVALID, text("ng_parse: \"", front_of(name, 64), "\" cannot be a name; names are as x, h_1"));
         out.push_back(name);
         first = comma + 1;
     }

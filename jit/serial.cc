@@ -114,7 +114,7 @@ void Saver::refuse_leaf(uint32_t leaf) const
         for (int steps = 0; steps < 16 && below != leaf && !graph_.args(below).empty(); steps++) below = graph_.arg(below, 0);
         if (below == leaf) name = graph_[i].extra->text;
     }
-    throw Error(NG_E_INVALID, text("ng_prog_save: ", name.empty() ? "" : "\"" + name + "\", ", describe(graph_[leaf]),
+    throw Error(NG_E_INVALID, text("ng_prog_save: ", name.empty() ? "" : quoted(name) + ", ", describe(graph_[leaf]),
                                    ", is a leaf: a saved program has no tensors of its own; make it an ng_param"));
 }
 

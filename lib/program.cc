@@ -135,7 +135,7 @@ void Program::make_plan(std::span<const Target> targets, int32_t lengths, const 
         needed = std::min(needed, frame_.bytes);
     }
     const std::string name = name_of_program(roots_);
-    throw Error(NG_E_DEVMEM, text(who, ": ", name.empty() ? describe(*roots_[0]) : "\"" + name + "\"", " needs ", needed, " bytes of workspace, workspace_max is ", most));
+    throw Error(NG_E_DEVMEM, text(who, ": ", name.empty() ? describe(*roots_[0]) : quoted(name), " needs ", needed, " bytes of workspace, workspace_max is ", most));
 }
 
 void Program::make_frame(const char* who)

@@ -30,7 +30,7 @@ namespace {
 
 std::string port_text(const Port& p, const char* what, int32_t at)
 {
-    return text(what, " ", at, p.name.empty() ? "" : " \"" + p.name + "\"", " is ", name_of(p.dtype), " ", text_of(p.dims));
+    return text(what, " ", at, p.name.empty() ? "" : " " + quoted(p.name), " is ", name_of(p.dtype), " ", text_of(p.dims));
 }
 
 // Strides count where an axis has more than one element, and there is any element at all.

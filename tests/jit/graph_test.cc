@@ -300,6 +300,23 @@ TEST_CASE("names: the nearest tag is found through what does not compute, and se
     CHECK(name_near(*deep).empty());
 }
 
+TEST_CASE("names: of a long tag sentences have what it begins with, in whole characters, so that shapes have room")
+{
+    Graph g;
+    const NodeRef x = param(g, 0, {4, Extent::variable(0)});
+    const auto said = [&](const std::string& name) { return describe(*build::tag(g, x, name.c_str())); };
+    const std::string even(48, 'a'), odd(47, 'a');
+    CHECK(said(even) == "\"" + even + "\" f32 [4, -1]");
+    CHECK(said(even + "b") == "\"" + even + "..\" f32 [4, -1]");
+    for (const std::string character : {"\u00e9", "\u20ac", "\U0001f600"})
+        for (size_t before = 48 - character.size(); before <= 48; before++) {
+            const std::string front(before, 'a');
+            CHECK(said(front + character + "b") == "\"" + front + (before + character.size() > 48 ? "" : character) + "..\" f32 [4, -1]");
+        }
+    CHECK(front_of("", 3) == "");
+    CHECK(front_of("\x80\x80\x80\x80\x80\x80", 4) == "\x80");
+}
+
 TEST_CASE("poison: carries its fault, of no graph")
 {
     const NodeRef n = poison(Error(NG_E_SHAPE, "ng_add: no", 3));

@@ -197,7 +197,7 @@ ng_status CudaExecutor::wait(uint64_t timeout_ns)
         if (finished && w.call->folding && !wait_for(w.call->folding->work.fused->waiting, deadline)) return NG_NOT_READY;
         // A product whose text is refused runs as before: explain says why.
         for (size_t i = 0; !finished && i < w.fused->kernel.classes().size(); i++)
-            if (const auto& error = w.fused->variants[i].error) throw Error(error->status, text("ng_prog_wait: \"", w.name, "\": ", error->text));
+            if (const auto& error = w.fused->variants[i].error) throw Error(error->status, text("ng_prog_wait: ", quoted(w.name), ": ", error->text));
     }
     return NG_OK;
 }
@@ -258,7 +258,7 @@ ng_status CudaExecutor::run(const ExecutorRun& run, const Parallel&) const
             else if (w.call->is_matmul()) i += size_t(run_product(*w.call, run, is_slow));
             else run_call(*w.call, run);
         } catch (const Error& error) {
-            throw backend_.blamed(Error(error.status, text("\"", w.name, "\": ", error.text), error.at, error.native), true);
+            throw backend_.blamed(Error(error.status, text(quoted(w.name), ": ", error.text), error.at, error.native), true);
         }
     }
     return is_slow ? NG_SLOW : NG_OK;
