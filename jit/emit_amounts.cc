@@ -9,7 +9,7 @@ static bool is_known(const Extent& e) { return e.is_constant(); }
 
 bool is_constant(const Arranged& a)
 {
-    const auto known = [](const Access& access) { return is_known(access.offset) && std::ranges::all_of(access.strides, is_known); };
+    const auto known = [](const Access& access) { return is_known(access.offset) && has_known_strides(access); };
     const bool are_axes_known = std::ranges::all_of(a.kernel.axes, [](const KernelAxis& axis) { return is_known(axis.extent); });
     return are_axes_known && is_known(a.rows) && is_known(a.points) && std::ranges::all_of(a.kernel.accesses, known);
 }

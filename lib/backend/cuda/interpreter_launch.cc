@@ -120,9 +120,7 @@ uint64_t most_scratch(const Tape& t) noexcept
 {
     if (!t.may_split) return 0;
     const bool is_known = std::ranges::all_of(t.axes, [](const KernelAxis& a) { return a.extent.is_constant(); }) &&
-                          std::ranges::all_of(t.accesses, [](const TapeAccess& a) {
-                              return std::ranges::all_of(a.access.strides, [](const Extent& s) { return s.is_constant(); });
-                          });
+                          std::ranges::all_of(t.accesses, [](const TapeAccess& a) { return has_known_strides(a.access); });
     if (is_known) return geometry_of(t, {}).scratch_bytes;
     return uint64_t(t.folds) * ENOUGH_BLOCKS * t.threads * UNIT_BYTES;
 }
