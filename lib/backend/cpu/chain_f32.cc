@@ -172,18 +172,24 @@ void map_one(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector
     }, a, b, c, d, e, f, g, h);
 }
 #if defined(__AVX512F__)
+// By fours in place, for which there are registers.
+template <class F>
+INLINE void onwards_by_fours(const Bound* link, int64_t at, F f, Vector a, Vector b, Vector c, Vector d, Vector e, Vector g, Vector h, Vector i)
+{
+    Vector first[] = {a, b, c, d}, last[] = {e, g, h, i};
+    f(first);
+    f(last);
+    link[1].run(link + 1, at, first[0], first[1], first[2], first[3], last[0], last[1], last[2], last[3]);
+}
 template <>
 void map_one<Row_exp>(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
 {
-    onwards(link, at, [](int, Vector v) __attribute__((always_inline)) { return exp_of(v); }, a, b, c, d, e, f, g, h);
+    onwards_by_fours(link, at, [](Vector (&v)[4]) __attribute__((always_inline)) { put_exp(v); }, a, b, c, d, e, f, g, h);
 }
 template <Op OP>
 void map_curve(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
 {
-    Vector first[] = {a, b, c, d}, last[] = {e, f, g, h};
-    put_curve<OP>(first);
-    put_curve<OP>(last);
-    link[1].run(link + 1, at, first[0], first[1], first[2], first[3], last[0], last[1], last[2], last[3]);
+    onwards_by_fours(link, at, [](Vector (&v)[4]) __attribute__((always_inline)) { put_curve<OP>(v); }, a, b, c, d, e, f, g, h);
 }
 template <>
 void map_two<Row_div, Form::One, false>(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)

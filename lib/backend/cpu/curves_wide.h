@@ -32,14 +32,29 @@ INLINE Floats gelu_size(Floats x) { return _mm512_maskz_min_ps(0xffff, all_of(15
 // What a curve (WIDE_CURVES) is made of before the division, and behind it. Off by 2.98 (tanh) and 3.15 units (sigmoid) in the last place at most, of all f32; the others
 // are those of math_exp.h, math_normal.h and jit/ops.def.
 template <Op OP>
-INLINE Floats power_of(Floats x)
+INLINE Floats exponent_of(Floats x)
 {
-    if constexpr (OP == Op::tanh) return twice_expm1(x);
-    if constexpr (OP == Op::sigmoid) return exp_of(with_sign_of(all_of(-1.0f), x));
-    if constexpr (OP == Op::silu) return exp_of(with_sign_of(all_of(-1.0f), x) * 0.5f);
-    if constexpr (OP == Op::gelu_tanh) return exp_of(with_sign_of(all_of(-1.0f), 1.5957691f * (x + 0.044715f * x * x * x)));
-    const Floats a = gelu_size(x), square = a * a, rest = _mm512_fmsub_ps(a, a, square) * -0.5f;
-    return exp_of(square * -0.5f, &rest);
+    if constexpr (OP == Op::sigmoid) return with_sign_of(all_of(-1.0f), x);
+    if constexpr (OP == Op::silu) return with_sign_of(all_of(-1.0f), x) * 0.5f;
+    return with_sign_of(all_of(-1.0f), 1.5957691f * (x + 0.044715f * x * x * x));
+}
+template <Op OP, int COUNT>
+INLINE void put_powers(Floats (&power)[COUNT], const Floats (&x)[COUNT])
+{
+    if constexpr (OP == Op::tanh) {
+        SIDE_BY_SIDE power[k] = twice_expm1(x[k]);
+    } else if constexpr (OP == Op::gelu) {
+        Floats rest[COUNT];
+        SIDE_BY_SIDE {
+            const Floats a = gelu_size(x[k]), square = a * a;
+            rest[k] = _mm512_fmsub_ps(a, a, square) * -0.5f;
+            power[k] = square * -0.5f;
+        }
+        put_exp(power, rest);
+    } else {
+        SIDE_BY_SIDE power[k] = exponent_of<OP>(x[k]);
+        put_exp(power);
+    }
 }
 template <Op OP>
 INLINE Floats curve_of(Floats x, Floats power)
@@ -59,10 +74,8 @@ template <Op OP, int COUNT>
 INLINE void put_curve(Floats (&x)[COUNT])
 {
     Floats power[COUNT];
-#pragma GCC unroll 8
-    for (int k = 0; k < COUNT; k++) power[k] = power_of<OP>(x[k]);
-#pragma GCC unroll 8
-    for (int k = 0; k < COUNT; k++) x[k] = curve_of<OP>(x[k], power[k]);
+    put_powers<OP>(power, x);
+    SIDE_BY_SIDE x[k] = curve_of<OP>(x[k], power[k]);
 }
 
 }  // namespace

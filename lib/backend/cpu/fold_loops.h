@@ -73,6 +73,15 @@ INLINE A meet(A* lane)
         return lane[0];
     }
 }
+// one: 1, of which the compiler does not know. Where there are units that multiply and add beside those that add, half of the sums go by them.
+INLINE float added(float x, float y, [[maybe_unused]] float one)
+{
+#if defined(__FMA__)
+    return __builtin_fmaf(x, one, y);
+#else
+    return x + y;
+#endif
+}
 // f32 into lanes of f64, whole turns of LANES; how many were folded. meets: four of a sum meet before they are widened, a tree
 // no deeper than pairwise (N5), at a quarter of the conversions. Unless its loop is unrolled GCC leaves the lanes in memory,
 // where they wait for each store.
@@ -84,11 +93,13 @@ INLINE A meet(A* lane)
 template <class Fold>
 INLINE int64_t fold_widened(double* lane, const float* x, int64_t count, bool meets)
 {
+    float one = 1;
+    asm("" : "+x"(one));
     int64_t i = 0;
     for (; meets && i + 4 * LANES <= count; i += 4 * LANES) {
         const float *x1 = x + LANES, *x2 = x1 + LANES, *x3 = x2 + LANES;
         LANEWISE
-        for (int j = 0; j < LANES; j++) lane[j] += double((x[i + j] + x1[i + j]) + (x2[i + j] + x3[i + j]));
+        for (int j = 0; j < LANES; j++) lane[j] += double(added(x[i + j], x1[i + j], one) + added(x2[i + j], x3[i + j], one));
     }
     for (; i + LANES <= count; i += LANES) {
         LANEWISE
@@ -118,6 +129,35 @@ INLINE A fold_lanes(const T* x, int64_t count, [[maybe_unused]] bool meets)
 
 template <class Fold> constexpr bool IS_GREATEST = Fold::op == Op::max || Fold::op == Op::argmax;
 template <class Fold> constexpr bool IS_LEAST = Fold::op == Op::min || Fold::op == Op::argmin;
+// Whether a vector of those seen held a NaN.
+template <class T>
+class Unordered {
+  public:
+    using Vector = typename VectorOf<T>::Type;
+#if defined(__AVX512F__)
+    INLINE void see(Vector a, Vector b)
+    {
+        if constexpr (sizeof(T) == 4) lanes_ = _kor_mask16(lanes_, _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q));
+        else lanes_ = _kor_mask16(lanes_, _mm512_cmp_pd_mask(a, b, _CMP_UNORD_Q));
+    }
+    INLINE bool any() const { return lanes_ != 0; }
+
+  private:
+    __mmask16 lanes_ = 0;
+#else
+    INLINE void see(Vector a, Vector b) { lanes_ |= (a != a) | (b != b); }
+    INLINE bool any() const
+    {
+        int64_t codes[VECTOR_BYTES / 8], all = 0;
+        __builtin_memcpy(codes, &lanes_, sizeof(lanes_));
+        for (const int64_t code : codes) all |= code;
+        return all != 0;
+    }
+
+  private:
+    decltype(Vector{} != Vector{}) lanes_{};
+#endif
+};
 // The processor's own instruction drops NaN, so whether there is one is seen to beside it; then all is done again, with care.
 template <class Fold, class T>
 [[gnu::noinline]] T fold_floats(const T* x, int64_t count)
@@ -126,23 +166,22 @@ template <class Fold, class T>
     constexpr int WIDTH = VECTOR_BYTES / int(sizeof(T)), VECTORS = 256 / VECTOR_BYTES, TURN = WIDTH * VECTORS;
     Vector best[VECTORS];
     for (Vector& v : best) v = Vector{} + Fold::template start<T>();
-    auto    odd = best[0] != best[0];
+    Unordered<T> odd;
     int64_t i = 0;
     for (; i + TURN <= count; i += TURN) {
         _Pragma("GCC unroll 8")
-        for (int k = 0; k < VECTORS; k++) {
-            Vector v;
+        for (int k = 0; k < VECTORS; k += 2) {
+            Vector v, w;
             __builtin_memcpy(&v, x + i + k * WIDTH, sizeof(v));
+            __builtin_memcpy(&w, x + i + (k + 1) * WIDTH, sizeof(w));
             best[k] = met<Fold>(best[k], v);
-            odd |= v != v;
+            best[k + 1] = met<Fold>(best[k + 1], w);
+            odd.see(v, w);
         }
     }
     T all = met_all<Fold>(best);
     for (; i < count; i++) all = Fold::combine(all, x[i]);
-    int64_t codes[VECTOR_BYTES / 8], any = 0;
-    __builtin_memcpy(codes, &odd, sizeof(odd));
-    for (const int64_t code : codes) any |= code;
-    return any ? fold_lanes<Fold, T, T>(x, count, false) : all;
+    return odd.any() ? fold_lanes<Fold, T, T>(x, count, false) : all;
 }
 
 template <class Fold, class A, class T>

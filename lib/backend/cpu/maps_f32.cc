@@ -38,28 +38,33 @@ template <int MODE>
 struct ExpOf {
     const float *x, *y;
     Floats       number{};
-    INLINE Floats at(int64_t i, __mmask16 lanes = 0xffff) const
+    INLINE Floats argument(int64_t i, __mmask16 lanes = 0xffff) const
     {
         const Floats v = _mm512_maskz_loadu_ps(lanes, x + i);
-        if constexpr (!(MODE & MODE_Z)) return exp_of(v);
-        else return exp_of(v - (MODE & MODE_Y ? number : Floats(_mm512_maskz_loadu_ps(lanes, y + i))));
+        if constexpr (!(MODE & MODE_Z)) return v;
+        else return v - (MODE & MODE_Y ? number : Floats(_mm512_maskz_loadu_ps(lanes, y + i)));
     }
 };
 template <int MODE>
 void exp_wide(void* out_, const void* x, const void* y, const void*, int64_t count)
 {
-    constexpr int64_t WIDTH = 16, VECTORS = MODE & MODE_Z ? 2 : 4;       // of a difference four are no better
+    constexpr int64_t WIDTH = 16;
+    constexpr int     COUNT = 4;
     auto*       out = static_cast<float*>(out_);
-    ExpOf<MODE> exp{static_cast<const float*>(x), static_cast<const float*>(y)};
-    if constexpr (MODE & MODE_Y) exp.number = all_of(*exp.y);
+    ExpOf<MODE> of{static_cast<const float*>(x), static_cast<const float*>(y)};
+    if constexpr (MODE & MODE_Y) of.number = all_of(*of.y);
     int64_t i = 0;
-    for (; i + VECTORS * WIDTH <= count; i += VECTORS * WIDTH) {
-#pragma GCC unroll 4
-        for (int k = 0; k < VECTORS; k++) _mm512_storeu_ps(out + i + k * WIDTH, exp.at(i + k * WIDTH));
+    for (; i + COUNT * WIDTH <= count; i += COUNT * WIDTH) {
+        Floats v[COUNT];
+        SIDE_BY_SIDE v[k] = of.argument(i + k * WIDTH);
+        put_exp(v);
+        SIDE_BY_SIDE _mm512_storeu_ps(out + i + k * WIDTH, v[k]);
     }
     for (; i < count; i += WIDTH) {
         const __mmask16 rest = __mmask16(count - i < WIDTH ? (1u << (count - i)) - 1 : 0xffff);
-        _mm512_mask_storeu_ps(out + i, rest, exp.at(i, rest));
+        Floats v[] = {of.argument(i, rest)};
+        put_exp(v);
+        _mm512_mask_storeu_ps(out + i, rest, v[0]);
     }
 }
 template <> constexpr MapLoop loop_of<Row_exp, Dtype::f32, MODE_ALL>() { return exp_wide<MODE_ALL>; }
@@ -68,17 +73,16 @@ template <> constexpr MapLoop loop_of<Row_exp, Dtype::f32, MODE_ALL>() { return 
 template <class F>
 INLINE void in_place_wide(void* out_, const void* x_, int64_t count, F f)
 {
-    constexpr int64_t WIDTH = 16, VECTORS = 4;
+    constexpr int64_t WIDTH = 16;
+    constexpr int     COUNT = 4;
     auto*       out = static_cast<float*>(out_);
     const auto* x = static_cast<const float*>(x_);
     int64_t i = 0;
-    for (; i + VECTORS * WIDTH <= count; i += VECTORS * WIDTH) {
-        Floats v[VECTORS];
-#pragma GCC unroll 4
-        for (int k = 0; k < VECTORS; k++) v[k] = _mm512_loadu_ps(x + i + k * WIDTH);
+    for (; i + COUNT * WIDTH <= count; i += COUNT * WIDTH) {
+        Floats v[COUNT];
+        SIDE_BY_SIDE v[k] = _mm512_loadu_ps(x + i + k * WIDTH);
         f(v);
-#pragma GCC unroll 4
-        for (int k = 0; k < VECTORS; k++) _mm512_storeu_ps(out + i + k * WIDTH, v[k]);
+        SIDE_BY_SIDE _mm512_storeu_ps(out + i + k * WIDTH, v[k]);
     }
     for (; i < count; i += WIDTH) {
         const __mmask16 rest = __mmask16(count - i < WIDTH ? (1u << (count - i)) - 1 : 0xffff);
