@@ -33,6 +33,11 @@ class Report:
         if ours and theirs:
             self.line(what, theirs / ours, wanted)
 
+    def beside(self, what, ours, theirs):
+        """Nothing is wanted of it, but who reads a mean asks for it."""
+        if ours and theirs:
+            print(f"{'':8s} {what:64s} {theirs / ours:8.2f}")
+
     def fused(self):
         copy = best(self.found.get(("memory", "copy 256MB"), {}), "C", 2)
         arrays = {"x+y": 3, "a*x+b": 2, "column sums": 1}
@@ -60,9 +65,9 @@ class Report:
             self.line(f"{letter}gemm: openblas's time by ours, geometric mean", mean(ratios), 0.95)
             for case, times in gemm.items():
                 if case.startswith(letter):
-                    self.ratio(f"{case}: openblas's time by ours", best(times, "ng", 2), best(times, "openblas", 2), 0.95)
                     self.line(f"{case}: one thread's time by two's", best(times, "ng", 1) / best(times, "ng", 2), 1.8)
-                    self.ratio(f"{case}: the same for openblas", best(times, "openblas", 2), best(times, "openblas", 1), 1.8)
+                    self.beside(f"{case}: the same for openblas", best(times, "openblas", 2), best(times, "openblas", 1))
+                    self.beside(f"{case}: openblas's time by ours", best(times, "ng", 2), best(times, "openblas", 2))
         for case, times in self.of("narrow").items():
             self.ratio(f"{case}: onednn's time by ours", best(times, "ng", 2), best(times, "onednn", 2), 0.9)
         for case, times in self.of("conv").items():
