@@ -253,7 +253,7 @@ constexpr double RESIDENT_UNITS = 132;
 double split_us(const Form& form, const Device& device, const Instance& i, const Choice& c)
 {
     constexpr double  LAUNCH_US = 1.44, ROW_US = 0.000989, LATENCY_US = 0.868, COLUMN_US = 0.0107, WEIGHT_US = 0.0015, READ_US = 0.014, ROUND_US = 3.25;
-    constexpr double  BLOCK_US = 0.173, HANDED_BYTES_A_US = 26600, PARTS_US = 1.71, PARTS_BYTES_A_US = 2.65e6;
+    constexpr double  BLOCK_US = 0.173, HANDED_BYTES_A_US = 26600, PARTS_US = 1.5, PART_US = 0.11, PARTS_BYTES_A_US = 4e6;
     constexpr Traffic TRAFFIC = {1.03e7, 2.23e6, 1.84e7};
     const Problem& p = form.problem;
     const double   blocks = double(divided_up(p.m, i.m) * divided_up(p.n, i.n) * p.batches) * c.cluster * c.splits;
@@ -269,7 +269,7 @@ double split_us(const Form& form, const Device& device, const Instance& i, const
     const double store = i.n / double(c.cluster) * together * (COLUMN_US + WEIGHT_US * p.epilogue_weight + READ_US * (vectors_of(p) + 2 * matrices_of(p)));
     double us = LAUNCH_US + rounds * (steps * step + store) + (rounds - 1) * ROUND_US;
     if (c.cluster > 1) us += BLOCK_US * c.cluster + i.m * i.n * 4 / HANDED_BYTES_A_US;
-    if (c.splits > 1) us += PARTS_US + double(partial_bytes(form, c.splits)) * 2 / PARTS_BYTES_A_US;
+    if (c.splits > 1) us += PARTS_US + PART_US * c.splits + double(partial_bytes(form, c.splits)) * 2 / PARTS_BYTES_A_US;
     return us + traffic_us(form, i, TRAFFIC);
 }
 
