@@ -124,15 +124,16 @@ static_assert(COUNTS[0] + COUNTS[1] + COUNTS[2] == std::size(FACTS), "every kern
 
 double products_of(const Form& form) { return form.planes == 3 ? 6 : 1; }
 double element_bytes(const Form& form) { return form.planes == 3 ? 6 : double(bytes_of(form.problem.a_type)); }
+bool   is_narrow(const Instance& i) { return !i.is_split && i.group == Group::Half && i.n <= 64; }
 
 // What follows is in microseconds. Its numbers were fitted to 12905 times of 392 shapes of f16, bf16, tf32, e4m3 and int8 on an H200
 // (2026-11-22, tests/bench/choice_gpu.cc): least squares of logarithms, then steps that made what is chosen faster. It meets those times
 // within 15 % (rms). What it chose took 1.5 % more than the fastest way in the mean, of 234 other shapes 2.7 %. But LIMITED_CYCLES_A_US
 // is what an earlier fit had, for 0.2 ms of a way do not show the clock that lasting power leaves, and ROUND_US was tried out with it.
 
-// A step of depth of a tile: by the tensor cores or, where tiles are small, by shared memory, which gives them 128 bytes a cycle
-// and takes what is loaded; by the clock that is left where many work and power ends; by rows from the second cache, of which
-// those that do not lie on its lines count several times, and most where depth is not along them.
+// A step of depth of a tile: by the tensor cores or, where tiles are small, by shared memory, which gives them 128 bytes a cycle and takes what is
+// loaded, by narrow ones half of it meanwhile if rows lie on lines of the second cache (41 shapes, 2026-11-24); by the clock that is left where many
+// work and power ends; by rows from that cache, of which those that do not lie so count several times, and most where depth is not along them.
 double step_us(const Form& form, const Instance& i, double working)
 {
     constexpr double CYCLES_A_US = 1980, LIMITED_CYCLES_A_US = 1565, ROW_US = 0.000333, CROSSING = 5.09, CROSSING_TURNED = 7.26;
@@ -151,8 +152,8 @@ double step_us(const Form& form, const Instance& i, double working)
         const double  crossing = s.is_turned ? CROSSING_TURNED : CROSSING;
         return double(std::min<int64_t>(rows, tile)) / sharers * (off == 0 ? 1 : off == LINE_BYTES / 2 ? 1 + crossing / 2 : 1 + crossing);
     };
-    const double multiply = i.m * i.n / 32.0, shared = i.m / 64.0 * (i.n + 64) + i.m + i.n;
     const double rows = rows_of(form.a, form.problem.m, i.m, i.across) + rows_of(form.b, form.problem.n, i.n, i.down);
+    const double multiply = i.m * i.n / 32.0, shared = i.m / 64.0 * (i.n + 64) + (i.m + i.n) * (is_narrow(i) && rows <= i.m + i.n ? 0.5 : 1);
     const auto   cube = [](double x) { return x * x * x; };
     return std::cbrt(cube(std::max(multiply * moved, shared) / CYCLES_A_US) + cube(multiply * powered * working / LIMITED_CYCLES_A_US) + cube(rows * working * ROW_US));
 }
@@ -228,7 +229,7 @@ double lasting(const Form& form, const Instance& i)
 
 double tiles_us(const Form& form, const Device& device, const Instance& i)
 {
-    constexpr double LAUNCH_US = 0.844, CLUSTER_US = 0.628, ROUND_US = 0.75, OPEN_ROUND_US = 0.661, SLOWED = 0.4;
+    constexpr double LAUNCH_US = 0.844, NARROW_LAUNCH_US = 1.05, CLUSTER_US = 0.628, ROUND_US = 0.75, OPEN_ROUND_US = 0.661, SLOWED = 0.4;
     constexpr Traffic TRAFFIC = {2.3e7, 2.3e7, 1.23e7};
     const Problem& p = form.problem;
     const int64_t  tiles = divided_up(p.m, i.m * i.down) * divided_up(p.n, i.n * i.across) * p.batches;
@@ -240,14 +241,13 @@ double tiles_us(const Form& form, const Device& device, const Instance& i)
     // many these are: by gelu of 128x128 a round is 2.0 to 2.5 us longer at depths of 1024 to 8192 (H200, 2026-11-23).
     const double open = has_epilogue ? store : (i.schedule > 0 ? ROUND_US : OPEN_ROUND_US) + by_threads_us(p, i.m * i.n / 2.0);
     const double between = is_pingpong ? SLOWED * compute_us(p, i) + std::max(0.0, (store - tile) / 2) : open;
-    return LAUNCH_US + rounds * tile + (rounds - 1) * between + store + (i.cluster > 1 ? CLUSTER_US : 0) + traffic_us(form, i, TRAFFIC);
+    return (is_narrow(i) ? NARROW_LAUNCH_US : LAUNCH_US) + rounds * tile + (rounds - 1) * between + store + (i.cluster > 1 ? CLUSTER_US : 0) + traffic_us(form, i, TRAFFIC);
 }
 
 // Blocks in clusters of 1 to 8 that an H200 holds at once, one to three on a multiprocessor: a cluster stays in one group of
 // multiprocessors, and groups are of many sizes. Found on it by where times jump; of three as if of one.
 constexpr double RESIDENT[3][MOST_CLUSTER] = {
-    {132, 132, 114, 116, 105, 102, 98, 112}, {264, 264, 228, 240, 210, 204, 196, 224}, {396, 396, 342, 348, 315, 306, 294, 336},
-};
+    {132, 132, 114, 116, 105, 102, 98, 112}, {264, 264, 228, 240, 210, 204, 196, 224}, {396, 396, 342, 348, 315, 306, 294, 336}};
 constexpr double RESIDENT_UNITS = 132;
 
 double split_us(const Form& form, const Device& device, const Instance& i, const Choice& c)
