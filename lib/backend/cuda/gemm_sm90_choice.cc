@@ -124,20 +124,35 @@ static_assert(COUNTS[0] + COUNTS[1] + COUNTS[2] == std::size(FACTS), "every kern
 
 double products_of(const Form& form) { return form.planes == 3 ? 6 : 1; }
 double element_bytes(const Form& form) { return form.planes == 3 ? 6 : double(bytes_of(form.problem.a_type)); }
-bool   is_narrow(const Instance& i) { return !i.is_split && i.group == Group::Half && i.n <= 64; }
 
 // What follows is in microseconds. Its numbers were fitted to 12905 times of 392 shapes of f16, bf16, tf32, e4m3 and int8 on an H200
 // (2026-11-22, tests/bench/choice_gpu.cc): least squares of logarithms, then steps that made what is chosen faster. It meets those times
 // within 15 % (rms). What it chose took 1.5 % more than the fastest way in the mean, of 234 other shapes 2.7 %. But LIMITED_CYCLES_A_US
 // is what an earlier fit had, for 0.2 ms of a way do not show the clock that lasting power leaves, and ROUND_US was tried out with it.
 
-// A step of depth of a tile: by the tensor cores or, where tiles are small, by shared memory, which gives them 128 bytes a cycle and takes what is
-// loaded, by narrow ones half of it meanwhile if rows lie on lines of the second cache (41 shapes, 2026-11-24); by the clock that is left where many
-// work and power ends; by rows from that cache, of which those that do not lie so count several times, and most where depth is not along them.
+// How often rows from the second cache count: those that do not lie on its lines several times, and most where depth is not along them.
+double crossing_of(const Form& form, const Source& s)
+{
+    constexpr double  CROSSING = 5.09, CROSSING_TURNED = 7.26;
+    constexpr int64_t LINE_BYTES = 128;
+    const int64_t off = s.pitch * (form.planes == 3 ? 2 : bytes_of(form.problem.a_type)) % LINE_BYTES;
+    return 1 + (s.is_turned ? CROSSING_TURNED : CROSSING) * (off == 0 ? 0 : off == LINE_BYTES / 2 ? 0.5 : 1);
+}
+
+// Whether half of what tiles load comes while shared memory gives what they multiply: where they have 64 columns, and rows of a that lie on lines are
+// read twice at most, or few enough to stay near. So times of 147 shapes of f16 and bf16 have it (H200, 2026-11-24); those of tf32 and bytes do not.
+bool is_light(const Form& form, const Instance& i)
+{
+    constexpr double NEAR_BYTES = 8e6;
+    const Problem& p = form.problem;
+    return !i.is_split && i.group == Group::Half && i.n <= 64 && crossing_of(form, form.a) == 1 && (p.n <= 2 * i.n || double(p.m) * double(p.k) * element_bytes(form) <= NEAR_BYTES);
+}
+
+// A step of depth of a tile: by the tensor cores or, where tiles are small, by shared memory, which gives them 128 bytes a cycle
+// and takes what is loaded; by the clock that is left where many work and power ends; by rows from the second cache.
 double step_us(const Form& form, const Instance& i, double working)
 {
-    constexpr double CYCLES_A_US = 1980, LIMITED_CYCLES_A_US = 1565, ROW_US = 0.000333, CROSSING = 5.09, CROSSING_TURNED = 7.26;
-    constexpr int64_t LINE_BYTES = 128;
+    constexpr double CYCLES_A_US = 1980, LIMITED_CYCLES_A_US = 1565, ROW_US = 0.000333;
     if (is_double(form)) {
         constexpr double PRODUCTS_A_US = 16600, DOUBLE_ROW_US = 0.00038, BOX_US = 0.043;
         // One thread asks for all boxes, of which a turned operand has many: of small tiles that decides.
@@ -147,13 +162,9 @@ double step_us(const Form& form, const Instance& i, double working)
     // What moving sums to f32 makes of a product; and of its power, what its type does.
     const double moved = i.group == Group::Byte || i.group == Group::Wide ? 1.13 : 1;
     const double powered = i.group == Group::Byte ? 1.05 : 1;
-    const auto rows_of = [&](const Source& s, int64_t rows, int32_t tile, int32_t sharers) {
-        const int64_t bytes = s.pitch * (form.planes == 3 ? 2 : bytes_of(form.problem.a_type)), off = bytes % LINE_BYTES;
-        const double  crossing = s.is_turned ? CROSSING_TURNED : CROSSING;
-        return double(std::min<int64_t>(rows, tile)) / sharers * (off == 0 ? 1 : off == LINE_BYTES / 2 ? 1 + crossing / 2 : 1 + crossing);
-    };
+    const auto rows_of = [&](const Source& x, int64_t rows, int32_t tile, int32_t sharers) { return double(std::min<int64_t>(rows, tile)) / sharers * crossing_of(form, x); };
     const double rows = rows_of(form.a, form.problem.m, i.m, i.across) + rows_of(form.b, form.problem.n, i.n, i.down);
-    const double multiply = i.m * i.n / 32.0, shared = i.m / 64.0 * (i.n + 64) + (i.m + i.n) * (is_narrow(i) && rows <= i.m + i.n ? 0.5 : 1);
+    const double multiply = i.m * i.n / 32.0, shared = i.m / 64.0 * (i.n + 64) + (i.m + i.n) * (is_light(form, i) ? 0.5 : 1);
     const auto   cube = [](double x) { return x * x * x; };
     return std::cbrt(cube(std::max(multiply * moved, shared) / CYCLES_A_US) + cube(multiply * powered * working / LIMITED_CYCLES_A_US) + cube(rows * working * ROW_US));
 }
@@ -229,7 +240,7 @@ double lasting(const Form& form, const Instance& i)
 
 double tiles_us(const Form& form, const Device& device, const Instance& i)
 {
-    constexpr double LAUNCH_US = 0.844, NARROW_LAUNCH_US = 1.05, CLUSTER_US = 0.628, ROUND_US = 0.75, OPEN_ROUND_US = 0.661, SLOWED = 0.4;
+    constexpr double LAUNCH_US = 0.844, LIGHT_LAUNCH_US = 1.05, CLUSTER_US = 0.628, ROUND_US = 0.75, OPEN_ROUND_US = 0.661, SLOWED = 0.4;
     constexpr Traffic TRAFFIC = {2.3e7, 2.3e7, 1.23e7};
     const Problem& p = form.problem;
     const int64_t  tiles = divided_up(p.m, i.m * i.down) * divided_up(p.n, i.n * i.across) * p.batches;
@@ -241,7 +252,7 @@ double tiles_us(const Form& form, const Device& device, const Instance& i)
     // many these are: by gelu of 128x128 a round is 2.0 to 2.5 us longer at depths of 1024 to 8192 (H200, 2026-11-23).
     const double open = has_epilogue ? store : (i.schedule > 0 ? ROUND_US : OPEN_ROUND_US) + by_threads_us(p, i.m * i.n / 2.0);
     const double between = is_pingpong ? SLOWED * compute_us(p, i) + std::max(0.0, (store - tile) / 2) : open;
-    return (is_narrow(i) ? NARROW_LAUNCH_US : LAUNCH_US) + rounds * tile + (rounds - 1) * between + store + (i.cluster > 1 ? CLUSTER_US : 0) + traffic_us(form, i, TRAFFIC);
+    return (is_light(form, i) ? LIGHT_LAUNCH_US : LAUNCH_US) + rounds * tile + (rounds - 1) * between + store + (i.cluster > 1 ? CLUSTER_US : 0) + traffic_us(form, i, TRAFFIC);
 }
 
 // Blocks in clusters of 1 to 8 that an H200 holds at once, one to three on a multiprocessor: a cluster stays in one group of
@@ -301,15 +312,6 @@ double copies_us(const Form& form, const Instance& i)
     return us;
 }
 
-// Whether odd instances take it. Their tiles are no multiple of what folds have parts of.
-bool takes_odd(const Form& form)
-{
-    constexpr int64_t LINES = 8, MOST = (int64_t(1) << 31) - 1024;
-    const Source& b = form.b;
-    if (form.a.is_turned || !b.is_turned || b.copying != Copying::Pitch || has_folds(form.problem)) return false;
-    return b.lines >= LINES && b.line_stride > 0 && LINES * b.line_stride + b.length < MOST && (b.batches == 1 || b.batch_stride % LINES == 0);
-}
-
 }  // namespace
 
 std::span<const Instance> instances() { return INSTANCES; }
@@ -357,12 +359,6 @@ double cost_us(const Form& form, const Device& device, const Choice& c)
 }
 
 const char* shape_of(const Instance& instance, uint32_t variant) { return SHAPES[&sm90::kernels_of(instance.image)[kernel_of(instance, variant)] - FACTS]; }
-
-bool copies(const Problem& problem)
-{
-    Form form;
-    return make_form(problem, true, form) && (form.a.copying != Copying::None || form.b.copying != Copying::None);
-}
 
 double cost_us(const Problem& problem, const Device& device, uint64_t workspace_bytes)
 {

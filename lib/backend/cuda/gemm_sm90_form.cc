@@ -111,6 +111,14 @@ bool make_form(const Problem& problem, bool has_addresses, Form& form)
     return true;
 }
 
+bool takes_odd(const Form& form)
+{
+    constexpr int64_t LINES = 8, MOST = (int64_t(1) << 31) - 1024;
+    const Source& b = form.b;
+    if (form.a.is_turned || !b.is_turned || b.copying != Copying::Pitch || has_folds(form.problem)) return false;
+    return b.lines >= LINES && b.line_stride > 0 && LINES * b.line_stride + b.length < MOST && (b.batches == 1 || b.batch_stride % LINES == 0);
+}
+
 Form swapped(const Form& form)
 {
     Form r = form;
@@ -143,6 +151,12 @@ uint64_t workspace(const Problem& largest, const Device& device, bool is_fixed)
     const uint64_t element = form.planes == 3 ? 6 : uint64_t(bytes_of(p.a_type)), depth = uint64_t(p.k) + LINE_BYTES;
     const auto     copy = [&](int64_t rows) { return uint64_t(p.batches) * (uint64_t(rows) + LINE_BYTES) * depth * element + 256; };
     return copy(p.m) + copy(p.n) + parts;
+}
+
+bool copies(const Problem& problem)
+{
+    Form form;
+    return make_form(problem, true, form) && (form.a.copying != Copying::None || form.b.copying != Copying::None);
 }
 
 }  // namespace ng::cuda::gemm::sm90
