@@ -18,15 +18,23 @@ constexpr Floats STEPS = {0x0p0f, 0x1.6ab0dap-5f, 0x1.72b83cp-4f, 0x1.1c3d38p-3f
 
 // e^(2 |x|) - 1, of |x| up to 10, beyond which tanh is 1. 2 |x| = n ln 2 + y, n in whole sixteenths: the low 4 bits of `raised` choose 2^(n - floor n) - 1,
 // and those above are the exponent. |y| <= ln 2 / 32, so e^y - 1 by its first four terms is off by 2^-29 of itself. NaN goes through.
-INLINE Floats twice_expm1(Floats x)
+template <int COUNT>
+INLINE void put_twice_expm1(Floats (&power)[COUNT], const Floats (&x)[COUNT])
 {
     constexpr float magic = ROUNDER<float> / 16 + 127;
-    const Floats size = with_sign_of(Floats{}, x), near = _mm512_maskz_min_ps(0xffff, all_of(20.0f), size + size);
-    const Floats raised = mad(near, all_of(1.4426950408889634f), all_of(magic)), n = raised - magic;
-    const Floats y = mad(n, all_of(-0.69314718055994531f), near);                 // ln 2 is a float but for 2^-29
-    const Floats step = _mm512_maskz_permutexvar_ps(0xffff, _mm512_castps_si512(raised), STEPS), power = Floats((Words(raised) >> 4) << 23);
-    const Floats slope = mad(step, y, y), bend = mad(y, mad(y, all_of(1.0f / 24), all_of(1.0f / 6)), all_of(0.5f));
-    return mad(power, mad(slope * y, bend, slope) + step, power - 1.0f);
+    Floats y[COUNT], raised[COUNT], step[COUNT], slope[COUNT], bend[COUNT];
+    SIDE_BY_SIDE y[k] = with_sign_of(Floats{}, x[k]);
+    SIDE_BY_SIDE y[k] = _mm512_maskz_min_ps(0xffff, all_of(20.0f), y[k] + y[k]);
+    SIDE_BY_SIDE raised[k] = mad(y[k], all_of(1.4426950408889634f), all_of(magic));
+    SIDE_BY_SIDE y[k] = mad(raised[k] - magic, all_of(-0.69314718055994531f), y[k]);            // ln 2 is a float but for 2^-29
+    SIDE_BY_SIDE step[k] = _mm512_maskz_permutexvar_ps(0xffff, _mm512_castps_si512(raised[k]), STEPS);
+    SIDE_BY_SIDE power[k] = Floats((Words(raised[k]) >> 4) << 23);
+    SIDE_BY_SIDE bend[k] = mad(y[k], all_of(1.0f / 24), all_of(1.0f / 6));
+    SIDE_BY_SIDE slope[k] = mad(step[k], y[k], y[k]);
+    SIDE_BY_SIDE bend[k] = mad(y[k], bend[k], all_of(0.5f));
+    SIDE_BY_SIDE y[k] = slope[k] * y[k];
+    SIDE_BY_SIDE slope[k] = mad(y[k], bend[k], slope[k]) + step[k];
+    SIDE_BY_SIDE power[k] = mad(power[k], slope[k], power[k] - 1.0f);
 }
 INLINE Floats gelu_size(Floats x) { return _mm512_maskz_min_ps(0xffff, all_of(15.0f), with_sign_of(Floats{}, x)); }
 // What a curve (WIDE_CURVES) is made of before the division, and behind it. Off by 2.98 (tanh) and 3.15 units (sigmoid) in the last place at most, of all f32; the others
@@ -42,7 +50,7 @@ template <Op OP, int COUNT>
 INLINE void put_powers(Floats (&power)[COUNT], const Floats (&x)[COUNT])
 {
     if constexpr (OP == Op::tanh) {
-        SIDE_BY_SIDE power[k] = twice_expm1(x[k]);
+        put_twice_expm1(power, x);
     } else if constexpr (OP == Op::gelu) {
         Floats rest[COUNT];
         SIDE_BY_SIDE {
