@@ -66,7 +66,7 @@ inline bool is_double(const Form& form) { return form.group == Group::Double; }
 // As TilesShape has it: tiles are of c's transpose, which swaps a and b.
 inline bool is_swapped(const Form& form, const Instance& i) { return !i.is_split && kernels::tiles_are_swapped(uint32_t(i.n), form.a.is_turned, form.b.is_turned, i.turns); }
 Form swapped(const Form& form);
-// Whether odd instances take it. Their tiles are no multiple of what folds have parts of.
+// Whether odd instances take the form. Their tiles are no multiple of what folds have parts of.
 bool takes_odd(const Form& form);
 // Of one that is not split and has no epilogue, for a form that is swapped where that is so.
 inline kernels::TilesLayout layout_of(const Form& form, const Instance& i)
