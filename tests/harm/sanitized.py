@@ -28,8 +28,9 @@ MOST_SECONDS = 900         # of a test of the face
 BUILT_SUITES, FACE_SUITES = {"lib"}, {"contract", "harm", "programs", "random"}
 # Of the latter: heaps of their own stand where the sanitizer's would, and a library of its own is loaded by its path.
 LEFT_OUT = {"audio", "memory_test", "programs_refused", "quiet_test", "reload_test"}
-# 20000 of them would be the longest of all.
-FEWER = {"random_programs": ["--count", "6000"]}
+# 20000 random programs would be the longest of all. A child that is forked while other threads allocate waits for ever for a lock of the sanitizer's
+# own heap, seen with LLVM 14; the plain test forks so, and surroundings_test has a child of a quiet parent here.
+ARGUMENTS = {"random_programs": ["--count", "6000"], "host_test": ["--test-case-exclude=fork*"]}
 # clang defines no such name; tests look for it, since ThreadSanitizer cannot follow a forked child.
 THREAD_ARGUMENTS = ["-D__SANITIZE_THREAD__=1"]
 # What a virtual table says is not looked at: it would be half of the objects.
@@ -95,7 +96,7 @@ def run_with(library, test, cxx):
     path = run([*shlex.split(cxx), f"-print-file-name={runtime}"]).strip()
     if not Path(path).is_absolute():
         return {"result": "SKIP", "stdout": f"{runtime} is not installed"}
-    command, environment = test["cmd"] + FEWER.get(test["name"], []), {**ENVIRONMENT, **test["env"], "LD_PRELOAD": f"{path} {library}"}
+    command, environment = test["cmd"] + ARGUMENTS.get(test["name"], []), {**ENVIRONMENT, **test["env"], "LD_PRELOAD": f"{path} {library}"}
     try:
         done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=MOST_SECONDS)
     except subprocess.TimeoutExpired:
