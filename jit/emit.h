@@ -81,7 +81,10 @@ struct LaunchClass {
     bool    is_full = false;     // held: every vector of every thread has its points
     bool    is_large = false;    // held: by a block that fills a processor, of lengths that are known
     bool    is_staying = false;  // held in shared memory, one row or column after the other, with the next one's loads on their way
+    bool    is_ring = false;     // staying: in three places by turns, so that one comes and one goes while a third is folded
     int8_t  log_lanes = -1;      // held: of the threads that share a row, where all launches have as many; -1: said at launch
+    int8_t  log_parts = 0;       // staying: of the blocks of a cluster,
+    int8_t  log_line = 0;        // and of the vectors of columns side by side
     bool operator==(const LaunchClass&) const = default;
 };
 std::string text_of(const LaunchClass& c);       // "held 4x4": for explain and names
@@ -128,8 +131,8 @@ class KernelFamily {
     void list(std::span<const int64_t> most);
     int32_t find(const LaunchClass& c) const;
 
-    // running_: for rows that are not held by one block; staying_: for blocks that stay, null where none can
-    std::unique_ptr<const emitting::Arranged> kernel_, running_, staying_;
+    // running_: for rows that are not held by one block; staying_ and ring_: for blocks that stay, null where none can
+    std::unique_ptr<const emitting::Arranged> kernel_, running_, staying_, ring_;
     const Dialect* dialect_;
     DeviceTraits   device_;
     std::vector<LaunchClass> classes_;

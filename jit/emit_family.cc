@@ -21,9 +21,6 @@ constexpr int64_t WAVES = 16;
 // one (f32 64 and 63), of 64 x 1 Mi 37 in 32, 36 in 16; f32 of 256 x 262144 66 in 4, 64 in 9, of 512 x 65536 40 in one, 35 in two.
 constexpr int64_t PART_AHEAD = 128 << 10, FILLED = 4;
 constexpr int64_t LARGE_THREADS = 1024;
-constexpr int32_t STAYING_BYTES = 200 << 10;     // of shared memory, that blocks which stay and what they meet in fit
-// With 1024, norms of columns of 16384 f16 took 194 us on an H200, so 174; rows the same.
-constexpr int32_t STAYING_THREADS = 512;
 // By which rows' second walk follows the first. Tuned on an H200: 64 norms of 1 Mi f16 at 8 MB took 82 us, at 16 84, at 24 94, in two
 // launches 102.
 constexpr int64_t LAG_BYTES = 10 << 20;
@@ -111,8 +108,8 @@ int32_t log_columns(int64_t vectors) { return std::min(log_of(vectors), 5); }
 
 class Chooser {
   public:
-    Chooser(const Arranged& a, const Arranged& running, const Arranged* staying, std::span<const int64_t> variables, const DeviceTraits& device)
-        : a_(a), running_(running), staying_(staying), variables_(variables), device_(device), rows_(a.has_rows() ? a.rows.value(variables) : 1), points_(a.points.value(variables)), is_narrow_(emitting::is_narrow(a, variables, rows_, points_)) {}
+    Chooser(const Arranged& a, const Arranged& running, const Arranged* staying, const Arranged* ring, std::span<const int64_t> variables, const DeviceTraits& device)
+        : a_(a), running_(running), staying_(staying), ring_(ring), variables_(variables), device_(device), rows_(a.has_rows() ? a.rows.value(variables) : 1), points_(a.points.value(variables)), is_narrow_(emitting::is_narrow(a, variables, rows_, points_)) {}
 
     Geometry choose(bool is_vector, LaunchClass& c)
     {
@@ -222,39 +219,18 @@ class Chooser {
         return true;
     }
 
-    // Rows, or lines of columns, that blocks take one after the other: as few blocks of a cluster as have the shared memory for one.
     bool choose_staying(int32_t width, LaunchClass& c)
     {
-        if (!staying_ || is_walked_once(a_, running_) || width != staying_->width || !is_narrow_ || device_.shared_bytes < STAYING_BYTES) return false;
-        const bool is_across = staying_->is_across;
-        const int64_t bytes = stayed_bytes(*staying_), vector = width * bytes;
-        int32_t log = 0;
-        while (is_across && vector << log < 128 && width << log < STAYED_LINE) log++;
-        const int64_t items = is_across ? rows_ / (int64_t(width) << log) : rows_, all = is_across ? (points_ * vector) << log : points_ * bytes;
-        const int32_t log_parts = log_of(ceil_div(all, LARGE_BYTES));
-        const int64_t team = int64_t(STAYING_THREADS) << log_parts, turn = is_across ? team >> log : team * width, held = points_ / turn;
-        // Shorter ones are held by several blocks of a processor.
-        if (all <= LARGE_BYTES / 2 || !pays(log_parts) || held * turn != points_ || !std::has_single_bit(uint64_t(held)) || (is_across && rows_ % (int64_t(width) << log))) return false;
-        const int64_t teams = std::min<int64_t>(items, teams_of(log_parts));
-        // Nobody waits long for the last.
-        if (items * 5 < ceil_div(items, teams) * teams_of(log_parts) * 4) return false;
-        c = {Form::Held, uint8_t(width), uint8_t(held), false, log_parts > 0};
-        c.is_full = c.is_large = c.is_staying = true;
-        cut(Cut::Parts) = int64_t(1) << log_parts, cut(Cut::LogLanes) = log;
-        launch(teams << log_parts, STAYING_THREADS);
-        g_.launch[0].cluster = uint32_t(1) << log_parts, g_.launch[0].shared_bytes = uint32_t(held * STAYING_THREADS * vector);
-        return true;
+        if (is_walked_once(a_, running_) || !is_narrow_) return false;
+        for (const bool is_ring : {true, false}) {
+            const Arranged* const a = is_ring ? ring_ : staying_;
+            const std::optional<Staying> s = a && width == a->width ? stay(*a, is_ring, rows_, points_, device_) : std::nullopt;
+            if (!s) continue;
+            c = s->text, g_.launch[0] = s->launch, g_.launches = 1;
+            return true;
+        }
+        return false;
     }
-    // Whether staying is faster than rows held by clusters at once, or than columns read again. Tuned on an H200, 128 MB: norms of 262144
-    // f16 took 76 us, so 85; of 65536 76, so 73; of 65536 f32 86, so 77; columns of 1024 f16 110, so 108, of 16384 231, so 203.
-    bool pays(int32_t log_parts) const
-    {
-        if (log_parts > LOG_CLUSTER) return false;
-        if (staying_->is_across) return log_parts > 0;
-        return staying_->weight > 20 || (log_parts > 1 && stayed_bytes(*staying_) <= 2);
-    }
-    // Clusters that are there at once: of 132 processors an H200 lets 7 of 16 blocks run and 15 of 8, for they come in groups.
-    int64_t teams_of(int32_t log_parts) const { return std::max<int64_t>(1, (log_parts <= 1 ? device_.units : device_.units - device_.units / 11) >> log_parts); }
 
     void choose_walked(int32_t width, LaunchClass& c)
     {
@@ -333,7 +309,7 @@ class Chooser {
         g_.scratch_bytes = uint64_t(folds * cut(Cut::Region));
     }
 
-    const Arranged      &a_, &running_, *staying_;
+    const Arranged      &a_, &running_, *staying_, *ring_;
     std::span<const int64_t> variables_;
     const DeviceTraits& device_;
     int64_t  rows_, points_;
@@ -361,16 +337,18 @@ using namespace emitting;
 std::string text_of(const LaunchClass& c)
 {
     constexpr const char* NAMES[] = {"points", "rows held", "rows walked", "columns"};
-    return text(NAMES[size_t(c.form)], " by ", c.held, " of ", c.width, c.is_wide ? ", 64-bit" : "", c.is_split ? ", in parts" : "", c.is_full ? ", full" : "", c.is_large ? ", large" : "", c.is_staying ? ", staying" : "", c.log_lanes >= 0 ? text(" by ", 1 << c.log_lanes, " threads") : "");
+    return text(NAMES[size_t(c.form)], " by ", c.held, " of ", c.width, c.is_wide ? ", 64-bit" : "", c.is_split ? ", in parts" : "", c.is_full ? ", full" : "", c.is_large ? ", large" : "", c.is_ring ? ", in a ring" : c.is_staying ? ", staying" : "", c.log_lanes >= 0 ? text(" by ", 1 << c.log_lanes, " threads") : "");
 }
 
 KernelFamily::KernelFamily(const Kernel& kernel, const Dialect& dialect, DeviceTraits device, std::span<const int64_t> most)
     : kernel_(std::make_unique<const Arranged>(arrange(kernel, false))), running_(std::make_unique<const Arranged>(arrange(kernel, true))), dialect_(&dialect), device_(device)
 {
     if (is_constant(*kernel_)) {
-        auto staying = std::make_unique<Arranged>(*kernel_);
-        hold_loads(*staying);
-        if (stayed_bytes(*staying)) staying_ = std::move(staying);
+        auto staying = std::make_unique<Arranged>(*kernel_), ring = std::make_unique<Arranged>(*kernel_);
+        hold_loads(*staying), hold_loads(*ring);
+        staying->stayed = stayed_of(*staying, false), ring->stayed = stayed_of(*ring, true);
+        if (staying->stayed.point_bytes) staying_ = std::move(staying);
+        if (ring->stayed.point_bytes && may_ring(*ring)) ring_ = std::move(ring);
     }
     list(most);
 }
@@ -395,7 +373,7 @@ void KernelFamily::list(std::span<const int64_t> most)
     if (is_constant(a)) {
         for (const bool is_vector : {true, false}) {
             LaunchClass c;
-            if ((!is_vector || fits(a, {}, {})) && Chooser(a, *running_, staying_.get(), {}, device_).choose(is_vector, c).launches && find(c) < 0) classes_.push_back(c);
+            if ((!is_vector || fits(a, {}, {})) && Chooser(a, *running_, staying_.get(), ring_.get(), {}, device_).choose(is_vector, c).launches && find(c) < 0) classes_.push_back(c);
         }
         return;
     }
@@ -425,13 +403,13 @@ KernelSource KernelFamily::source(size_t which) const
 {
     const LaunchClass& c = classes_.at(which);
     const bool reads_once = c.form == Form::Points || c.form == Form::Held;
-    return print_form(c.is_staying ? *staying_ : reads_once ? *kernel_ : *running_, *dialect_, c);
+    return print_form(c.is_ring ? *ring_ : c.is_staying ? *staying_ : reads_once ? *kernel_ : *running_, *dialect_, c);
 }
 
 Geometry KernelFamily::choose(std::span<const int64_t> variables, std::span<const uint64_t> addresses) const
 {
     LaunchClass c;
-    Geometry g = Chooser(*kernel_, *running_, staying_.get(), variables, device_).choose(fits(*kernel_, variables, addresses), c);
+    Geometry g = Chooser(*kernel_, *running_, staying_.get(), ring_.get(), variables, device_).choose(fits(*kernel_, variables, addresses), c);
     if (g.launches) g.which = find(c);
     return g;
 }
@@ -441,7 +419,7 @@ uint64_t KernelFamily::scratch_bytes(std::span<const int64_t> variables) const
     uint64_t most = 0;
     for (const bool is_vector : {true, false}) {
         LaunchClass c;
-        if (!is_vector || fits(*kernel_, variables, {})) most = std::max(most, Chooser(*kernel_, *running_, staying_.get(), variables, device_).choose(is_vector, c).scratch_bytes);
+        if (!is_vector || fits(*kernel_, variables, {})) most = std::max(most, Chooser(*kernel_, *running_, staying_.get(), ring_.get(), variables, device_).choose(is_vector, c).scratch_bytes);
     }
     return most;
 }

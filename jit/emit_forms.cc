@@ -323,7 +323,7 @@ KernelSource FormPrinter::print()
     if (a_.has_rows()) words_.count("rows", a_.rows);
     words_.count("points", a_.points);
     if (c_.is_staying) {
-        stay(), function(source, "fused");
+        c_.is_ring ? ring() : stay(), function(source, "fused");
     } else if (is_chase()) {
         clear_counts(), function(source, "fused");
         chase(), function(source, "fused_1");

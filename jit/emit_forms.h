@@ -3,6 +3,8 @@
 #include "jit/emit_parts.h"
 #include "jit/error.h"
 
+#include <optional>
+
 namespace ng::emitting {
 
 // Which entry of Geometry::cuts is what.
@@ -19,6 +21,10 @@ enum class Cut : int64_t {
     Lag,         // parts by which a row's second walk follows the first where they are one launch
 };
 
+// What blocks keep which stay and take one row or column after the other: bytes of a point, 0: they cannot; of shared memory, what
+// folds meet in.
+struct Stayed { int32_t point_bytes = 0, meeting_bytes = 0; };
+
 struct Arranged {
     Kernel  kernel;
     Passes  passes;
@@ -32,6 +38,8 @@ struct Arranged {
     int32_t held_bytes = 0;      // of a point, of what a held row keeps between passes
     std::vector<uint32_t> held_wanted;   // Passes::wanted where a row is held
     std::vector<int32_t> kept_from;      // by value: the pass whose result a held row keeps for later ones, -1: none
+    std::vector<Passes::Running> parts;  // by value: in a ring, folds of what other folds give, of which each block takes its own
+    Stayed  stayed;
     std::vector<int32_t> unit;   // by access: the axis along which elements lie side by side, -1: none
     Extent  rows = 1, points = 1;
 
@@ -47,6 +55,8 @@ Arranged arrange(const Kernel& kernel, bool may_run);
 inline constexpr int32_t TILE = 64;      // points of a tile's side: 128 bytes of f16, a line of the cache
 inline constexpr int32_t LOG_CLUSTER = 3;   // of the most blocks that share a held row: as many as every GPU that has clusters lets meet
 inline constexpr int64_t LARGE_BYTES = 128 << 10;   // of a held row's loads, that a block has which fills a processor
+// Of blocks that stay. With 1024, norms of columns of 16384 f16 took 194 us on an H200, so 174; rows the same.
+inline constexpr int32_t STAYING_THREADS = 512;
 inline constexpr int32_t TILE_THREADS = 256;
 inline constexpr int32_t AHEAD_BYTES = 40 << 10;   // of what a block's threads have on their way
 inline constexpr int32_t LAST_TURNS = 4;    // of the last walk of columns' parts, for as many of them at once as the others have
@@ -81,9 +91,16 @@ int32_t threads_of(const LaunchClass& c);
 // Whether the parts of rows or columns take a launch after the last pass for what each has once.
 bool ends_with_rows(const Arranged& a);
 
-// Bytes of a point that blocks keep which stay and take one row or column after the other; 0: they cannot.
-int32_t stayed_bytes(const Arranged& a);
+Stayed stayed_of(const Arranged& a, bool is_ring);
 inline constexpr int32_t STAYED_LINE = 64;     // columns side by side that they have, at most
+inline constexpr int32_t RING = 3;             // places of a ring
+inline constexpr int32_t RING_TURNS = 4;       // rows of which it is told at once what parts have made of them
+// In a ring blocks fold on before they know what others have made of a row, so each takes folds of what another fold gives (`parts`,
+// which this finds) with its own; false: that cannot be said anew for all of the row.
+bool may_ring(Arranged& a);
+// The text and launch of rows that are held so, nothing where another form is faster.
+struct Staying { LaunchClass text; Geometry::Launch launch; };
+std::optional<Staying> stay(const Arranged& a, bool is_ring, int64_t rows, int64_t points, const DeviceTraits& device);
 
 // Whether two walks over rows in parts are one launch.
 bool chases(const Arranged& a);

@@ -64,7 +64,8 @@ FoldWords fold_words(Op op, Dtype operand);
 class Helpers {
   public:
     // has_parts: of columns whose parts are blocks' own, where what each block ends with counts.
-    explicit Helpers(const Dialect& dialect, bool has_parts = false) : dialect_(dialect), has_parts_(has_parts) {}
+    // is_whole: all blocks have all threads that they may have.
+    explicit Helpers(const Dialect& dialect, bool has_parts = false, bool is_whole = false) : dialect_(dialect), has_parts_(has_parts), is_whole_(is_whole) {}
     std::string map(Op op, Dtype t);                 // gives the function's name
     FoldWords   fold(Op op, Dtype operand);
     // The same for threads of a team: lanes side by side, or across a block where a thread has a vector of rows. Where a
@@ -84,7 +85,7 @@ class Helpers {
     std::string met_by_halves(const FoldWords& w) const;
 
     const Dialect& dialect_;
-    bool           has_parts_;
+    bool           has_parts_, is_whole_;
     std::string    text_;
     std::set<std::string> names_;
 };

@@ -7,7 +7,7 @@ namespace ng::emitting {
 class FormPrinter {
   public:
     FormPrinter(const Arranged& a, const Dialect& dialect, const LaunchClass& c)
-        : a_(a), kernel_(a.kernel), dialect_(dialect), c_(c), helpers_(dialect, c.form == Form::Columns && c.is_split), words_(a, c, dialect, helpers_, numbers_), at_(words_.at()) {}
+        : a_(a), kernel_(a.kernel), dialect_(dialect), c_(c), helpers_(dialect, c.form == Form::Columns && c.is_split, c.is_staying), words_(a, c, dialect, helpers_, numbers_), at_(words_.at()) {}
     KernelSource print();
 
   private:
@@ -92,16 +92,30 @@ class FormPrinter {
     int32_t words_of(size_t v) const;
     void lanes_of_staying();
     void place_item(const std::string& item);
+    void open_coming(const std::string& item, const std::vector<size_t>& loads);
     void ask_for(const std::string& item, const std::vector<size_t>& loads);
     int32_t at_once() const { return std::min<int32_t>(c_.held, 4); }
     void walk_staying(int32_t pass);
     void take_vectors(int32_t pass);
     void add_vector(int32_t pass);
     void add_staying(size_t fold);
+    void meet_in_block(size_t fold);
+    void tell_others(const std::vector<size_t>& folds);
+    void join_told(const std::vector<size_t>& folds, const std::string& turn);
     void meet_staying(int32_t pass);
-    void define_columns(int32_t pass);
+    void define_columns(int32_t pass, const std::string& item);
+    void define_item(int32_t pass, const std::string& item) { a_.is_across ? define_columns(pass, item) : define_row(pass); }
     void declare_staying(const std::vector<size_t>& loads);
+    void hold_in(const std::vector<size_t>& loads, const std::string& place);
     void stay();
+    void ask_into(const std::string& place, const std::string& item, const std::vector<size_t>& loads);
+    void guess(int32_t pass);
+    std::string told(size_t fold, const std::string& own) const;
+    std::string part_of(size_t fold, const std::string& turn) const;
+    int32_t turns() const { return c_.is_ring ? RING_TURNS : 2; }
+    void fold_coming(const std::vector<size_t>& loads);
+    void store_going(const std::vector<size_t>& loads);
+    void ring();
     bool is_chase() const { return c_.is_split && c_.form != Form::Held && chases(a_); }
     bool is_cluster() const { return c_.form == Form::Held && c_.is_split && !c_.is_staying; }
     void lanes_of_columns(bool has_parts, bool is_last);

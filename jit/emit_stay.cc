@@ -5,37 +5,43 @@ namespace ng::emitting {
 
 namespace {
 
-constexpr int32_t MOST_TOLD = 28 << 10;      // bytes: with what blocks fold through, less than the 48 KiB that a text may declare
+constexpr int32_t MOST_DECLARED = 48 << 10;      // bytes of shared memory that a text may declare
 
 // Bytes of what blocks of a cluster tell each other of a fold, word by word; 0: there are no words.
-int32_t told_bytes(const FoldWords& w)
+int32_t told_bytes(const Arranged& a, size_t fold)
 {
+    const Value& value = a.kernel.values[fold];
+    const FoldWords w = fold_words(value.op, a.kernel.values[size_t(value.args[0])].type);
     if (w.kind == FoldWords::Kind::Best) return 16;
     return is_bool(w.type) || bytes_of(w.type) < 4 ? 0 : bytes_of(w.type);
 }
 
 }  // namespace
 
-// Bytes of a point that blocks keep; 0: they cannot stay.
-int32_t stayed_bytes(const Arranged& a)
+Stayed stayed_of(const Arranged& a, bool is_ring)
 {
-    int32_t bytes = 0, told = 0;
-    if (!is_constant(a) || !a.has_rows() || a.axis < 0 || a.width == 1 || a.passes.count < 2) return 0;
+    Stayed s;
+    int32_t folds = 0, widest = 0;
+    const int32_t turns = is_ring ? RING_TURNS : 2;
+    if (!is_constant(a) || !a.has_rows() || a.axis < 0 || a.width == 1 || a.passes.count < 2) return {};
     for (size_t v = 0; v < a.kernel.values.size(); v++) {
         const Value& value = a.kernel.values[v];
         if (value.kind == ValueKind::Fold && a.passes.wanted[v]) {
-            const int32_t of_fold = a.passes.is_running(v) ? 0 : told_bytes(fold_words(value.op, a.kernel.values[size_t(value.args[0])].type));
-            if (of_fold == 0) return 0;
-            told += (2 * (1 << LOG_CLUSTER) + 1) * (a.is_across ? STAYED_LINE : 1) * of_fold;
+            const int32_t of_fold = told_bytes(a, v);
+            if (of_fold == 0) return {};
+            s.meeting_bytes += (turns * (1 << LOG_CLUSTER) + 1) * (a.is_across ? STAYED_LINE : 1) * of_fold;
+            folds++, widest = std::max(widest, of_fold);
         }
-        if (a.is_across && a.passes.wanted[v] && a.passes.level[v] == Level::Row) told += STAYED_LINE * bytes_of(compute_of(value.type));
+        if (a.is_across && a.passes.wanted[v] && a.passes.level[v] == Level::Row) s.meeting_bytes += turns / 2 * STAYED_LINE * std::max(4, bytes_of(compute_of(value.type)));
         if (!a.is_held(int32_t(v))) continue;
         const int32_t vector = bytes_of(value.type) * a.width;
-        if (pace_of(a, value.access, true) != Pace::Unit || vector < 4 || vector > 16) return 0;
-        bytes += bytes_of(value.type);
+        if (pace_of(a, value.access, true) != Pace::Unit || vector < 4 || vector > 16) return {};
+        s.point_bytes += bytes_of(value.type);
     }
-    const bool is_late = std::ranges::any_of(a.kernel.stores, [](const StoreTo& s) { return s.late; });
-    return is_late || told > MOST_TOLD ? 0 : bytes;
+    // Gates, and what threads fold through: across, a vector a warp's line; along, an accumulator of each fold a warp.
+    s.meeting_bytes += 64 + (a.is_across ? a.width * STAYING_THREADS / 4 * std::max(8, widest) : folds * STAYING_THREADS);
+    const bool is_late = std::ranges::any_of(a.kernel.stores, [](const StoreTo& t) { return t.late; });
+    return is_late || s.meeting_bytes > MOST_DECLARED ? Stayed{} : s;
 }
 
 std::vector<size_t> FormPrinter::stayed() const
@@ -51,10 +57,10 @@ int32_t FormPrinter::words_of(size_t v) const { return bytes_of(kernel_.values[v
 // What does not change from one row to the next.
 void FormPrinter::lanes_of_staying()
 {
-    const std::string parts = cut("parts", Cut::Parts);
+    const std::string parts = number(1 << c_.log_parts);
     line(text("const i32 part = ", dialect_.block, " % ", parts, ", team = ", dialect_.block, " / ", parts, ", teams = ", dialect_.blocks, " / ", parts, ";"));
     if (a_.is_across) {
-        const std::string log = cut("log_lanes", Cut::LogLanes);
+        const std::string log = number(c_.log_line);
         line(text("const i32 rows = 1 << ", log, ", lane = ", dialect_.thread, " >> ", log, ", lanes = THREADS >> ", log, ", items = n.rows / WIDTH >> ", log, ";"));
         line(text(at_, " start = part * lanes * HELD + lane;"));
         line(text("const ", at_, " step = lanes, end = n.points;"));
@@ -72,12 +78,18 @@ void FormPrinter::place_item(const std::string& item)
     indices(a_.kept, "here");
 }
 
-void FormPrinter::ask_for(const std::string& item, const std::vector<size_t>& loads)
+// For each vector of a thread, where there is such a row or column.
+void FormPrinter::open_coming(const std::string& item, const std::vector<size_t>& loads)
 {
     open(text("if (", item, " < items)"));
     place_item(item);
     for (const size_t v : loads) pointer_to(v);
     open_item(held_batch(0));
+}
+
+void FormPrinter::ask_for(const std::string& item, const std::vector<size_t>& loads)
+{
+    open_coming(item, loads);
     for (const size_t v : loads) line(text("next", v, "[k] = early_words<", words_of(v), ">(", words_.address(int32_t(v)), ");"));
     close();
     close();
@@ -98,7 +110,7 @@ void FormPrinter::take_vectors(int32_t pass)
         if (!is_full_load(v) || !is_in(v, pass)) continue;
         const Value& a = kernel_.values[v];
         const std::string type = words_.pace(a.access) == Pace::Same ? text("Vector<", memory_name(a.type), ", 1>") : text("Vector<", memory_name(a.type), ", WIDTH>");
-        if (is_held(v)) line(text("const ", type, " m", v, " = vector_of<", type, ">(kept", v, "[(g + k) * THREADS]);"));
+        if (is_held(v)) line(text("const ", type, " m", v, " = vector_of<", type, ">(held", v, "[(g + k) * THREADS]);"));
         else line(text(type, " m", v, ";")), line(words_.fetch(int32_t(v), "k"));
     }
 }
@@ -126,40 +138,58 @@ void FormPrinter::add_staying(size_t f)
     line(text("for (i32 j = 0; j < WIDTH; j++) a", f, "[j] = ", w, "(a", f, "[j], x", f, "[j][0]);"));
 }
 
-// All blocks of a cluster tell all others what their parts are, and go through them in one order.
-void FormPrinter::meet_staying(int32_t pass)
+// What a block's threads have of a fold, together: "g", or "a" of columns.
+void FormPrinter::meet_in_block(size_t f)
 {
-    const std::vector<size_t> folds = folds_of(pass);
-    if (folds.empty() || !c_.is_split) return meet(pass, true);
-    const std::string parts = cut("parts", Cut::Parts), columns = a_.is_across ? "rows * WIDTH" : "1";
+    const FoldWords w = fold_words_of(f);
+    if (a_.is_across) line(text(w.block, "<WIDTH>((", w.accumulator, "*)shared, a", f, ", rows);"));
+    else line(text("const ", w.accumulator, " g", f, " = ", w.block, "((", w.accumulator, "*)shared[", slot(f), "], a", f, ", lanes);"));
+}
+
+// All blocks of a cluster tell all others what their parts are,
+void FormPrinter::tell_others(const std::vector<size_t>& folds)
+{
+    const std::string parts = number(1 << c_.log_parts), columns = a_.is_across ? "rows * WIDTH" : "1", mask = number(turns() - 1);
     std::string bytes;
     for (const size_t f : folds) {
-        const FoldWords w = fold_words_of(f);
-        bytes += text(bytes.empty() ? "" : " + ", "sizeof(", w.accumulator, ")");
-        if (a_.is_across) line(text(w.block, "<WIDTH>((", w.accumulator, "*)shared, a", f, ", rows);"));
-        else line(text("const ", w.accumulator, " g", f, " = ", w.block, "((", w.accumulator, "*)shared[", slot(f), "], a", f, ", lanes);"));
+        bytes += text(bytes.empty() ? "" : " + ", "sizeof(", fold_words_of(f).accumulator, ")");
         open(text("if (lane < ", parts, ")"));
         if (a_.is_across) open_lanes();
-        line(a_.is_across ? text("tell(&given", f, "[turn & 1][part][", dialect_.thread, " % rows * WIDTH + j], a", f, "[j], gates + (turn & 1), lane);")
-                          : text("tell(&given", f, "[turn & 1][part], g", f, ", gates + (turn & 1), lane);"));
+        line(a_.is_across ? text("tell(&given", f, "[turn & ", mask, "][part][", dialect_.thread, " % rows * WIDTH + j], ", told(f, text("a", f, "[j]")), ", gates + (turn & ", mask, "), lane);")
+                          : text("tell(&given", f, "[turn & ", mask, "][part], ", told(f, text("g", f)), ", gates + (turn & ", mask, "), lane);"));
         if (a_.is_across) close_lanes();
         close();
     }
-    line(text("if (", dialect_.thread, " == 0) expect(gates + (turn & 1), ", parts, " * ", columns, " * (", bytes, "));"));
-    line("await_told(gates + (turn & 1), turn);");
+    line(text("if (", dialect_.thread, " == 0) expect(gates + (turn & ", mask, "), ", parts, " * ", columns, " * (", bytes, "));"));
+}
+
+// and go through them in one order: into "r", or "all" of columns.
+void FormPrinter::join_told(const std::vector<size_t>& folds, const std::string& turn)
+{
     for (const size_t f : folds) {
         const FoldWords w = fold_words_of(f);
         if (a_.is_across) open(text("for (i32 c = ", dialect_.thread, "; c < rows * WIDTH; c += THREADS)"));
         line(text(w.accumulator, " r", f, " = ", w.start, ";"));
-        line(text("for (i32 p = 0; p < ", parts, "; p++) r", f, " = ", w.combine, "(r", f, ", given", f, "[turn & 1][p]", a_.is_across ? "[c]" : "", ");"));
+        unroll();
+        line(text("for (i32 p = 0; p < ", 1 << c_.log_parts, "; p++) r", f, " = ", w.combine, "(r", f, ", ", part_of(f, turn), ");"));
         if (a_.is_across) line(text("all", f, "[c] = r", f, ";")), close();
         else finish(f, text("r", f));
     }
+}
+
+void FormPrinter::meet_staying(int32_t pass)
+{
+    const std::vector<size_t> folds = folds_of(pass);
+    if (folds.empty() || !c_.is_split) return meet(pass, true);
+    for (const size_t f : folds) meet_in_block(f);
+    tell_others(folds);
+    line("await_told(gates + (turn & 1), turn >> 1);");
+    join_told(folds, "turn");
     line("turn++;");
 }
 
 // What columns have once, before this pass: by one thread each, since all that share one would compute it as often.
-void FormPrinter::define_columns(int32_t pass)
+void FormPrinter::define_columns(int32_t pass, const std::string& item)
 {
     const auto is_of_column = [&](size_t v, int32_t before) {
         const bool is_fold = kernel_.values[v].kind == ValueKind::Fold, is_there = a_.passes.wanted[v] && a_.passes.level[v] == Level::Row && !words_.is_inline(int32_t(v));
@@ -174,7 +204,7 @@ void FormPrinter::define_columns(int32_t pass)
     const std::string thread = dialect_.thread;
     for (const size_t v : fresh) line(text(dialect_.shared, type(v), " once", v, "[", STAYED_LINE, "];"));
     open(text("if (", thread, " < rows * WIDTH)"));
-    line(text("const ", at_, " row = item * rows * WIDTH + ", thread, ", here = row;"));
+    line(text("const ", at_, " row = (", item, ") * rows * WIDTH + ", thread, ", here = row;"));
     line("enum { WIDTH = 1 };");
     indices(a_.kept, "here");
     for (const size_t v : known) line(text(type(v), " v", v, "[WIDTH] = {once", v, "[", thread, "]};"));
@@ -197,18 +227,24 @@ void FormPrinter::declare_staying(const std::vector<size_t>& loads)
     for (const size_t v : loads) {
         const std::string type = text("Vector<u32, ", words_of(v), ">");
         line(text(type, "* const kept", v, " = (", type, "*)(", room, ") + ", dialect_.thread, ";"));
-        room = text("kept", v, " - ", dialect_.thread, " + HELD * THREADS");
+        room = text("kept", v, " - ", dialect_.thread, " + ", c_.is_ring ? RING : 1, " * HELD * THREADS");
     }
     for (int32_t pass = 0; pass < a_.passes.count; pass++)
         for (const size_t f : folds_of(pass)) {
             const std::string type = fold_words_of(f).accumulator;
-            if (c_.is_split) line(text(dialect_.shared, type, " given", f, "[2][", 1 << LOG_CLUSTER, "]", a_.is_across ? text("[", STAYED_LINE, "];") : ";"));
+            if (c_.is_split) line(text(dialect_.shared, type, " given", f, "[", turns(), "][", 1 << LOG_CLUSTER, "]", a_.is_across ? text("[", STAYED_LINE, "];") : ";"));
             if (a_.is_across) line(text(dialect_.shared, type, " all", f, "[", STAYED_LINE, "];"));
         }
     if (!c_.is_split) return;
-    line(text(dialect_.shared, "u64 gates[2];"));
+    line(text(dialect_.shared, "u64 gates[", turns(), "];"));
     line("u32 turn = 0;");
-    line("set_gates(gates);");
+    line(text("set_gates<", turns(), ">(gates);"));
+}
+
+// What walks read of the row or column at this place.
+void FormPrinter::hold_in(const std::vector<size_t>& loads, const std::string& place)
+{
+    for (const size_t v : loads) line(text("const Vector<u32, ", words_of(v), ">* const held", v, " = kept", v, " + ", place, " * (HELD * THREADS);"));
 }
 
 void FormPrinter::stay()
@@ -226,14 +262,15 @@ void FormPrinter::stay()
     ask_for("item + teams", loads);
     place_item("item");
     pointers();
+    hold_in(loads, "0");
     int32_t meetings = 0;
     for (int32_t pass = 0; pass < a_.passes.count; pass++) {
-        a_.is_across ? define_columns(pass) : define_row(pass);
+        define_item(pass, "item");
         words_.read_last(pass + 1 == a_.passes.count);
         walk(pass), meet_staying(pass);
         meetings += int32_t(folds_of(pass).size());
     }
-    a_.is_across ? define_columns(a_.passes.count) : define_row(a_.passes.count);
+    define_item(a_.passes.count, "item");
     row_stores();
     // Where folds meet is written again by the next row: two meetings keep all threads near enough.
     if (meetings < 2) line(std::string(dialect_.barrier) + ";");

@@ -99,10 +99,10 @@ void Helpers::meet_across(const FoldWords& w)
 {
     const Dialect& d = dialect_;
     text_ += text("// Threads t, t + rows, t + 2 rows .. have what belongs to one vector of rows: it meets in warps, then each thread goes through the\n// warps' for a row.\ntemplate <i32 WIDTH>\n", d.helper, " void ", w.block, "(",
-                  w.accumulator, "* shared, ", w.accumulator, "* x, i32 rows)\n{\n", "    const i32 thread = ", d.thread, ", warps = ", d.threads, " / 32, columns = rows * WIDTH;\n",
+                  w.accumulator, "* shared, ", w.accumulator, "* x, i32 rows)\n{\n", "    const i32 thread = ", d.thread, ", warps = ", is_whole_ ? "THREADS" : d.threads, " / 32, columns = rows * WIDTH;\n",
                   has_parts_ ? met_by_halves(w) : met_in_warps(w), "    ", d.barrier, ";\n",
                   "    for (i32 c = thread; c < columns; c += ", d.threads, ") {\n", "        ", w.accumulator, " all = shared[c];\n",
-                  "        for (i32 k = 1; k < warps; k++) all = ", w.combine, "(all, shared[k * columns + c]);\n", "        shared[c] = all;\n", "    }\n", "    ", d.barrier, ";\n", "#pragma unroll\n",
+                  is_whole_ ? "#pragma unroll\n" : "", "        for (i32 k = 1; k < warps; k++) all = ", w.combine, "(all, shared[k * columns + c]);\n", "        shared[c] = all;\n", "    }\n", "    ", d.barrier, ";\n", "#pragma unroll\n",
                   "    for (i32 j = 0; j < WIDTH; j++) x[j] = shared[j * rows + (thread & (rows - 1))];\n", "    ", d.barrier, ";\n}\n\n");
 }
 

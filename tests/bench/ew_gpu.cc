@@ -389,6 +389,7 @@ void add_columns(std::vector<Trial>& all, int64_t bytes)
             const Extents dims = rows_of(bytes, t, width);
             all.push_back({n + " sum columns" + of, {{t, dims, {}}}, {"sum(x, 0)"}, 1e-3});
             all.push_back({n + " variance columns" + of, {{t, dims, {}}}, {"var(x, 0)"}, 1e-3});
+            if (width == 16384 || width == 65536) all.push_back({n + " softmax columns" + of, {{t, dims, {}}}, {open + "softmax(x, 0))"}, t == Dtype::f16 ? 2e-3 : 1e-5});
             all.push_back({n + " norm columns" + of, {{t, dims, {}}}, {open + "(x - mean(x, 0)) * rsqrt(var(x, 0) + 1e-5))"}, t == Dtype::f16 ? 4e-3 : 1e-4});
         }
 }

@@ -223,6 +223,40 @@ TEST_CASE("rows and columns: held by blocks that stay, alone and in clusters")
     check_all(all, {90, 4, 227 << 10});
 }
 
+// The ring's own ways: parts with means and greatest numbers of their own, parts of nothing but what is left out, rows of one number.
+TEST_CASE("rows and columns: held in rings, where blocks fold on before they know what others found")
+{
+    std::vector<Family> all;
+    all.push_back({"(x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5)", {"sum(x, 1)"}, Dtype::f32, {{5, 65536}}, 1e-4, false, 2, true});
+    all.push_back({"x * rsqrt(mean(x * x, 1) + 1e-5)", {}, Dtype::f32, {{5, 65536}}, 1e-5, false, 2, true});                 // one meeting
+    all.push_back({"(x - y) * std(x + 300, 1)", {}, Dtype::f32, {{5, 65536}}, 1e-4, true, 2, true});
+    all.push_back({"x + std(x * 0 + 7, 0)", {}, Dtype::f32, {{2048, 96}}, 1e-5, false, 2, true});
+    all.push_back({"f16((x - mean(x, 0)) * rsqrt(var(x, 0) + 1e-5))", {"var(x, 0)"}, Dtype::f16, {{1024, 256}}, 0x1p-9, false, 2, true});
+    all.push_back({"x / max(abs(x), 0)", {}, Dtype::f32, {{4096, 32}}, 1e-6, false, 2, true});
+    all.push_back({"f16(softmax(x * 30, 0))", {}, Dtype::f16, {{2048, 128}}, 0x1p-9, false, 2, true});
+    all.push_back({"softmax(where(x > 1.9, x, log(x * 0)), 0)", {}, Dtype::f32, {{2048, 64}}, 1e-5, false, 2, true});
+    all.push_back({"x * sum(exp(x - max(x, 0)), 0)", {}, Dtype::f32, {{2048, 64}}, 1e-5, false, 2, true});
+    for (const Family& f : all) {
+        const auto c = case_of(f, f.lengths[0]);
+        const KernelFamily family(*c->plan.steps[0].kernel, cuda_dialect(), {90, 4, 227 << 10});
+        INFO(f.words << ": " << text_of(family.classes()[0]));
+        CHECK(std::ranges::count(family.classes(), true, &LaunchClass::is_ring) == 1);
+    }
+    check_all(all, {90, 4, 227 << 10});
+}
+
+TEST_CASE("rings: none where what a block found of its part cannot be said anew for the row")
+{
+    // A third pass, a sum of squares about what is no fold of x, and a result of the second pass.
+    for (const char* words : {"x * std(x * var(x, 0), 0)", "x * sum(square(x - max(x, 0)), 0)", "x + sum(abs(x - mean(x, 0)), 0)"}) {
+        const Family f{words, {}, Dtype::f32, {{2048, 64}}, 1e-4, false, 2, true};
+        const auto c = case_of(f, f.lengths[0]);
+        const KernelFamily family(*c->plan.steps[0].kernel, cuda_dialect(), {90, 4, 227 << 10});
+        INFO(words << ": " << text_of(family.classes()[0]));
+        CHECK(std::ranges::count(family.classes(), true, &LaunchClass::is_ring) == 0);
+    }
+}
+
 TEST_CASE("folds beside others: far from zero, without bounds, and of nothing but what is left out")
 {
     const std::vector<Lengths> lengths = {{2, 16384}, {3, 20000}, {1, 66000}, {3001, 5}, {5, 9000}};

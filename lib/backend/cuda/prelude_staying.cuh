@@ -52,13 +52,14 @@ DEVICE V vector_of(Vector<u32, N> words)
     return r.all;
 }
 
-// Blocks of a cluster tell each other numbers: a gate is open when as many bytes have come as its block expects. Of two gates and
-// places for numbers each is used every second time, so that nobody writes where somebody still reads. What a block has stored to
-// memory before is not waited for, as a barrier of the cluster would.
+// Blocks of a cluster tell each other numbers: a gate is open when as many bytes have come as its block expects. Gates and places for
+// numbers are used by turns, so that nobody writes where somebody still reads. What a block has stored to memory before is not waited for, as a
+// barrier of the cluster would.
 #if __CUDA_ARCH__ >= 900
+template <i32 N>
 DEVICE void set_gates(u64* gates)
 {
-    if (threadIdx.x < 2) asm volatile("mbarrier.init.shared.b64 [%0], 1;\n\tfence.mbarrier_init.release.cluster;" ::"r"((u32)__cvta_generic_to_shared(gates + threadIdx.x)) : "memory");
+    if (threadIdx.x < N) asm volatile("mbarrier.init.shared.b64 [%0], 1;\n\tfence.mbarrier_init.release.cluster;" ::"r"((u32)__cvta_generic_to_shared(gates + threadIdx.x)) : "memory");
     meet_cluster();
 }
 // x to where `to` is in the shared memory of the cluster's block of this rank, and to its gate that it came.
@@ -76,19 +77,39 @@ DEVICE void tell(T* to, T x, u64* gate, i32 rank)
     for (i32 k = 0; k < (i32)(sizeof(T) / 4); k++)
         asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(at + 4 * k), "r"(r.words[k]), "r"(its_gate) : "memory");
 }
-// One thread expects; all wait. `turn`: how often the gates were used before.
+// One thread expects; all wait. `turn`: how often the gate was used before.
 DEVICE void expect(u64* gate, u32 bytes) { asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"((u32)__cvta_generic_to_shared(gate)), "r"(bytes) : "memory"); }
 DEVICE void await_told(u64* gate, u32 turn)
 {
     u32 is_open = 0;
     while (!is_open)
         asm volatile("{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n\tselp.u32 %0, 1, 0, p;\n\t}"
-                     : "=r"(is_open) : "r"((u32)__cvta_generic_to_shared(gate)), "r"(turn >> 1 & 1) : "memory");
+                     : "=r"(is_open) : "r"((u32)__cvta_generic_to_shared(gate)), "r"(turn & 1) : "memory");
 }
 #elif !defined(__CUDA_ARCH__)
+template <i32 N>
 DEVICE void set_gates(u64*) {}
 template <class T>
 DEVICE void tell(T* to, T x, u64*, i32) { *to = x; }
 DEVICE void expect(u64*, u32) {}
 DEVICE void await_told(u64*, u32) { meet_cluster(); }
 #endif
+
+// sum((x - m)^2) of a part of a row about its mean, and that about any m; sum: of its x.
+template <class T>
+DEVICE T about_mean(T square, T sum, T m, i32 count)
+{
+    const T apart = sum / (T)count - m, less = square - (T)count * (apart * apart);
+    return less >= 0 || less != less ? less : 0;
+}
+template <class T>
+DEVICE T about(T square, T sum, T m, i32 count)
+{
+    const T apart = sum / (T)count - m;
+    return square + (T)count * (apart * apart);
+}
+// sum(exp(x - top)) of a part as sum(exp(x - m)), of which nothing stays nothing.
+DEVICE f32 scaled_to(f32 sum, f32 top, f32 m) { return sum == 0 ? 0 : sum * exp_f32(top - m); }
+DEVICE f64 scaled_to(f64 sum, f64 top, f64 m) { return sum == 0 ? 0 : sum * exp_f64(top - m); }
+template <class T>
+DEVICE T finite(T x) { return x - x == 0 ? x : 0; }

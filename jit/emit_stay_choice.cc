@@ -1,0 +1,65 @@
+// Chooses which rows, or lines of columns, blocks hold that stay: how many blocks share one, and how many of those are there at once.
+#include "jit/emit_forms.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace ng::emitting {
+namespace {
+
+constexpr int32_t STAYING_BYTES = 200 << 10;     // of shared memory, that blocks which stay and what they meet in fit
+constexpr int64_t PLACE_BYTES = 64 << 10;        // of a ring; with half of it rows of 65536 f16 took 116 us on an H200, so 76
+constexpr int32_t CHEAP = 20;                    // instructions of a point up to which it is the memory that counts
+
+int64_t ceil_div(int64_t n, int64_t by) { return (n + by - 1) / by; }
+int32_t log_of(int64_t n) { return n <= 1 ? 0 : 64 - std::countl_zero(uint64_t(n - 1)); }       // of the next power of two
+
+// Vectors side by side of a line of columns.
+int32_t log_line(const Arranged& a)
+{
+    const int32_t vector_bytes = a.width * a.stayed.point_bytes;
+    int32_t log = 0;
+    while (a.is_across && vector_bytes << log < 128 && a.width << log < STAYED_LINE) log++;
+    return log;
+}
+
+// Clusters that are there at once: of 132 processors an H200 lets 7 of 16 blocks run and 15 of 8, for they come in groups.
+int64_t teams_of(int32_t log_parts, const DeviceTraits& device)
+{
+    return std::max<int64_t>(1, (log_parts <= 1 ? device.units : device.units - device.units / 11) >> log_parts);
+}
+
+// Whether it is faster than rows held at once, or than columns read again. Tuned on an H200, 128 MB: norms of 262144 f16 took 78 us, so
+// 85, in a ring 75; of 65536 73 held at once, so 76, in a ring 76; of 65536 f32 77, in a ring 73; softmaxes of 65536 f16 98 so, in a ring 102,
+// of f32 78 and 83; columns of 1024 f16 106 read again, so 110, in a ring 85, of 4096 99 so, in a ring 97, of f32
+// 89 and 83; softmaxes of columns of 1024 f16 120 read again, in a ring 124, of 4096 170 so, in a ring 145.
+bool pays(const Arranged& a, bool is_ring, int32_t log_parts)
+{
+    if (log_parts > LOG_CLUSTER) return false;
+    if (a.is_across) return log_parts > (is_ring && a.weight > CHEAP ? 1 : 0);
+    return is_ring ? a.weight <= CHEAP && log_parts > 1 : a.weight > CHEAP || (log_parts > 1 && a.stayed.point_bytes <= 2);
+}
+
+}  // namespace
+
+std::optional<Staying> stay(const Arranged& a, bool is_ring, int64_t rows, int64_t points, const DeviceTraits& device)
+{
+    if (device.shared_bytes < STAYING_BYTES) return std::nullopt;
+    const int32_t log = log_line(a);
+    const int64_t line = a.is_across ? int64_t(a.width) << log : 1, items = rows / line, bytes = points * line * a.stayed.point_bytes;
+    const int32_t log_parts = log_of(ceil_div(bytes, is_ring ? PLACE_BYTES : LARGE_BYTES)), places = is_ring ? RING : 1;
+    const int64_t team = int64_t(STAYING_THREADS) << log_parts, turn = a.is_across ? team >> log : team * a.width, held = points / turn;
+    const bool is_whole = held * turn == points && rows % line == 0 && std::has_single_bit(uint64_t(held));
+    // Shorter ones are held by several blocks of a processor.
+    if (bytes <= LARGE_BYTES / 2 || !is_whole || !pays(a, is_ring, log_parts)) return std::nullopt;
+    const int64_t teams = std::min<int64_t>(items, teams_of(log_parts, device)), shared = places * held * STAYING_THREADS * a.width * a.stayed.point_bytes;
+    // Nobody waits long for the last.
+    if (items * 5 < ceil_div(items, teams) * teams_of(log_parts, device) * 4 || shared + a.stayed.meeting_bytes > device.shared_bytes) return std::nullopt;
+    Staying s{{Form::Held, uint8_t(a.width), uint8_t(held), false, log_parts > 0}, {}};
+    s.text.is_full = s.text.is_large = s.text.is_staying = true;
+    s.text.is_ring = is_ring, s.text.log_parts = int8_t(log_parts), s.text.log_line = int8_t(log);
+    s.launch = {uint32_t(teams << log_parts), uint32_t(STAYING_THREADS), uint32_t(1) << log_parts, uint32_t(shared)};
+    return s;
+}
+
+}  // namespace ng::emitting
