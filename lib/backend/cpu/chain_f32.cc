@@ -36,15 +36,21 @@ struct Turn {
     const Bound* first;
     int64_t      last;                                  // the element that the last bundle begins with
 };
-// at: the element of all operands that the bundle begins with.
-using LinkLoop = void (*)(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h);
+// What goes from link to link in registers beside the bundle. A load of it from memory waits where a store before it, still under way, has the
+// same place in its page; while L2 takes stores, some do for every place. On Zen 5 chains in L2 gain a fifth by that, and in L1 a quarter, where
+// each bundle waited for three loads, one behind the other, behind the bundle before it.
+struct Here {
+    int64_t     at;                                     // the element of all operands that the bundle begins with
+    const Turn* turn;
+};
+struct Reads { const char *first, *beside; };           // the memory of the first link, and of the first map that meets f32 in memory
+using LinkLoop = void (*)(const Bound* link, Here here, Reads in, char* result, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h);
 // A link and what it works on; the next one lies behind it.
 struct Bound {
     LinkLoop run;
     union {
         char*       memory;
         float       number;
-        const Turn* turn;
     };
 };
 
@@ -125,7 +131,8 @@ INLINE Vector rounded(Vector v)
 // The operand's k-th vector of a bundle.
 template <Form FORM> struct Met {
     const char* memory;
-    INLINE Met(const Bound* link, int64_t at) : memory(link->memory + at * (FORM == Form::Block ? 4 : FORM == Form::Near ? 0 : 2)) {}
+    INLINE Met(const char* from, int64_t at) : memory(from + at * (FORM == Form::Block ? 4 : FORM == Form::Near ? 0 : 2)) {}
+    INLINE Met(const Bound* link, int64_t at) : Met(link->memory, at) {}
     INLINE Vector operator[](int k) const
     {
         if constexpr (FORM == Form::Block || FORM == Form::Near) return vector_at(memory + k * int(sizeof(Vector)));
@@ -139,24 +146,40 @@ template <> struct Met<Form::One> {
     INLINE Vector operator[](int) const { return all; }
 };
 
-// Each vector by f, and on to the next link.
-template <class F>
-INLINE void onwards(const Bound* link, int64_t at, F f, Vector a, Vector b, Vector c, Vector d, Vector e, Vector g, Vector h, Vector i)
+// The vectors of a bundle are read and written one after the other: in the order that compilers make of them (7 to 0) Zen 5 reads and
+// writes L2 an eighth slower.
+INLINE Vector in_order(Vector v)
 {
-    link[1].run(link + 1, at, f(0, a), f(1, b), f(2, c), f(3, d), f(4, e), f(5, g), f(6, h), f(7, i));
+    __asm__ volatile("" : "+v"(v) : : "memory");
+    return v;
+}// Its memory comes in a register, or with the link.
+template <Form FORM, bool IS_HANDED>
+INLINE Met<FORM> met(const Bound* link, const char* handed, int64_t at)
+{
+    if constexpr (IS_HANDED) return {handed, at};
+    else return {link, at};
 }
 
-template <Form FORM>
-void get(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
+// Each vector by f, and on to the next link.
+template <class F>
+INLINE void onwards(const Bound* link, Here here, Reads in, char* result, F f, Vector a, Vector b, Vector c, Vector d, Vector e, Vector g, Vector h, Vector i)
 {
-    const Met<FORM> x(link, at);
-    onwards(link, at, [&](int k, Vector) __attribute__((always_inline)) { return x[k]; }, a, b, c, d, e, f, g, h);
+    a = in_order(f(0, a)), b = in_order(f(1, b)), c = in_order(f(2, c)), d = in_order(f(3, d));
+    e = in_order(f(4, e)), g = in_order(f(5, g)), h = in_order(f(6, h)), i = in_order(f(7, i));
+    link[1].run(link + 1, here, in, result, a, b, c, d, e, g, h, i);
 }
-template <class Row, Form FORM, bool IS_SWAPPED>
-void map_two(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
+
+template <Form FORM, bool IS_FIRST = false>
+void get(const Bound* link, Here here, Reads in, char* result, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
 {
-    const Met<FORM> y(link, at);
-    onwards(link, at, [&](int k, Vector v) __attribute__((always_inline)) {
+    const Met<FORM> x = met<FORM, IS_FIRST>(link, in.first, here.at);
+    onwards(link, here, in, result, [&](int k, Vector) __attribute__((always_inline)) { return x[k]; }, a, b, c, d, e, f, g, h);
+}
+template <class Row, Form FORM, bool IS_SWAPPED, bool IS_BESIDE = false>
+void map_two(const Bound* link, Here here, Reads in, char* result, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
+{
+    const Met<FORM> y = met<FORM, IS_BESIDE>(link, in.beside, here.at);
+    onwards(link, here, in, result, [&](int k, Vector v) __attribute__((always_inline)) {
         const Lanes mine(v), other(y[k]);
         return each([&](int i) __attribute__((always_inline)) {
             return IS_SWAPPED ? Row::value(other.lane[i], mine.lane[i], 0.0f) : Row::value(mine.lane[i], other.lane[i], 0.0f);
@@ -164,9 +187,9 @@ void map_two(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector
     }, a, b, c, d, e, f, g, h);
 }
 template <class Row>
-void map_one(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
+void map_one(const Bound* link, Here here, Reads in, char* result, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
 {
-    onwards(link, at, [&](int, Vector v) __attribute__((always_inline)) {
+    onwards(link, here, in, result, [&](int, Vector v) __attribute__((always_inline)) {
         const Lanes x(v);
         return each([&](int i) __attribute__((always_inline)) { return Row::value(x.lane[i], 0.0f, 0.0f); });
     }, a, b, c, d, e, f, g, h);
@@ -174,47 +197,47 @@ void map_one(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector
 #if defined(__AVX512F__)
 // By fours in place, for which there are registers.
 template <class F>
-INLINE void onwards_by_fours(const Bound* link, int64_t at, F f, Vector a, Vector b, Vector c, Vector d, Vector e, Vector g, Vector h, Vector i)
+INLINE void onwards_by_fours(const Bound* link, Here here, Reads in, char* result, F f, Vector a, Vector b, Vector c, Vector d, Vector e, Vector g, Vector h, Vector i)
 {
     Vector first[] = {a, b, c, d}, last[] = {e, g, h, i};
     f(first);
     f(last);
-    link[1].run(link + 1, at, first[0], first[1], first[2], first[3], last[0], last[1], last[2], last[3]);
+    link[1].run(link + 1, here, in, result, first[0], first[1], first[2], first[3], last[0], last[1], last[2], last[3]);
 }
 template <>
-void map_one<Row_exp>(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
+void map_one<Row_exp>(const Bound* link, Here here, Reads in, char* result, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
 {
-    onwards_by_fours(link, at, [](Vector (&v)[4]) __attribute__((always_inline)) { put_exp(v); }, a, b, c, d, e, f, g, h);
+    onwards_by_fours(link, here, in, result, [](Vector (&v)[4]) __attribute__((always_inline)) { put_exp(v); }, a, b, c, d, e, f, g, h);
 }
 template <Op OP>
-void map_curve(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
+void map_curve(const Bound* link, Here here, Reads in, char* result, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
 {
-    onwards_by_fours(link, at, [](Vector (&v)[4]) __attribute__((always_inline)) { put_curve<OP>(v); }, a, b, c, d, e, f, g, h);
+    onwards_by_fours(link, here, in, result, [](Vector (&v)[4]) __attribute__((always_inline)) { put_curve<OP>(v); }, a, b, c, d, e, f, g, h);
 }
 template <>
-void map_two<Row_div, Form::One, false>(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
+void map_two<Row_div, Form::One, false>(const Bound* link, Here here, Reads in, char* result, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
 {
     Vector all[VECTORS] = {a, b, c, d, e, f, g, h};
     Divisor(link->number).divide(all);
-    link[1].run(link + 1, at, all[0], all[1], all[2], all[3], all[4], all[5], all[6], all[7]);
+    link[1].run(link + 1, here, in, result, all[0], all[1], all[2], all[3], all[4], all[5], all[6], all[7]);
 }
 #endif
 template <Format F>
-void round_all(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
+void round_all(const Bound* link, Here here, Reads in, char* result, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
 {
-    onwards(link, at, [&](int, Vector v) __attribute__((always_inline)) { return rounded<F, false>(v); }, a, b, c, d, e, f, g, h);
+    onwards(link, here, in, result, [&](int, Vector v) __attribute__((always_inline)) { return rounded<F, false>(v); }, a, b, c, d, e, f, g, h);
 }
 
-void keep_near(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
+void keep_near(const Bound* link, Here here, Reads in, char* result, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
 {
     auto* out = (Vector*)link->memory;
-    onwards(link, at, [&](int k, Vector v) __attribute__((always_inline)) { return out[k] = v; }, a, b, c, d, e, f, g, h);
+    onwards(link, here, in, result, [&](int k, Vector v) __attribute__((always_inline)) { return out[k] = v; }, a, b, c, d, e, f, g, h);
 }
-template <bool IS_STREAMING>
-void put_f32(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
+template <bool IS_STREAMING, bool IS_LAST = false>
+void put_f32(const Bound* link, Here here, Reads in, char* result, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
 {
-    char* out = link->memory + at * 4;
-    onwards(link, at, [&](int k, Vector v) __attribute__((always_inline)) {
+    char* const out = (IS_LAST ? result : link->memory) + here.at * 4;
+    onwards(link, here, in, result, [&](int k, Vector v) __attribute__((always_inline)) {
         if constexpr (!IS_STREAMING) put_at(out + k * int(sizeof v), v);
 #if defined(__AVX512F__)
         else _mm512_stream_ps((float*)out + k * WIDTH, (__m512)v);
@@ -226,10 +249,10 @@ void put_f32(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector
 }
 template <Format F, bool IS_ROUNDING>
 INLINE Codes codes_of(Vector v) { return encoded<F>(IS_ROUNDING ? rounded<F, true>(v) : v); }
-template <Format F, bool IS_ROUNDING, bool IS_STREAMING>
-void put_codes(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
+template <Format F, bool IS_ROUNDING, bool IS_STREAMING, bool IS_LAST = false>
+void put_codes(const Bound* link, Here here, Reads in, char* result, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
 {
-    char* out = link->memory + at * 2;
+    char* const out = (IS_LAST ? result : link->memory) + here.at * 2;
     // Past the caches by pairs of vectors: half a line at a time takes memory 7 % longer.
     const auto stream = [out](int k, Vector v, Vector w) __attribute__((always_inline)) {
         const Codes x = codes_of<F, IS_ROUNDING>(v), y = codes_of<F, IS_ROUNDING>(w);
@@ -241,21 +264,22 @@ void put_codes(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vect
     };
     if constexpr (IS_STREAMING) {
         stream(0, a, b), stream(1, c, d), stream(2, e, f), stream(3, g, h);
-        link[1].run(link + 1, at, a, b, c, d, e, f, g, h);
+        link[1].run(link + 1, here, in, result, a, b, c, d, e, f, g, h);
     } else {
-        onwards(link, at, [&](int k, Vector v) __attribute__((always_inline)) {
+        onwards(link, here, in, result, [&](int k, Vector v) __attribute__((always_inline)) {
             put_codes_at(out + k * int(sizeof(Codes)), codes_of<F, IS_ROUNDING>(v));
             return v;
         }, a, b, c, d, e, f, g, h);
     }
 }
-void finish(const Bound* link, int64_t at, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
+void finish(const Bound*, Here here, Reads in, char* result, Vector a, Vector b, Vector c, Vector d, Vector e, Vector f, Vector g, Vector h)
 {
-    const Turn& turn = *link->turn;
-    if (at < turn.last) turn.first->run(turn.first, at + BUNDLE, a, b, c, d, e, f, g, h);
+    const Turn& turn = *here.turn;
+    if (here.at < turn.last) turn.first->run(turn.first, {here.at + BUNDLE, &turn}, in, result, a, b, c, d, e, f, g, h);
 }
 
-struct LinkTable { LinkLoop loop[2][LINK_PUTS], other[LINK_CODES]; };
+// Links, and those whose memory comes in a register: of the first get, of a map that meets f32 beside it, of the last put.
+struct LinkTable { LinkLoop loop[2][LINK_PUTS], other[LINK_CODES], first[FORMS], beside[OPS * 2], last[LINK_PUTS]; };
 
 template <class Row, bool IS_SWAPPED>
 constexpr void put_forms(LinkLoop* loops)
@@ -273,24 +297,31 @@ constexpr void put_links(LinkTable& t)
     if constexpr (exists && Row::arity == 1) {
         t.other[link_of_map(Row::op, Form::Block, false)] = map_one<Row>;
     } else if constexpr (exists) {
+        constexpr bool is_ordered = Row::op != Op::add && Row::op != Op::mul;
         put_forms<Row, false>(t.other + link_of_map(Row::op, Form::Block, false));
-        put_forms<Row, Row::op != Op::add && Row::op != Op::mul>(t.other + link_of_map(Row::op, Form::Block, true));
+        put_forms<Row, is_ordered>(t.other + link_of_map(Row::op, Form::Block, true));
+        t.beside[int(Row::op) * 2] = map_two<Row, Form::Block, false, true>;
+        t.beside[int(Row::op) * 2 + 1] = map_two<Row, Form::Block, is_ordered, true>;
     }
 }
-template <bool IS_STREAMING>
+template <bool IS_STREAMING, bool IS_LAST>
 constexpr void put_puts(LinkLoop* puts)
 {
-    puts[LINK_PUT_F32 - LINK_PUT_F32] = put_f32<IS_STREAMING>;
-    puts[LINK_PUT_F16 - LINK_PUT_F32] = put_codes<F16, false, IS_STREAMING>;
-    puts[LINK_PUT_BF16 - LINK_PUT_F32] = put_codes<BF16, false, IS_STREAMING>;
-    puts[LINK_ROUNDED_F16 - LINK_PUT_F32] = put_codes<F16, true, IS_STREAMING>;
-    puts[LINK_ROUNDED_BF16 - LINK_PUT_F32] = put_codes<BF16, true, IS_STREAMING>;
+    puts[LINK_PUT_F32 - LINK_PUT_F32] = put_f32<IS_STREAMING, IS_LAST>;
+    puts[LINK_PUT_F16 - LINK_PUT_F32] = put_codes<F16, false, IS_STREAMING, IS_LAST>;
+    puts[LINK_PUT_BF16 - LINK_PUT_F32] = put_codes<BF16, false, IS_STREAMING, IS_LAST>;
+    puts[LINK_ROUNDED_F16 - LINK_PUT_F32] = put_codes<F16, true, IS_STREAMING, IS_LAST>;
+    puts[LINK_ROUNDED_BF16 - LINK_PUT_F32] = put_codes<BF16, true, IS_STREAMING, IS_LAST>;
 }
 constexpr LinkTable table()
 {
     LinkTable t{};
-    put_puts<false>(t.loop[false]);
-    put_puts<true>(t.loop[true]);
+    put_puts<false, false>(t.loop[false]);
+    put_puts<true, false>(t.loop[true]);
+    put_puts<false, true>(t.last);
+    t.first[int(Form::Block)] = get<Form::Block, true>;
+    t.first[int(Form::F16)] = get<Form::F16, true>;
+    t.first[int(Form::Bf16)] = get<Form::Bf16, true>;
     t.other[LINK_GET + int(Form::Block)] = get<Form::Block>;
     t.other[LINK_GET + int(Form::One)] = get<Form::One>;
     t.other[LINK_GET + int(Form::F16)] = get<Form::F16>;
@@ -314,13 +345,17 @@ constexpr LinkTable TABLE = table();
 struct alignas(64) Bundle { char bytes[BUNDLE * 4]; };
 
 constexpr bool is_put(const Link& link) { return link.code >= LINK_PUT_F32 && link.code < LINK_MAP; }
-constexpr bool is_near(const Link& link)
-{
-    if (link.code < LINK_KEEP) return link.code == LINK_GET + int(Form::Near);
-    return link.code == LINK_KEEP_NEAR || (link.code >= LINK_MAP && (link.code - LINK_MAP) % FORMS == int(Form::Near));
-}
+constexpr Form form_of(const Link& link) { return Form(link.code < LINK_KEEP ? link.code : (link.code - LINK_MAP) % FORMS); }
+constexpr bool meets(const Link& link, Form form) { return (link.code < LINK_KEEP || link.code >= LINK_MAP) && form_of(link) == form; }
+constexpr bool is_near(const Link& link) { return link.code == LINK_KEEP_NEAR || meets(link, Form::Near); }
 
-void bind(Bound* bound, const Link* links, int count, Bundle* near, const Turn* turn)
+// A chain as it runs: where it begins, and what registers hold.
+struct Way {
+    Reads in{};
+    char* result = nullptr;
+};
+
+void bind(Bound* bound, const Link* links, int count, Bundle* near)
 {
     for (int k = 0; k < count; k++) {
         const Link& link = links[k];
@@ -328,12 +363,26 @@ void bind(Bound* bound, const Link* links, int count, Bundle* near, const Turn* 
         bound[k].memory = is_near(link) ? near[link.near].bytes : link.memory;
     }
     bound[count].run = finish;
-    bound[count].turn = turn;
+}
+// Lets the links whose memory may come in registers take it from there.
+Way hand_over(Bound* bound, const Link* links, int count)
+{
+    Way way;
+    const Link &first = links[0], &last = links[count - 1];
+    if (first.code < LINK_KEEP && TABLE.first[first.code]) bound[0].run = TABLE.first[first.code], way.in.first = first.memory;
+    if (is_put(last) && !last.is_streaming) bound[count - 1].run = TABLE.last[last.code - LINK_PUT_F32], way.result = last.memory;
+    for (int k = 1; k < count; k++) {
+        const int map = (links[k].code - LINK_MAP) / FORMS;
+        if (links[k].code < LINK_MAP || !meets(links[k], Form::Block) || !TABLE.beside[map]) continue;
+        bound[k].run = TABLE.beside[map], way.in.beside = links[k].memory;
+        break;
+    }
+    return way;
 }
 // Bundles from that of `at` to the last of the turn.
-void run_turn(const Bound* bound, int64_t at)
+void run_turn(const Turn& turn, int64_t at, const Way& way)
 {
-    bound->run(bound, at, Vector{}, Vector{}, Vector{}, Vector{}, Vector{}, Vector{}, Vector{}, Vector{});
+    turn.first->run(turn.first, {at, &turn}, way.in, way.result, Vector{}, Vector{}, Vector{}, Vector{}, Vector{}, Vector{}, Vector{}, Vector{});
 }
 
 // Less than a bundle, in copies of what the links read and write: links that meet in memory meet in its copy.
@@ -356,7 +405,7 @@ void run_tail(Bound* bound, const Link* links, int links_count, int64_t at, int6
         is_written[o] |= is_put(link) || link.code == LINK_KEEP;
         bound[k].memory = copies[o].bytes;
     }
-    run_turn(bound, 0);
+    run_turn({bound, 0}, 0, {});
     for (int o = 0; o < owners; o++) {
         const Link& link = links[owner[o]];
         if (is_written[o]) __builtin_memcpy(link.memory + at * link.bytes, copies[o].bytes, size_t(count * link.bytes));
@@ -370,7 +419,8 @@ void ISA_NAME(chain)(const Link* links, int links_count, int64_t count, Aheads a
     Bound   bound[MAX_LINKS + 1];
     Bundle  near[MAX_NEAR];
     Turn    turn{bound, 0};
-    bind(bound, links, links_count, near, &turn);
+    bind(bound, links, links_count, near);
+    const Way way = count < BUNDLE ? Way{} : hand_over(bound, links, links_count);
     const int64_t most = aheads.count ? 1 : TURN;       // reading ahead and writing past the caches take turns
     int64_t       at = 0;
     for (int64_t bundles = count / BUNDLE, now; bundles > 0; bundles -= now, at += now * BUNDLE) {
@@ -381,10 +431,11 @@ void ISA_NAME(chain)(const Link* links, int links_count, int64_t count, Aheads a
             const int64_t soon = (at + BUNDLE) * ahead.element_bytes, last = soon < ahead.bytes ? soon : ahead.bytes;
             for (int64_t i = at * ahead.element_bytes; i < last; i += 64) __builtin_prefetch(ahead.from + i);
         }
-        run_turn(bound, at);
+        run_turn(turn, at, way);
     }
-    turn.last = 0;
-    if (at < count) run_tail(bound, links, links_count, at, count - at);
+    if (at == count) return;
+    if (at > 0) bind(bound, links, links_count, near);
+    run_tail(bound, links, links_count, at, count - at);
 }
 
 #endif
