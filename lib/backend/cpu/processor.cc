@@ -46,7 +46,9 @@ Processor asked_for_sets()
 Processor asked()
 {
     Processor p = asked_for_sets();
-    p.stops_at_pages = cpuid(0).b == signature_INTEL_ebx;
+    const unsigned maker = cpuid(0).b, model = cpuid(1).a, family = (model >> 8 & 15) + (model >> 20 & 255);
+    p.is_full_wide = p.level == 4 && maker == signature_AMD_ebx && family >= 26;
+    p.stops_at_pages = maker == signature_INTEL_ebx;
     return p;
 }
 
@@ -54,13 +56,13 @@ Processor asked()
 
 Processor processor() noexcept
 {
-    static constinit std::atomic<int> known{0};         // level * 8 + a bit for each other; every thread that asks finds the same
+    static constinit std::atomic<int> known{0};         // level * 16 + a bit for each other; every thread that asks finds the same
     int word = known.load(std::memory_order_relaxed);
     if (!word) {
         const Processor found = asked();
-        known.store(word = found.level * 8 + found.stops_at_pages * 4 + found.bf16 * 2 + found.vnni, std::memory_order_relaxed);
+        known.store(word = found.level * 16 + found.is_full_wide * 8 + found.stops_at_pages * 4 + found.bf16 * 2 + found.vnni, std::memory_order_relaxed);
     }
-    return {word / 8, (word & 1) != 0, (word & 2) != 0, (word & 4) != 0};
+    return {word / 16, (word & 1) != 0, (word & 2) != 0, (word & 8) != 0, (word & 4) != 0};
 }
 #else
 Processor processor() noexcept { return {}; }
