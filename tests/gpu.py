@@ -22,6 +22,8 @@ KERNELS = ["mma_gpu_test", "gpu_test", "basic_gpu_test", "interpreter_gpu_test",
 CONTRACT = ["derivatives", "evaluation", "exchange", "extremes", "lengths", "movement", "numbers", "operands", "pressure", "results", "vast"]
 PARTS = 6                       # of what takes longest
 SHARED = "products*"            # cases of gemm_gpu_test whose work processes share by NG_TEST_PART
+OF_PTX = ["mma_gpu_test", "operand_gpu_test"]                   # once more, all of it compiled by the driver
+FORCED = {"CUDA_FORCE_PTX_JIT": "1"}
 BASIC = ["copy*,fill*,scan*", "segment*,argsort*", "put*,workspaces*", "pool*", "matmul*", "conv*"]     # cases of basic_gpu_test for a process each
 SMALL = {"NG_TEST_SMALL": "1"}
 
@@ -40,9 +42,11 @@ def jobs(build):
     out = [(f"gemm_gpu_test {part}", [build / "tests/backend/gemm_gpu_test", f"-tc={SHARED}"], environment) for part, environment in enumerate(shared(PARTS))]
     out += [("gemm_gpu_test others", [build / "tests/backend/gemm_gpu_test", f"-tce={SHARED}"], {})]
     out += [(name, [build / "tests/backend" / name], {}) for name in KERNELS]
+    out += [(f"{name} ptx", [build / "tests/backend" / name], FORCED) for name in OF_PTX]
     out += [(f"random {seed}", [build / "tests/random/random_programs", "--backend", "cuda", "--count", "150", "--seed", str(seed)], {}) for seed in (71, 72)]
     out += [(f"contract {name}", [build / f"tests/contract/{name}_test"], {"NG_TEST_BACKEND": "cuda"}) for name in CONTRACT]
     out += [(path.name.replace("_", " ", 1), [path, "cuda"], {}) for path in sorted((build / "tests/programs").glob("program_*")) if path.is_file() and not path.suffix]
+    out += [("ngtool tune", [sys.executable, "-B", Path(__file__).parent / "tuned.py", build / "examples/ngtool"], {})]
     if has_ew(build):
         out += [("ew", [build / "tests/bench/ew_gpu", "--check", "--megabytes", "1"], {})]
     return out
@@ -52,12 +56,15 @@ def sanitized(build):
     """The same of compute-sanitizer's: each tool on what it looks at."""
     def job(tool, name, *words, label="", environment=SMALL):
         return f"{tool} {name}{label}", ["compute-sanitizer", f"--tool={tool}", "--error-exitcode=9", build / f"tests/{name}", *words], environment
-    out = [job("racecheck", "backend/gemm_gpu_test", f"-tc={SHARED}", label=f" {part}", environment=SMALL | environment) for part, environment in enumerate(shared(2 * PARTS))]
+    out = [job("racecheck", "backend/gemm_gpu_test", f"-tc={SHARED}", label=f" {part}", environment=SMALL | environment) for part, environment in enumerate(shared(3 * PARTS))]
     out += [job("racecheck", "backend/basic_gpu_test", f"-tc={cases}", label=f" {cases}") for cases in BASIC]
     out += [job("racecheck", "backend/basic_gpu_test", f"-tce={','.join(BASIC)}", label=" others")]
-    out += [job("memcheck", f"backend/{name}") for name in ("gemm_gpu_test", "mma_gpu_test", "basic_gpu_test", "interpreter_gpu_test", "operand_gpu_test")]
+    for tool in ("memcheck", "synccheck"):
+        out += [job(tool, "backend/gemm_gpu_test", f"-tc={SHARED}", label=f" {part}", environment=SMALL | environment) for part, environment in enumerate(shared(PARTS // 2))]
+        out += [job(tool, "backend/gemm_gpu_test", f"-tce={SHARED}", label=" others")]
+    out += [job("memcheck", f"backend/{name}") for name in ("mma_gpu_test", "basic_gpu_test", "interpreter_gpu_test", "operand_gpu_test")]
     out += [job("racecheck", f"backend/{name}") for name in ("mma_gpu_test", "operand_gpu_test")]
-    out += [job("synccheck", f"backend/{name}") for name in ("gemm_gpu_test", "mma_gpu_test")]
+    out += [job("synccheck", "backend/mma_gpu_test")]
     out += [job("initcheck", "backend/basic_gpu_test")]
     for part in range(PARTS if has_ew(build) else 0):
         words = ["--check", "--megabytes", "1", "--part", f"{part}/{PARTS}"]

@@ -63,13 +63,20 @@ class Gpu {
     mutable unsigned     asked_ = 0;
 };
 
+// Whether the driver is told to take no code but PTX, which it compiles itself: texts come to it so, too.
+inline bool wants_ptx()
+{
+    const char* const forced = std::getenv("CUDA_FORCE_PTX_JIT");
+    return forced && forced[0] == '1';
+}
+
 // An instance of a product's kernels that was compiled with an epilogue.
 struct FinisherCode {
     cuda::gemm::Finisher        finisher;
     cuda::Module                module;
     std::vector<cuda::Function> functions;
 
-    FinisherCode(const Gpu& gpu, const cuda::gemm::Finisher& f, const std::string& epilogue, const std::string& operand = {}) : finisher(f), module(gpu.home(), image_of(gpu, f, epilogue, operand), cuda::Module::Accepts::Binary)
+    FinisherCode(const Gpu& gpu, const cuda::gemm::Finisher& f, const std::string& epilogue, const std::string& operand = {}) : finisher(f), module(gpu.home(), image_of(gpu, f, epilogue, operand), wants_ptx() ? cuda::Module::Accepts::Ptx : cuda::Module::Accepts::Binary)
     {
         functions = {module.function("fused"), module.function("fused_1")};
         allow_shared(gpu.home(), functions[0], f.shared_bytes);
@@ -80,7 +87,7 @@ struct FinisherCode {
     {
         const Dialect&    d = cuda_dialect();
         const int         compute = cuda::compute_of(gpu.driver(), gpu.home().device());
-        const std::string source = cuda::gemm::finisher_text(f, epilogue, operand), arch = text("sm_", compute, compute == 90 ? "a" : "");
+        const std::string source = cuda::gemm::finisher_text(f, epilogue, operand), arch = text(wants_ptx() ? "compute_" : "sm_", compute, compute == 90 ? "a" : "");
         return cuda::Compiler::find()->compile({.prelude = d.prelude, .text = source, .options = d.options, .arch = arch});
     }
 };

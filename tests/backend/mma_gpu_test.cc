@@ -31,11 +31,13 @@ class Device final : public GpuMachine {
         }
         const ng_device_info info = gpu().info();
         std::printf("%s, %s: %zu kernels in an image of %zu bytes, %s\n", info.name, info.arch, functions_.size(), gemm_image(gemm::Image::Mma).size(),
-                    has_gemm_code(gemm::Image::Mma, compute_of(driver, gpu().home().device())) ? "with code for it" : "compiled from PTX");
+                    has_code() ? "with code for it" : "compiled from PTX");
     }
     void            launch(const basic::Launch&) override { FAIL("no basic kernel is needed"); }
     void            launch(const gemm::Launch& l) { gpu().launch(l.image == gemm::Image::Text ? text_->functions[l.kernel] : functions_[l.kernel], l); }
     const Function& function(size_t k) const { return functions_[k]; }
+    int             compute() const { return compute_of(gpu().driver(), gpu().home().device()); }
+    bool            has_code() const { return !ng::test::wants_ptx() && has_gemm_code(gemm::Image::Mma, compute()); }
     // What launches of texts are from here on.
     void compile(const gemm::Finisher& finisher, const std::string& epilogue) { text_.emplace(gpu(), finisher, epilogue); }
 
@@ -62,6 +64,19 @@ TEST_CASE("image: every portable product is there and spills nothing")
         INFO(std::string(mma::kernels()[k].name));
         CHECK(f.registers > 0);
         CHECK(f.local_bytes == 0);
+    }
+}
+
+TEST_CASE("image: its kernels are those that were compiled for the device, or, where there are none or CUDA_FORCE_PTX_JIT is 1, PTX that the driver compiled")
+{
+    constexpr int PTX_VERSION = 5, PORTABLE = 80;        // CU_FUNC_ATTRIBUTE_PTX_VERSION in cuda.h; kernels/image.py
+    for (size_t k = 0; k < mma::kernels().size(); k++) {
+        int version = 0;
+        device->gpu().driver().cuFuncGetAttribute(&version, PTX_VERSION, device->function(k).native);
+        INFO(std::string(mma::kernels()[k].name), " on ", device->compute());
+        // Code for 9.0 was compiled for that and nothing older.
+        if (device->has_code()) CHECK(version / 10 == device->compute() / 10);
+        else CHECK(version == PORTABLE);
     }
 }
 
