@@ -1,7 +1,13 @@
 """cuBLASLt's times for the products that ngtool measured, and libng's beside them: the best of what its heuristic proposes, and the first.
 
     ngtool bench gemm --csv CASES.csv && python3 tests/bench/gemm_peers.py CASES.csv PEERS.csv [--library LIBNG.so --ours OURS.csv] [--only TEXT]
+    python3 tests/bench/gemm_peers.py SHAPES.csv PEERS.csv [--kinds fp16 bf16 ..] [--part K/N] ..     columns m, n, k, transA, transB
+    python3 tests/bench/gemm_peers.py squares PEERS.csv ..                                            bf16 all ways that it lies, e5m2
     python3 tests/bench/compare.py PEERS.csv OURS.csv
+
+At the end it says of each type what cuBLASLt's best is by ours in the geometric mean, and which cases are behind. --part takes every N-th case,
+--seconds ends in time. Of f32 it says, too, how far both are off what doubles have, beside |a| |b|. cuBLASLt has no product of two e5m2: that
+type's b is e4m3.
 
 Run all in one go on one machine with PyTorch, which brings the device's memory, streams and graphs; cuBLASLt is called as it is, libng
 by ng_prog_run. Cases are found by name: TYPE mM nN kK AB. Buffers take turns until they are twice the second cache; calls are in a
@@ -15,7 +21,6 @@ import faulthandler
 import glob
 import os
 import random
-import re
 import statistics
 import sys
 import time
@@ -24,24 +29,25 @@ from pathlib import Path
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "numpy"))
+import gemm_cases  # noqa: E402
 import ng  # noqa: E402
 
-CASE = re.compile(r"(fp16|bf16|tf32|fp32|fp64|e4m3|int8) m(\d+) n(\d+) k(\d+) ([nt])([nt])")
 CACHE_BYTES, WORKSPACE_BYTES, HEURISTICS, ROUNDS = 60 << 20, 64 << 20, 16, 9
 MOST_SECONDS = 60       # of a case: behind that the script says where it stands, and ends
-# As library_types.h and cublas_api.h number them: type of operands, of the result, computation, scale.
-R_32F, R_64F, R_16F, R_8I, R_32I, R_16BF, R_8F_E4M3 = 0, 1, 2, 3, 10, 14, 28
+# As library_types.h and cublas_api.h number them: types of a, b and the result, computation, scale.
+R_32F, R_64F, R_16F, R_8I, R_32I, R_16BF, R_8F_E4M3, R_8F_E5M2 = 0, 1, 2, 3, 10, 14, 28, 29
 COMPUTE_32F, COMPUTE_TF32, COMPUTE_64F, COMPUTE_32I = 68, 77, 70, 72
 KINDS = {
-    "fp16": (torch.float16, torch.float16, R_16F, R_16F, COMPUTE_32F, R_32F),
-    "bf16": (torch.bfloat16, torch.bfloat16, R_16BF, R_16BF, COMPUTE_32F, R_32F),
-    "tf32": (torch.float32, torch.float32, R_32F, R_32F, COMPUTE_TF32, R_32F),
-    "fp32": (torch.float32, torch.float32, R_32F, R_32F, COMPUTE_32F, R_32F),
-    "fp64": (torch.float64, torch.float64, R_64F, R_64F, COMPUTE_64F, R_64F),
-    "e4m3": (torch.float8_e4m3fn, torch.float16, R_8F_E4M3, R_16F, COMPUTE_32F, R_32F),
-    "int8": (torch.int8, torch.int32, R_8I, R_32I, COMPUTE_32I, R_32I),
+    "fp16": ((torch.float16, torch.float16, torch.float16), (R_16F, R_16F, R_16F), COMPUTE_32F, R_32F),
+    "bf16": ((torch.bfloat16, torch.bfloat16, torch.bfloat16), (R_16BF, R_16BF, R_16BF), COMPUTE_32F, R_32F),
+    "tf32": ((torch.float32, torch.float32, torch.float32), (R_32F, R_32F, R_32F), COMPUTE_TF32, R_32F),
+    "fp32": ((torch.float32, torch.float32, torch.float32), (R_32F, R_32F, R_32F), COMPUTE_32F, R_32F),
+    "fp64": ((torch.float64, torch.float64, torch.float64), (R_64F, R_64F, R_64F), COMPUTE_64F, R_64F),
+    "e4m3": ((torch.float8_e4m3fn, torch.float8_e4m3fn, torch.float16), (R_8F_E4M3, R_8F_E4M3, R_16F), COMPUTE_32F, R_32F),
+    "e5m2": ((torch.float8_e5m2, torch.float8_e4m3fn, torch.float16), (R_8F_E5M2, R_8F_E4M3, R_16F), COMPUTE_32F, R_32F),
+    "int8": ((torch.int8, torch.int8, torch.int32), (R_8I, R_8I, R_32I), COMPUTE_32I, R_32I),
 }
-NAMES = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64", torch.float8_e4m3fn: "e4m3", torch.int8: "i8", torch.int32: "i32"}
+NAMES = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64", torch.float8_e4m3fn: "e4m3", torch.float8_e5m2: "e5m2", torch.int8: "i8", torch.int32: "i32"}
 OP_N, OP_T = 0, 1
 DESC_TRANSA, DESC_TRANSB, PREFERENCE_WORKSPACE = 3, 4, 1
 
@@ -81,14 +87,14 @@ class Product:
     """c [m, n] = a b, row by row, which to cuBLAS is the product of the transposes; a and b stored transposed where ways say 't'."""
 
     def __init__(self, library, kind, extents, ways):
-        _, _, type_in, type_out, compute, scale = KINDS[kind]
+        _, (type_a, type_b, type_out), compute, scale = KINDS[kind]
         (m, n, k), self.library = extents, library
         self.desc, preference, found = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int()
         library.call("cublasLtMatmulDescCreate", ctypes.byref(self.desc), compute, scale)
         for attribute, op in ((DESC_TRANSA, OP_T if ways[1] == "t" else OP_N), (DESC_TRANSB, OP_T if ways[0] == "t" else OP_N)):
             library.call("cublasLtMatmulDescSetAttribute", self.desc, attribute, ctypes.byref(ctypes.c_int32(op)), ctypes.c_size_t(4))
-        self.first = library.layout(type_in, k, n, k) if ways[1] == "t" else library.layout(type_in, n, k, n)
-        self.second = library.layout(type_in, m, k, m) if ways[0] == "t" else library.layout(type_in, k, m, k)
+        self.first = library.layout(type_b, k, n, k) if ways[1] == "t" else library.layout(type_b, n, k, n)
+        self.second = library.layout(type_a, m, k, m) if ways[0] == "t" else library.layout(type_a, k, m, k)
         self.result = library.layout(type_out, n, m, n)
         library.call("cublasLtMatmulPreferenceCreate", ctypes.byref(preference))
         library.call("cublasLtMatmulPreferenceSetAttribute", preference, PREFERENCE_WORKSPACE, ctypes.byref(ctypes.c_size_t(WORKSPACE_BYTES)), ctypes.c_size_t(8))
@@ -116,12 +122,12 @@ class Ours:
     """The same product as a program of libng over PyTorch's memory."""
 
     def __init__(self, library, kind, extents, ways):
-        type_in, self.type_out = KINDS[kind][:2]
+        type_a, type_b, self.type_out = KINDS[kind][0]
         (m, n, k), self.library, c = extents, library, library.c
         scope, swapped, desc = c.ng_scope_create(library.context, 0), (ctypes.c_int32 * 2)(1, 0), MatmulDesc(flags=TF32 if kind == "tf32" else 0)
         factors = []
-        for i, (extent, way) in enumerate((((m, k), ways[0]), ((k, n), ways[1]))):
-            x = c.ng_param(scope, i, ctypes.byref(self.shape(type_in, extent if way == "n" else extent[::-1])))
+        for i, (given, extent, way) in enumerate(((type_a, (m, k), ways[0]), (type_b, (k, n), ways[1]))):
+            x = c.ng_param(scope, i, ctypes.byref(self.shape(given, extent if way == "n" else extent[::-1])))
             factors.append(x if way == "n" else c.ng_permute(x, ctypes.byref(swapped), 2))
         root = c.ng_cast(c.ng_matmul(*factors, ctypes.byref(desc)), ng.CODE_OF[NAMES[self.type_out]])
         self.compile(scope, root)
@@ -159,8 +165,7 @@ class Ours:
         return call
 
 
-def random_matrix(kind, rows, columns):
-    wanted = KINDS[kind][0]
+def random_matrix(wanted, rows, columns):
     if wanted == torch.int8:
         return torch.randint(-127, 128, (rows, columns), dtype=torch.int8, device="cuda")
     return torch.randn(rows, columns, device="cuda").to(wanted)
@@ -217,59 +222,87 @@ def by_turns(graphs):
     return [statistics.median(each) for each in times]
 
 
+def errors_of(buffer, ways):
+    """How far c is off a b in doubles, by |a| |b|: the most, and the root of the mean square."""
+    a, b = (x.double() if way == "n" else x.double().T for x, way in zip(buffer, ways))
+    off = (buffer[2].double() - a @ b) / (a.abs() @ b.abs())
+    return off.abs().max().item(), off.square().mean().sqrt().item()
+
+
 def measure(library, ng_library, kind, extents, ways):
-    """{name: microseconds}."""
+    """{name: microseconds}, and for f32 {name: errors}."""
     m, n, k = extents
-    product, result = Product(library, kind, extents, ways), KINDS[kind][1]
+    product, (type_a, type_b, result) = Product(library, kind, extents, ways), KINDS[kind][0]
     a_shape, b_shape = (m, k) if ways[0] == "n" else (k, m), (k, n) if ways[1] == "n" else (n, k)
-    each = (m * k + k * n + m * n) * torch.empty(0, dtype=KINDS[kind][0]).element_size()
-    buffers = [(random_matrix(kind, *a_shape), random_matrix(kind, *b_shape), torch.empty(m, n, dtype=result, device="cuda")) for _ in range(max(1, min(64, -(-2 * CACHE_BYTES // each))))]
+    each = (m * k + k * n + m * n) * torch.empty(0, dtype=type_a).element_size()
+    buffers = [(random_matrix(type_a, *a_shape), random_matrix(type_b, *b_shape), torch.empty(m, n, dtype=result, device="cuda")) for _ in range(max(1, min(64, -(-2 * CACHE_BYTES // each))))]
 
     def calls(proposal):
         return [lambda buffer=buffer: product.run(proposal, *buffer) for buffer in buffers]
     times = [Graph(calls(proposal), 2, 50).microseconds() for proposal in product.proposals]
     order = sorted(range(len(times)), key=times.__getitem__)
-    graphs = [Graph(calls(product.proposals[i]), 20) for i in sorted({0, *order[:2]})]
+    chosen = sorted({0, *order[:2]})
+    graphs, runs = [Graph(calls(product.proposals[i]), 20) for i in chosen], {}
     if ng_library:
         ours = Ours(ng_library, kind, extents, ways)
-        graphs.append(Graph([ours.call_on(buffer[:2], buffer[2]) for buffer in buffers], 20))
+        own_calls = [ours.call_on(buffer[:2], buffer[2]) for buffer in buffers]
+        graphs.append(Graph(own_calls, 20))
+        runs["ng"] = own_calls[0]
     found = by_turns(graphs)
     mine = {"ng": found.pop()} if ng_library else {}
+    runs["cublasLt best"] = calls(product.proposals[chosen[found.index(min(found))]])[0]
+    errors = {}
+    for name, run in runs.items() if kind == "fp32" else ():
+        buffers[0][2].fill_(float("nan")), torch.cuda.synchronize()
+        run(), torch.cuda.synchronize()
+        errors[name] = errors_of(buffers[0], ways)
     if ng_library:
         ours.release()
-    return {"cublasLt best": min(found), "cublasLt first": found[0]} | mine
+    return {"cublasLt best": min(found), "cublasLt first": found[0]} | mine, errors
 
 
-def main():
+def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cases"), parser.add_argument("peers"), parser.add_argument("--library"), parser.add_argument("--ours")
     parser.add_argument("--only", default="", help="cases whose name has this in it")
+    parser.add_argument("--kinds", nargs="+", default=["fp16"], choices=list(KINDS), help="types of a list of shapes")
+    parser.add_argument("--part", default="0/1", help="K/N: every N-th case from the K-th on")
+    parser.add_argument("--seconds", type=float, default=1e9, help="no case is begun behind that")
     given = parser.parse_args()
     if bool(given.library) != bool(given.ours):
         parser.error("--library and --ours belong together")
+    return given
+
+
+def main():
+    given = arguments()
+    cases, begin, times = [case for case in gemm_cases.read_cases(given.cases, given.kinds, given.only, given.part) if case.kind in KINDS], time.monotonic(), {}
     library, ng_library = Library(), ng.Library(given.library, "cuda") if given.library else None
-    with open(given.cases, newline="", encoding="utf-8") as file:
-        cases = [row["case"] for row in csv.DictReader(file) if row["section"] == "gemm" and given.only in row["case"]]
     files = [open(path, "w", newline="", encoding="utf-8") for path in (given.peers, given.ours) if path]
     writers = [csv.writer(file) for file in files]
     for writer in writers:
         writer.writerow(("section", "case", "peer", "us", "rate", "unit"))
-    for case in cases:
-        parts = CASE.fullmatch(case)
-        if not parts:
-            continue
-        kind, extents, ways = parts[1], tuple(map(int, parts.group(2, 3, 4))), parts[5] + parts[6]
+    for i, case in enumerate(cases):
+        if time.monotonic() - begin > given.seconds:
+            print(f"{len(cases) - i} of {len(cases)} cases are left after {given.seconds:.0f} s, from {case.name} on")
+            break
         faulthandler.dump_traceback_later(MOST_SECONDS, exit=True)
         try:
-            found = measure(library, ng_library, kind, extents, ways)
+            found, errors = measure(library, ng_library, case.kind, case.extents, case.ways)
         except (RuntimeError, ng.Fault) as error:
-            print(f"{case}: {error}")
+            print(f"{case.name}: {error}")
             continue
-        print(f"{case:40s}", *(f"{name} {us:9.2f} us " for name, us in found.items()), flush=True)
+        times[case] = found
+        said = [f"{name} {us:9.2f} us " for name, us in found.items()]
+        said += [f" {name} is off by {most:.2e} of |a||b| at most, {usual:.2e} rms" for name, (most, usual) in errors.items()]
+        print(f"{case.name:40s}", *said, flush=True)
+        m, n, k = case.extents
         for peer, us in found.items():
-            writers[peer == "ng"].writerow(("gemm", case, peer, f"{us:.3f}", f"{2 * extents[0] * extents[1] * extents[2] / us / 1e6:.1f}", "TFLOP/s"))
+            writers[peer == "ng"].writerow(("gemm", case.name, peer, f"{us:.3f}", f"{2 * m * n * k / us / 1e6:.1f}", "TFLOP/s"))
         for file in files:
             file.flush()
+    for line in gemm_cases.summary(times):
+        print(line)
 
 
 if __name__ == "__main__":

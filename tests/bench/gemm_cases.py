@@ -1,0 +1,61 @@
+"""Which products gemm_peers.py sets beside cuBLASLt's, of ngtool's list, of any list of shapes or of its own, and what its times come to."""
+import csv
+import math
+import re
+from collections import defaultdict
+from typing import NamedTuple
+
+CASE = re.compile(r"(\w+) m(\d+) n(\d+) k(\d+) ([nt])([nt])")
+LEAST = 0.97            # of cuBLASLt's best by ours, which no case should be below
+
+
+class Case(NamedTuple):
+    name: str
+    kind: str
+    extents: tuple      # m, n, k
+    ways: str           # of a and b: t where it is stored transposed
+
+
+def named(name):
+    """The case of this name: TYPE mM nN kK AB; None of others."""
+    parts = CASE.fullmatch(name)
+    return Case(name, parts[1], tuple(map(int, parts.group(2, 3, 4))), parts[5] + parts[6]) if parts else None
+
+
+def squares():
+    """Those that ngtool's list lacks: bf16 all ways that it may lie, and the other fp8, which cuBLASLt multiplies in one way alone."""
+    names = [f"bf16 m{n} n{n} k{n} {ways}" for n in (4096, 8192) for ways in ("nn", "nt", "tn", "tt")]
+    return names + [f"e5m2 m{n} n{n} k{n} nt" for n in (1024, 2048, 4096, 8192)]
+
+
+def read_names(path, kinds):
+    """Of a file that ngtool bench --csv wrote, or of a list of shapes with columns m, n, k and, for each type of kinds, transA and transB (N or T)."""
+    with open(path, newline="", encoding="utf-8") as file:
+        rows = [{key.strip().lower(): (value or "").strip() for key, value in row.items() if key} for row in csv.DictReader(file)]
+    if not rows or "case" in rows[0]:
+        return [row["case"] for row in rows if row["section"] == "gemm"]
+    if missing := {"m", "n", "k"} - rows[0].keys():
+        raise SystemExit(f"{path} has neither a column 'case' nor these of shapes: {', '.join(sorted(missing))}")
+    return [f"{kind} m{row['m']} n{row['n']} k{row['k']} {row.get('transa', 'n').lower()}{row.get('transb', 'n').lower()}" for kind in kinds for row in rows]
+
+
+def read_cases(path, kinds=("fp16",), only="", part="0/1"):
+    """Each case once; of those the K-th of N parts, so that calls of a few minutes share them."""
+    index, parts = map(int, part.split("/"))
+    names = squares() if path == "squares" else read_names(path, kinds)
+    cases = [named(name) for name in dict.fromkeys(names) if only in name]
+    return [case for case in cases if case][index::parts]
+
+
+def summary(times):
+    """Lines about {Case: {peer: microseconds}}: for each type the geometric mean, the worst and all that are below LEAST."""
+    ratios = defaultdict(dict)
+    for case, found in times.items():
+        if "ng" in found:
+            ratios[case.kind][case.name] = found["cublasLt best"] / found["ng"]
+    for kind, of_it in ratios.items():
+        mean, worst = math.exp(sum(map(math.log, of_it.values())) / len(of_it)), min(of_it, key=of_it.get)
+        low = sorted((ratio, name) for name, ratio in of_it.items() if ratio < LEAST)
+        yield f"{kind}: {len(of_it)} cases, cuBLASLt's best by ours: geometric mean {mean:.3f}, worst {of_it[worst]:.3f} ({worst}); {len(low)} below {LEAST}"
+        for ratio, name in low:
+            yield f"    {ratio:.3f}  {name}"
