@@ -1,9 +1,11 @@
 // Times whatever could run a product on Hopper, beside what the model of its choice says of it: what that model is fitted to.
 //
-//     choice_gpu SHAPES.txt TIMES.csv [--seconds N] [--within F] [--dry]
+//     choice_gpu SHAPES.txt TIMES.csv [--seconds N] [--within F] [--chosen [--most N]] [--dry]
 //
-// SHAPES: lines "fp16 1760 16 1760 nn" (also bf16 tf32 e4m3 int8 fp32; n: as in m x k and k x n, t: transposed). TIMES: a line for each
-// way to run it. Launches are in graphs, as captured runs are, and begin before the one ahead has ended; operands are normal numbers that
+// SHAPES: lines "fp16 1760 16 1760 nn" (also bf16 tf32 e4m3 e5m2 int8 fp32 fp64; n: as in m x k and k x n, t: transposed), or with cases as
+// ngtool bench --csv and gemm_peers.py name them, each taken once. TIMES: a line for each way to run it. --chosen: only how good the choice
+// is, by the instances that the model thinks the N fastest (10), each in its best way by the model: of each type the mean and the worst of
+// the chosen one's time by the fastest one's, and what is above 1.05. Launches are in graphs, as captured runs are, and begin before the one ahead has ended; operands are normal numbers that
 // take turns until they are twice the second cache. All ways of a shape take turns too, and those that are clearly behind leave. --within:
 // ways whose model is so many times the least, 2.5. --dry: what the model says alone, on any machine.
 #include "lib/backend/cuda/gemm_sm90.h"
@@ -20,7 +22,10 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <numeric>
 #include <random>
+#include <regex>
+#include <set>
 #include <sstream>
 
 using namespace ng;
@@ -33,25 +38,36 @@ constexpr uint64_t OPERAND_BYTES = uint64_t(5) << 29, RESULT_BYTES = uint64_t(1)
 constexpr uint64_t PATTERN_BYTES = uint64_t(8) << 20;
 constexpr gemm::Device H200 = {90, 132, {true, true, true, true}};
 
-struct Kind { const char* name; Dtype in, out; bool allows_tf32; };
+// As gemm_peers.py has them.
+struct Kind { const char* name; Dtype a, b, out; bool allows_tf32; };
 constexpr Kind KINDS[] = {
-    {"fp16", Dtype::f16, Dtype::f16, false}, {"bf16", Dtype::bf16, Dtype::bf16, false}, {"tf32", Dtype::f32, Dtype::f32, true},
-    {"e4m3", Dtype::e4m3, Dtype::f16, false}, {"int8", Dtype::i8, Dtype::i32, false},   {"fp32", Dtype::f32, Dtype::f32, false},
+    {"fp16", Dtype::f16,  Dtype::f16,  Dtype::f16,  false}, {"bf16", Dtype::bf16, Dtype::bf16, Dtype::bf16, false},
+    {"tf32", Dtype::f32,  Dtype::f32,  Dtype::f32,  true},  {"fp32", Dtype::f32,  Dtype::f32,  Dtype::f32,  false},
+    {"e4m3", Dtype::e4m3, Dtype::e4m3, Dtype::f16,  false}, {"e5m2", Dtype::e5m2, Dtype::e4m3, Dtype::f16,  false},
+    {"int8", Dtype::i8,   Dtype::i8,   Dtype::i32,  false}, {"fp64", Dtype::f64,  Dtype::f64,  Dtype::f64,  false},
 };
 
 struct Shape { Kind kind; int64_t m, n, k; char a, b; };
 
+std::string name_of(const Shape& s) { return text(s.kind.name, " ", s.m, " ", s.n, " ", s.k, " ", std::string{s.a, s.b}); }
+
 std::vector<Shape> read_shapes(const char* path)
 {
-    std::vector<Shape> all;
-    std::ifstream      file(path);
+    const std::regex      named("(\\w+) m(\\d+) n(\\d+) k(\\d+) ([nt][nt])\\b.*");
+    std::vector<Shape>    all;
+    std::set<std::string> seen;
+    std::ifstream         file(path);
     for (std::string line; std::getline(file, line);) {
+        std::smatch case_of;
+        if (std::regex_search(line, case_of, named)) line = text(case_of.str(1), " ", case_of.str(2), " ", case_of.str(3), " ", case_of.str(4), " ", case_of.str(5));
         std::istringstream words(line);
         std::string        kind;
         Shape              s = {};
         if (!(words >> kind >> s.m >> s.n >> s.k >> s.a >> s.b)) continue;
         const auto* const k = std::ranges::find(KINDS, kind, [](const Kind& x) { return std::string(x.name); });
-        if (k != std::end(KINDS)) s.kind = *k, all.push_back(s);
+        if (k == std::end(KINDS)) continue;
+        s.kind = *k;
+        if (seen.insert(name_of(s)).second) all.push_back(s);
     }
     return all;
 }
@@ -60,12 +76,20 @@ gemm::Problem problem_of(const Shape& s)
 {
     gemm::Problem p;
     std::memset(static_cast<void*>(&p), 0, sizeof p);
-    p.a_type = p.b_type = s.kind.in, p.c_type = s.kind.out, p.allows_tf32 = s.kind.allows_tf32;
+    p.a_type = s.kind.a, p.b_type = s.kind.b, p.c_type = s.kind.out, p.allows_tf32 = s.kind.allows_tf32;
     p.m = s.m, p.n = s.n, p.k = s.k, p.batches = 1;
     p.a_row = s.a == 'n' ? s.k : 1, p.a_depth = s.a == 'n' ? 1 : s.m, p.b_depth = s.b == 'n' ? s.n : 1, p.b_column = s.b == 'n' ? 1 : s.k;
     p.c_row = s.n, p.c_column = 1;
     p.epilogue.is_cast = bytes_of(s.kind.out) == 2;
     return p;
+}
+
+// Nothing here asks for more than there is room for.
+bool has_room(const Shape& s, const sm90::Form& form)
+{
+    const auto bytes = [](int64_t count, Dtype type) { return aligned(uint64_t(count * bytes_of(type))); };
+    return bytes(s.m * s.k, s.kind.a) + bytes(s.k * s.n, s.kind.b) <= OPERAND_BYTES && bytes(s.m * s.n, s.kind.out) <= RESULT_BYTES &&
+           sm90::copies_workspace(form) + sm90::MOST_PARTIAL_BYTES <= WORKSPACE_BYTES;
 }
 
 struct Timed {
@@ -105,6 +129,59 @@ std::vector<Timed> ways_of(const sm90::Form& form, double within)
     return kept;
 }
 
+bool is_same(const sm90::Choice& x, const sm90::Choice& y) { return x.instance == y.instance && x.cluster == y.cluster && x.splits == y.splits; }
+
+// The choice, then of other instances, those that the model thinks the fastest, each in its best way by the model.
+std::vector<Timed> best_ways_of(const sm90::Form& form, size_t most)
+{
+    const auto timed = [&](const sm90::Choice& c) { return Timed{c, sm90::cost_us(form, H200, c)}; };
+    const sm90::Choice chosen = sm90::choose(form, H200, sm90::MOST_PARTIAL_BYTES);
+    std::vector<Timed> all;
+    for (uint32_t i = 0; i < sm90::instances().size(); i++) {
+        const auto best = sm90::choose_among(form, H200, sm90::MOST_PARTIAL_BYTES, i);
+        if (best && !is_same(*best, chosen)) all.push_back(timed(*best));
+    }
+    std::ranges::stable_sort(all, {}, &Timed::model_us);
+    all.insert(all.begin(), timed(chosen));
+    if (all.size() > most) all.erase(all.begin() + std::ptrdiff_t(most), all.end());
+    return all;
+}
+
+// How many times the fastest way's time the choice took, by type.
+class Verdicts {
+  public:
+    // The choice stands first.
+    void add(const Shape& s, const std::vector<Timed>& all)
+    {
+        const Timed& fastest = *std::ranges::min_element(all, {}, &Timed::median);
+        const double ratio = all.front().median() / fastest.median();
+        of_kind_[s.kind.name].push_back({ratio, text(name_of(s), ": ", words_of(all.front()), ", fastest of ", all.size(), ": ", words_of(fastest))});
+    }
+    void print(size_t most) const
+    {
+        constexpr double WORTH = 1.05;
+        for (const auto& [kind, verdicts] : of_kind_) {
+            double sum = 0;
+            for (const Verdict& v : verdicts) sum += v.ratio;
+            const Verdict& worst = *std::ranges::max_element(verdicts, {}, &Verdict::ratio);
+            std::printf("%s: %zu shapes, the choice by the fastest of at most %zu instances: mean %.3f, worst %.3f (%s)\n", kind.c_str(), verdicts.size(), most, sum / double(verdicts.size()), worst.ratio,
+                        worst.words.c_str());
+            for (const Verdict& v : verdicts)
+                if (v.ratio > WORTH) std::printf("    %.3f  %s\n", v.ratio, v.words.c_str());
+        }
+    }
+
+  private:
+    struct Verdict { double ratio; std::string words; };
+    static std::string words_of(const Timed& t)
+    {
+        char us[32];
+        std::snprintf(us, sizeof us, "%.2f us (%.2f by the model)", t.median(), t.model_us);
+        return text(sm90::instances()[t.choice.instance].tile, " cluster ", t.choice.cluster, " splits ", t.choice.splits, " ", us);
+    }
+    std::map<std::string, std::vector<Verdict>> of_kind_;
+};
+
 class Bench {
   public:
     explicit Bench(const Driver& driver)
@@ -121,13 +198,15 @@ class Bench {
             }
         }
     }
-    void measure(const Shape& s, double within, std::FILE* out);
+    void measure(const Shape& s, const sm90::Form& form, double within, std::FILE* out);
+    void judge(const Shape& s, const sm90::Form& form, size_t most, std::FILE* out, Verdicts& verdicts);
 
   private:
     void   fill(Dtype type);
     void   run(const Shape& s, const sm90::Choice& c, int turn);
     void   capture(const Shape& s, Timed& t);
     double replay(const Timed& t);
+    void   warm(const std::vector<Timed>& all);
     void   rounds(std::vector<Timed>& all, double within, int count);
     void   release(std::vector<Timed>& all);
 
@@ -209,6 +288,13 @@ void Bench::rounds(std::vector<Timed>& all, double within, int count)
             if (t.us.empty() || t.median() <= least * within) t.us.push_back(replay(t));
 }
 
+void Bench::warm(const std::vector<Timed>& all)
+{
+    constexpr double WARM_US = 10000;
+    const auto least = std::ranges::min_element(all, {}, &Timed::model_us);
+    for (double warm = 0; warm < WARM_US; warm += replay(*least) * least->count) {}
+}
+
 void Bench::release(std::vector<Timed>& all)
 {
     home_.driver().cuStreamSynchronize(stream_.get());
@@ -222,17 +308,13 @@ void print(std::FILE* out, const Shape& s, const Timed& t)
                  t.model_us, t.us.empty() ? 0 : t.median(), t.us.size());
 }
 
-void Bench::measure(const Shape& s, double within, std::FILE* out)
+void Bench::measure(const Shape& s, const sm90::Form& form, double within, std::FILE* out)
 {
-    constexpr double WARM_US = 10000;
-    constexpr int    GROUPED = 2;            // tiles whose order is tried, too
-    fill(s.kind.in);
-    sm90::Form form;
-    if (!sm90::make_form(problem_of(s), false, form)) return;
+    constexpr int GROUPED = 2;               // tiles whose order is tried, too
+    fill(s.kind.a);
     std::vector<Timed> all = ways_of(form, within);
     for (Timed& t : all) capture(s, t);
-    const auto least = std::ranges::min_element(all, {}, &Timed::model_us);
-    for (double warm = 0; warm < WARM_US; warm += replay(*least) * least->count) {}
+    warm(all);
     rounds(all, 1, 1), rounds(all, 1.5, 1), rounds(all, 1.2, 3), rounds(all, 1.06, 5);
     release(all);
     for (const Timed& t : all) print(out, s, t);
@@ -250,39 +332,68 @@ void Bench::measure(const Shape& s, double within, std::FILE* out)
     std::fflush(out);
 }
 
+// In random orders: the card's clock follows its power, and who always came behind light work would seem faster.
+void Bench::judge(const Shape& s, const sm90::Form& form, size_t most, std::FILE* out, Verdicts& verdicts)
+{
+    constexpr int TURNS = 11;
+    fill(s.kind.a);
+    std::vector<Timed> all = best_ways_of(form, most);
+    for (Timed& t : all) capture(s, t);
+    warm(all);
+    std::vector<size_t> order(all.size());
+    std::iota(order.begin(), order.end(), size_t(0));
+    std::mt19937 random(1);
+    for (int i = 0; i < TURNS; i++) {
+        std::ranges::shuffle(order, random);
+        for (const size_t j : order) all[j].us.push_back(replay(all[j]));
+    }
+    release(all);
+    for (const Timed& t : all) print(out, s, t);
+    std::fflush(out);
+    verdicts.add(s, all);
+}
+
 }  // namespace
 
 int main(int argc, char** argv)
 {
-    if (argc < 3) return std::puts("choice_gpu SHAPES.txt TIMES.csv [--seconds N] [--within F] [--dry]"), 2;
+    if (argc < 3) return std::puts("choice_gpu SHAPES.txt TIMES.csv [--seconds N] [--within F] [--chosen [--most N]] [--dry]"), 2;
     double seconds = 1e9, within = 2.5;
-    bool   is_dry = false;
+    size_t most = 10;
+    bool   is_dry = false, is_of_choice = false;
     for (int i = 3; i < argc; i++) {
         const std::string word = argv[i];
         if (word == "--dry") is_dry = true;
+        else if (word == "--chosen") is_of_choice = true;
         else if (word == "--seconds" && i + 1 < argc) seconds = std::atof(argv[++i]);
         else if (word == "--within" && i + 1 < argc) within = std::atof(argv[++i]);
+        else if (word == "--most" && i + 1 < argc) most = size_t(std::max(1, std::atoi(argv[++i])));
+        else return std::printf("choice_gpu knows no \"%s\"\n", word.c_str()), 2;
     }
     const std::vector<Shape> shapes = read_shapes(argv[1]);
     std::FILE* const out = std::fopen(argv[2], "w");
     if (!out) return std::puts("TIMES cannot be written"), 2;
     const auto begin = std::chrono::steady_clock::now();
-    size_t done = 0;
+    size_t   done = 0;
+    Verdicts verdicts;
     try {
         std::unique_ptr<Bench> bench;
         if (!is_dry) bench = std::make_unique<Bench>(Driver::need("times of products"));
         for (const Shape& s : shapes) {
             if (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > seconds) break;
             sm90::Form form;
-            if (bench) bench->measure(s, within, out);
-            else if (sm90::make_form(problem_of(s), false, form))
-                for (const Timed& t : ways_of(form, within)) print(out, s, t);
+            if (!sm90::make_form(problem_of(s), false, form) || !has_room(s, form)) std::printf("left out: %s\n", name_of(s).c_str());
+            else if (bench && is_of_choice) bench->judge(s, form, most, out, verdicts);
+            else if (bench) bench->measure(s, form, within, out);
+            else
+                for (const Timed& t : is_of_choice ? best_ways_of(form, most) : ways_of(form, within)) print(out, s, t);
             done++;
         }
     } catch (const Error& error) {
         std::printf("%s\n", error.text.c_str());
         return 1;
     }
+    verdicts.print(most);
     std::printf("%zu of %zu shapes in %.1f s\n", done, shapes.size(), std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     std::fclose(out);
     return 0;
