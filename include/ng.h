@@ -211,7 +211,7 @@ NG_API NG_BLOCKS ng_status ng_tensor_create(ng_ctx *c, const ng_shape *d, ng_ten
 /* bytes: the size of the memory, so that shape and strides can be checked. done is called once, when nothing
  * uses data any more: at the latest within the next ng_ctx_sync, _poll or _close. Never if the call fails. */
 NG_API ng_status ng_tensor_wrap(ng_ctx *c, const ng_shape *d, void *data NG_DEV, uint64_t bytes, ng_done_fn done NG_OPT,
-                                         void *user, ng_tensor **out, ng_error *err NG_OPT);
+                                         void *user NG_OPT, ng_tensor **out, ng_error *err NG_OPT);
 /* The tensor over the memory that e, slices, permutes, reshapes and bitcasts of one leaf, shows: to write into a part. */
 NG_API ng_status ng_tensor_view(ng_expr *e, ng_tensor **out, ng_error *err NG_OPT);
 NG_API NG_RT void ng_tensor_retain(ng_tensor *t);
@@ -277,8 +277,8 @@ NG_API ng_expr *ng_random(ng_scope *s NG_OPT, ng_random_kind k, ng_expr *key, ng
  * Words are the operations of the block below without ng_, and take, concat, reshape, stop (ng_surrogate without a
  * path). Reductions take axes (1, or [0, 2]) and keep them; without axes the result is a scalar. names win over words.
  * A fault has its column in err->at. Numbers are read in the C locale. */
-NG_API ng_expr *ng_parse (ng_scope *s NG_OPT, const char *text, const char *names, ng_expr *const *values NG_N(n),
-                          uint32_t n);
+NG_API ng_expr *ng_parse (ng_scope *s NG_OPT, const char *text, const char *names NG_OPT,
+                          ng_expr *const *values NG_N(n), uint32_t n);
 
 NG_API ng_expr *ng_cast  (ng_expr *x, ng_dtype t);           /* to nearest even; floats to integers saturate, NaN 0 */
 /* bits: of mantissa kept; 0: all that t has. */
@@ -541,7 +541,8 @@ typedef struct ng_prog_info {
 } ng_prog_info;
 NG_API ng_status ng_prog_get_info(const ng_prog *p, ng_prog_info *out, ng_error *err NG_OPT);
 /* Argument i, then output i - nargs: its shape and its ng_tag ("" if none; as long as p lives). */
-NG_API ng_status ng_prog_port(const ng_prog *p, uint32_t i, ng_shape *out, const char **name, ng_error *err NG_OPT);
+NG_API ng_status ng_prog_port(const ng_prog *p, uint32_t i, ng_shape *out NG_OPT, const char **name NG_OPT,
+                              ng_error *err NG_OPT);
 /* JSON into buf. *bytes: in, its room; out, what is needed. buf NULL: NG_OK and the size; too little room: NG_E_LIMIT. */
 NG_API ng_status ng_prog_explain(const ng_prog *p, char *buf NG_OPT, size_t *bytes, ng_error *err NG_OPT);
 /* A saved program is a graph, checked when loaded: any device, any later 1.x, hostile bytes. NG_CODE: its kernels too. */
