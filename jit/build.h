@@ -13,7 +13,7 @@ struct Layout {
     Extents  strides;        // row-major where the caller gave none
     bool     strided = false, any = false, readonly = false, host = false;
 };
-Layout layout_of(const ng_shape* d, const char* who);
+Layout layout_of(const ng_shape* d, const char* who, const char* parameter = "d");
 // Throws where its size ends before what its rank and flags say that it has.
 void need_size(const ng_shape& d, const char* who);
 // Throws NG_E_LIMIT unless a shape may have so many axes.

@@ -31,9 +31,9 @@ void need_rank(int64_t ndim, const char* who)
     if (ndim < 0 || ndim > NG_MAX_NDIM) throw Error(NG_E_LIMIT, text(who, ": rank ", ndim, " is outside 0 .. ", int(NG_MAX_NDIM)));
 }
 
-Layout layout_of(const ng_shape* d, const char* who)
+Layout layout_of(const ng_shape* d, const char* who, const char* parameter)
 {
-    if (!d) throw Error(NG_E_INVALID, text(who, ": the shape is NULL"));
+    if (!d) throw Error(NG_E_INVALID, text(who, ": ", parameter, " is NULL, should be an ng_shape"));
     need_size(*d, who);
     need_rank(d->ndim, who);
     const uint64_t known = NG_STRIDED | NG_READONLY | NG_HOST | NG_ANY;

@@ -7,7 +7,7 @@ namespace ng::build {
 
 NodeRef tag(Graph& g, NodeRef x, const char* name)
 {
-    if (!name) throw Error(NG_E_INVALID, "ng_tag: the name is NULL");
+    if (!name) throw Error(NG_E_INVALID, "ng_tag: name is NULL, should be a string");
     x = strong(g, x);
     Ref<Node> n = raw(Op::tag, x->dtype, x->shape, {&x, 1});
     n->more().text.assign(front_of(name, 255));

@@ -197,7 +197,7 @@ namespace {
 
 PoolShape checked(const ng_pool_desc* d, int spatial, const char* who)
 {
-    if (!d) throw Error(NG_E_INVALID, text(who, ": the description is NULL"));
+    if (!d) throw Error(NG_E_INVALID, text(who, ": d is NULL, should be an ng_pool_desc"));
     check_size(d->size, sizeof *d, who, "ng_pool_desc");
     ng_pool_desc full = {};
     std::memcpy(&full, d, std::min<size_t>(d->size, sizeof full));

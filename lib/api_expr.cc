@@ -100,7 +100,7 @@ ng_expr* ng_parse(ng_scope* s, const char* source, const char* names, ng_expr* c
 {
     return build_expr("ng_parse", [&](Building& b) {
         b.scope(s);
-        if (!source) throw Error(NG_E_INVALID, "ng_parse: the text is NULL");
+        if (!source) throw Error(NG_E_INVALID, "ng_parse: text is NULL, should be a string");
         std::vector<NodeRef> nodes;
         if (!values && n) throw Error(NG_E_INVALID, text("ng_parse: values is NULL, and there are ", n, " of them"));
         for (uint32_t i = 0; i < n; i++) nodes.push_back(b.operand(values[i], "values", int32_t(i)));
@@ -278,12 +278,12 @@ ng_expr* ng_conv(ng_expr* x, ng_expr* w, const ng_conv_desc* d)
 
 ng_expr* ng_conv_dx(ng_expr* w, ng_expr* dy, const ng_shape* x, const ng_conv_desc* d)
 {
-    return of_two("ng_conv_dx", w, "w", dy, "dy", [&](Graph& g, const NodeRef& n, const NodeRef& m) { return build::conv_dx(g, n, m, layout_of(x, "ng_conv_dx"), d); });
+    return of_two("ng_conv_dx", w, "w", dy, "dy", [&](Graph& g, const NodeRef& n, const NodeRef& m) { return build::conv_dx(g, n, m, layout_of(x, "ng_conv_dx", "x"), d); });
 }
 
 ng_expr* ng_conv_dw(ng_expr* x, ng_expr* dy, const ng_shape* w, const ng_conv_desc* d)
 {
-    return of_two("ng_conv_dw", x, "x", dy, "dy", [&](Graph& g, const NodeRef& n, const NodeRef& m) { return build::conv_dw(g, n, m, layout_of(w, "ng_conv_dw"), d); });
+    return of_two("ng_conv_dw", x, "x", dy, "dy", [&](Graph& g, const NodeRef& n, const NodeRef& m) { return build::conv_dw(g, n, m, layout_of(w, "ng_conv_dw", "w"), d); });
 }
 
 ng_expr* ng_pool(ng_expr* x, const ng_pool_desc* d)

@@ -16,7 +16,8 @@ namespace {
 
 std::vector<NodeRef> roots_of(ng_expr* const* e, uint32_t n, const char* who)
 {
-    if (!e || !n) throw Error(NG_E_INVALID, text(who, ": there is no expression: n is ", n));
+    if (!n) throw Error(NG_E_INVALID, text(who, ": there is no expression: n is 0"));
+    if (!e) throw Error(NG_E_INVALID, text(who, ": e is NULL, and there are ", n, " of them"));
     std::vector<NodeRef> roots;
     Graph g(n + 1);
     for (uint32_t i = 0; i < n; i++) {
@@ -45,7 +46,8 @@ CompileOptions options_of(const ng_compile_desc* given, uint32_t n, std::span<co
     if (!given) return o;
     const ng_compile_desc d = read_struct(given, "ng_compile", "ng_compile_desc");
     if (d.flags & ~uint32_t(NG_PROG_EARLY | NG_PROG_TUNE)) throw Error(NG_E_INVALID, text("ng_compile: unknown flags ", d.flags));
-    if (d.nlength > 1u << 16 || (d.nlength && !d.length_max)) throw Error(NG_E_INVALID, text("ng_compile: nlength is ", d.nlength, d.length_max ? "" : ", and length_max NULL"));
+    if (d.nlength > 1u << 16) throw Error(NG_E_INVALID, text("ng_compile: nlength is ", d.nlength, ", the limit is ", 1u << 16));
+    if (d.nlength && !d.length_max) throw Error(NG_E_INVALID, text("ng_compile: length_max is NULL, and there are ", d.nlength, " of them"));
     if (d.runs > 1u << 12) throw Error(NG_E_LIMIT, text("ng_compile: runs is ", d.runs, ", the limit is 4096"));
     o.flags = d.flags, o.runs = d.runs ? d.runs : 1, o.workspace_max = d.workspace_max;
     if (d.alias) o.alias.assign(d.alias, d.alias + n);
@@ -136,7 +138,7 @@ ng_status ng_prog_run(ng_prog* p, ng_stream s, const ng_run* r, ng_error* err)
     return guard(err, [&] {
         const CalledProgram called(p, "ng_prog_run");
         called->context().backend().need_stream(s, "ng_prog_run");
-        const ng_run run = read_struct(r, "ng_prog_run", "ng_run");
+        const ng_run run = read_struct(r, "ng_prog_run", "ng_run", "r");
         trace(*called.pin, true, s);
         struct End {
             const Program& program;
@@ -208,7 +210,7 @@ ng_status ng_prog_load(ng_ctx* c, uint32_t flags, const void* buf, size_t bytes,
         called.pin->settle(Context::Where::Call);
         need_out(out, "ng_prog_load");
         if (flags & ~uint32_t(NG_CODE)) throw Error(NG_E_INVALID, text("ng_prog_load: unknown flags ", flags));
-        if (!buf) throw Error(NG_E_INVALID, "ng_prog_load: buf is NULL");
+        if (!buf) throw Error(NG_E_INVALID, text("ng_prog_load: buf is NULL, should be ", bytes, " bytes of a saved program"));
         Saved saved = load(std::string_view(static_cast<const char*>(buf), bytes));
         *out = to_handle<ng_prog>(make_handle(Program::compile(*called.pin, std::move(saved.roots), std::move(saved.options), nullptr, "ng_prog_load")));
         return NG_OK;

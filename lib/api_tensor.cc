@@ -46,10 +46,10 @@ StridedCopy copy_between(const Tensor& shape, char* out, const TensorForm& out_f
     return {out, in, bytes_of(shape.dtype), shape.rank, shape.dims, out_form.strides, in_form.strides};
 }
 
-void need_bytes(const Tensor& t, const void* host, uint64_t bytes, const char* who)
+void need_bytes(const Tensor& t, const void* host, uint64_t bytes, const char* who, const char* parameter)
 {
     if (bytes != t.bytes()) throw Error(NG_E_INVALID, text(who, ": bytes is ", bytes, ", should be ", t.bytes(), " for ", text_of(t)));
-    if (bytes && !host) throw Error(NG_E_INVALID, text(who, ": host memory is NULL, should be ", bytes, " bytes"));
+    if (bytes && !host) throw Error(NG_E_INVALID, text(who, ": ", parameter, " is NULL, should be ", bytes, " bytes of host memory"));
 }
 
 // Work of others that is about to be queued on s, or was.
@@ -266,7 +266,7 @@ ng_status ng_tensor_put(ng_tensor* t, const void* src, uint64_t bytes, ng_error*
     return guard(err, [&] {
         const Worked tensor(t, "ng_tensor_put", "t");
         need_writable(*tensor, "ng_tensor_put");
-        need_bytes(*tensor, src, bytes, "ng_tensor_put");
+        need_bytes(*tensor, src, bytes, "ng_tensor_put", "src");
         if (bytes) put_tensor(*tensor, static_cast<const char*>(src));
         return NG_OK;
     });
@@ -276,7 +276,7 @@ ng_status ng_tensor_get(ng_tensor* t, void* dst, uint64_t bytes, ng_error* err)
 {
     return guard(err, [&] {
         const Worked tensor(t, "ng_tensor_get", "t");
-        need_bytes(*tensor, dst, bytes, "ng_tensor_get");
+        need_bytes(*tensor, dst, bytes, "ng_tensor_get", "dst");
         if (bytes) get_tensor(*tensor, static_cast<char*>(dst));
         return NG_OK;
     });

@@ -91,7 +91,7 @@ void end_lent(DLManagedTensorVersioned* managed)
 
 Ref<Tensor> from_dlpack(Context& context, DLManagedTensorVersioned* managed, const char* who)
 {
-    if (!managed) throw Error(NG_E_INVALID, text(who, ": m is NULL"));
+    if (!managed) throw Error(NG_E_INVALID, text(who, ": m is NULL, should be a DLManagedTensorVersioned"));
     const TensorForm form = form_of(context.backend(), *managed, who);
     const Reach reach = reach_of(form, who);
     const DLTensor& t = managed->dl_tensor;

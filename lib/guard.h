@@ -100,10 +100,10 @@ T& need_out(T* out, const char* who, const char* argument = "out")
 // Structs begin with `size`. Members that an older caller does not know read as zero; what a newer one adds is not read.
 // A size that ends within a member, which no compiler makes, leaves that member out.
 template <class T>
-T read_struct(const T* given, const char* who, const char* name)
+T read_struct(const T* given, const char* who, const char* name, const char* parameter = "d")
 {
     T full{};
-    if (!given) throw Error(NG_E_INVALID, text(who, ": ", name, " is NULL"));
+    if (!given) throw Error(NG_E_INVALID, text(who, ": ", parameter, " is NULL, should be an ", name));
     if (given->size < 8) throw Error(NG_E_INVALID, text(who, ": ", name, ".size is ", given->size, ", should be sizeof(", name, ") = ", sizeof(T)));
     std::memcpy(&full, given, std::min<size_t>(given->size / alignof(T) * alignof(T), sizeof(T)));
     return full;
@@ -113,7 +113,7 @@ T read_struct(const T* given, const char* who, const char* name)
 template <class T>
 void write_struct(T* out, T full, const char* who, const char* name)
 {
-    if (!out) throw Error(NG_E_INVALID, text(who, ": out is NULL, should be a ", name));
+    if (!out) throw Error(NG_E_INVALID, text(who, ": out is NULL, should be an ", name));
     if (out->size < 8) throw Error(NG_E_INVALID, text(who, ": ", name, ".size is ", out->size, ", should be sizeof(", name, ") = ", sizeof(T)));
     full.size = out->size;
     std::memcpy(out, &full, std::min<size_t>(out->size, sizeof(T)));

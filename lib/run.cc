@@ -133,7 +133,7 @@ void Program::bind_arguments(Running& run, const ng_run& r)
 void Program::bind_outputs(Running& run, const ng_run& r)
 {
     if (r.nout != plan_.outs.size()) throw Error(NG_E_INVALID, text("ng_prog_run: nout is ", r.nout, ", the program has ", plan_.outs.size(), " outputs"));
-    if (!r.out && r.nout) throw Error(NG_E_INVALID, "ng_prog_run: out is NULL");
+    if (!r.out && r.nout) throw Error(NG_E_INVALID, text("ng_prog_run: out is NULL, and there are ", r.nout, " of them"));
     const size_t first = plan_.args.size();
     for (size_t j = 0; j < plan_.outs.size(); j++) {
         if (!r.out[j]) {

@@ -122,7 +122,7 @@ TEST_CASE("refused: shapes of ng.h that are none")
         return [d] { (void)layout_of(&d, "who"); };
     };
     check({
-        {NG_E_INVALID, "who: the shape is NULL", [] { (void)layout_of(nullptr, "who"); }},
+        {NG_E_INVALID, "who: d is NULL, should be an ng_shape", [] { (void)layout_of(nullptr, "who"); }},
         {NG_E_INVALID, "who: ng_shape.size is 0", with([](ng_shape& d) { d.size = 0; })},
         {NG_E_INVALID, "who: ng_shape.size is 15", with([](ng_shape& d) { d.size = 15; })},
         {NG_E_INVALID, "who: ng_shape.size is 16, should be sizeof(ng_shape) = 528", with([](ng_shape& d) { d.size = 16; })},
@@ -206,7 +206,7 @@ TEST_CASE("refused: by index, marks and parts of derivatives")
         REFUSED(NG_E_SHAPE, "ng_segment: x is f32 []", build::segment(g, f({}), i({2}), 0)),
         REFUSED(NG_E_INVALID, "ng_argsort: unknown flags 1", build::argsort(g, x, 0, NG_EXCLUSIVE)),
         REFUSED(NG_E_INVALID, "ng_argsort: axis 2", build::argsort(g, x, 2, 0)),
-        REFUSED(NG_E_INVALID, "ng_tag: the name is NULL", build::tag(g, x, nullptr)),
+        REFUSED(NG_E_INVALID, "ng_tag: name is NULL, ", build::tag(g, x, nullptr)),
         REFUSED(NG_E_SHAPE, "ng_surrogate: |one shape", build::surrogate(g, x, other)),
         REFUSED(NG_E_DTYPE, "ng_surrogate: the path is i32", build::surrogate(g, x, i({3, 4}))),
         REFUSED(NG_E_INVALID, "ng_custom_grad: dy is |ng_param", build::custom_grad(g, x, build::map(g, Op::neg, {dy}), {&x, 1}, {&x, 1})),
@@ -243,7 +243,7 @@ TEST_CASE("refused: products and windows")
         REFUSED(NG_E_INVALID, "ng_conv: groups is -1", build::conv(g, x, w, &few)),
         REFUSED(NG_E_SHAPE, "ng_conv_dx: dy is |should be [2, 4, 6]", build::conv_dx(g, w, f({2, 4, 5}), seen({2, 3, 8}), &ok)),
         REFUSED(NG_E_SHAPE, "ng_conv_dw: dy is |should be [2, 4, 6]", build::conv_dw(g, x, f({2, 4, 5}), seen({4, 3, 3}), &ok)),
-        REFUSED(NG_E_INVALID, "ng_pool: the description is NULL", build::pool(g, x, nullptr)),
+        REFUSED(NG_E_INVALID, "ng_pool: d is NULL, ", build::pool(g, x, nullptr)),
         REFUSED(NG_E_INVALID, "ng_pool: kind 3", build::pool(g, x, &kind)),
         REFUSED(NG_E_INVALID, "ng_pool: window, stride", build::pool(g, x, &windowless)),
         REFUSED(NG_E_SHAPE, "ng_pool: a window over 9", build::pool(g, x, &wide)),
