@@ -88,9 +88,9 @@ def split_commas(text):
 # -- tables ------------------------------------------------------------------------------------------------------------
 
 def rows(path, kinds):
-    """(kind, [column, ..]) of every row KIND(column, ..) that starts a line."""
+    """(kind, [column, ..]) of every row KIND(column, ..) that starts a line, indented or not."""
     text = re.sub(r"^\s*//.*$", "", path.read_text(), flags=re.M)
-    for match in re.finditer(rf"^({'|'.join(kinds)})\s*\(", text, re.M):
+    for match in re.finditer(rf"^[ \t]*({'|'.join(kinds)})\s*\(", text, re.M):
         at, depth, quoted = match.end(), 1, False
         while depth:
             char = text[at]
