@@ -47,6 +47,7 @@ NodeRef param(Graph& g, uint32_t index, const Layout& layout);
 NodeRef scalar(Graph& g, Dtype t, uint32_t offset);
 NodeRef length(Graph& g, const Extent& e);                   // any polynomial of lengths, as an i64
 NodeRef iota(Graph& g, const Layout& shape, int32_t axis);
+NodeRef counter_word(Graph& g, const NodeRef& x, const char* name, const char* who);       // a scalar integer, as u64
 NodeRef random(Graph& g, uint32_t kind, NodeRef key, NodeRef step, const Layout& shape);   // step null: 0
 
 // Element-wise. Operands of any types and shapes: cast and broadcast here. A weak constant on its own becomes f32 or i32.

@@ -130,17 +130,19 @@ NodeRef iota(Graph& g, const Layout& shape, int32_t axis)
     return make(g, Op::iota, shape.dtype, shape_ref(shape.dims), {}, a);
 }
 
+NodeRef counter_word(Graph& g, const NodeRef& x, const char* name, const char* who)
+{
+    if (x->rank() || !is_integer(x->dtype)) throw Error(x->rank() ? NG_E_SHAPE : NG_E_DTYPE, text(who, ": ", name, " is ", describe(*x), ", should be a scalar u64"));
+    return cast(g, x, Dtype::u64);
+}
+
 NodeRef random(Graph& g, uint32_t kind, NodeRef key, NodeRef step, const Layout& shape)
 {
     if (kind > NG_BITS) throw Error(NG_E_INVALID, text("ng_random: kind ", kind, " is none of NG_UNIFORM, NG_NORMAL, NG_BITS"));
     const bool fits = kind == NG_BITS ? shape.dtype == Dtype::u32 : shape.dtype == Dtype::f32 || shape.dtype == Dtype::f64;
     if (!fits) throw Error(NG_E_DTYPE, text("ng_random: numbers of this kind are ", kind == NG_BITS ? "u32" : "f32 or f64", ", not ", name_of(shape.dtype)));
     if (!step) step = constant_int(g, Dtype::u64, 0);
-    for (NodeRef* x : {&key, &step}) {
-        if ((*x)->rank() || !(is_integer((*x)->dtype)))
-            throw Error(NG_E_INVALID, text("ng_random: ", x == &key ? "key" : "step", " is ", describe(**x), ", should be a scalar u64"));
-        *x = cast(g, *x, Dtype::u64);
-    }
+    key = counter_word(g, key, "key", "ng_random"), step = counter_word(g, step, "step", "ng_random");
     return make(g, Op::random, shape.dtype, shape_ref(shape.dims), {key, step}, kind);
 }
 

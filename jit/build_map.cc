@@ -99,7 +99,8 @@ Dtype compute_type(Op op, std::span<const NodeRef> operands)
     case Domain::Any: return is_bool(t) ? Dtype::i32 : t;
     case Domain::Real: return real_of(t);
     case Domain::Bits:
-        if (is_float(t)) throw Error(NG_E_DTYPE, text(who_of(op), ": works on integers and bool, not on ", name_of(t)));
+        for (const NodeRef& x : operands)
+            if (is_float(x->dtype)) throw Error(NG_E_DTYPE, text(who_of(op), ": works on integers and bool, not on ", describe(*x)));
         return t;
     default: return t;
     }

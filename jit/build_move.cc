@@ -48,10 +48,9 @@ NodeRef cast_stochastic(Graph& g, NodeRef x, Dtype t, uint32_t bits, NodeRef key
     if (!is_float(t)) throw Error(NG_E_DTYPE, text("ng_cast_stochastic: rounds to floats, not to ", name_of(t)));
     if (bits > info(t).mantissa) throw Error(NG_E_INVALID, text("ng_cast_stochastic: ", name_of(t), " has ", int(info(t).mantissa), " bits of mantissa, not ", bits));
     x = cast(g, x, real_of(x->dtype));
-    Layout word;
-    word.dtype = Dtype::u32, word.dims = {};
-    const NodeRef checked = random(g, NG_BITS, key, step, word);   // the same demands on key and step
-    return make(g, Op::cast_stochastic, t, x->shape, {x, checked->arg(0), checked->arg(1)}, bits);
+    if (!step) step = constant_int(g, Dtype::u64, 0);
+    key = counter_word(g, key, "key", "ng_cast_stochastic"), step = counter_word(g, step, "step", "ng_cast_stochastic");
+    return make(g, Op::cast_stochastic, t, x->shape, {x, key, step}, bits);
 }
 
 NodeRef bitcast(Graph& g, NodeRef x, Dtype t)

@@ -227,7 +227,7 @@ TEST_CASE("scan, segment and argsort: along any axis, of any length, of nothing"
     f.refused(ng_argsort(f.x, -3, 0), NG_E_INVALID, "ng_argsort");
 }
 
-TEST_CASE("empty: every word takes an axis of 0, and sums of nothing are the identity")
+TEST_CASE("empty: an axis of 0 is moved, cut, joined and multiplied as any other, and sums of nothing are the identity")
 {
     Moves f;
     ng_expr *none = f.leaf(Values{}), *flat = f.leaf(shape(NG_F32, {3, 0}), {}), *tall = f.leaf(shape(NG_F32, {0, 4}), {});
