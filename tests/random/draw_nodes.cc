@@ -68,9 +68,7 @@ Node Drawing::reduction()
     n.row = dice_.of(table_.reductions);
     n.args = {dice_.chance(70) ? with_rank(1) : any_real()};
     const size_t rank = at(n.args[0]).dims.size();
-    const std::string& name = table_.rows[size_t(n.row)].name;
-    int64_t axes = dice_.chance(20) ? -1 : dice_.within(0, (int64_t(1) << rank) - 1);
-    if (name.starts_with("arg") && rank) axes = int64_t(1) << dice_.below(rank);
+    const int64_t axes = dice_.chance(20) ? -1 : dice_.within(0, (int64_t(1) << rank) - 1);
     n.ints = {axes, dice_.chance(50) ? int64_t(NG_KEEP) : 0};
     return n;
 }

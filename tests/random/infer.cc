@@ -138,8 +138,6 @@ class Inference {
         const int64_t axes = n_.ints[0];
         const bool place = name == "argmin" || name == "argmax", orders = name == "min" || name == "max";
         if (!inside(axes, -1)) return false;
-        const bool one = axes == -1 ? arg(0).dims.size() == 1 : __builtin_popcountll(uint64_t(axes)) == 1;
-        if (place && !one) return false;
         if (name == "any" || name == "all") n_.type = NG_BOOL;
         else if (place || name == "count_nonzero") n_.type = NG_I64;
         else if (orders) n_.type = element(x).compute;

@@ -1,6 +1,7 @@
 // Random programs through the C header, fused against unfused against references: random_programs --count N --seed S.
 #include "tests/random/draw.h"
-#include "tests/random/shrink.h"
+#include "tests/random/drawn.h"
+#include "tests/random/report.h"
 
 #include <algorithm>
 #include <atomic>
@@ -18,14 +19,13 @@ namespace {
 constexpr double MOST_NOT_JUDGED = 0.08;   // a reference that says less than this leaves out is no reference
 constexpr double ENOUGH = 1e5;             // elements, for that share to mean something
 constexpr int    MOST_SHOWN = 10;          // faults that are shrunk and printed
-constexpr size_t MOST_VALUES = 24;         // of an input, printed
 constexpr size_t MOST_THREADS = 64;
-constexpr uint64_t MANY = 5000;            // programs, among which every form and row should be met
+constexpr uint64_t MANY = 5000;            // programs, among which everything that is drawn should be met
 
 struct Options {
     uint64_t    count = 10000, seed = 1, first = 0;
     unsigned    threads = 2;
-    std::string backend = "cpu";
+    std::string backend = "cpu", pretended;
     bool        is_verbose = false;
 };
 
@@ -55,7 +55,7 @@ void watch(uint64_t seed)
 
 class Campaign {
   public:
-    explicit Campaign(const Options& options) : o_(options), met_(table_.rows.size()) {}
+    explicit Campaign(const Options& options) : o_(options), drawn_(table_) {}
     int run()
     {
         watch(o_.seed);
@@ -66,10 +66,7 @@ class Campaign {
         std::printf("%llu elements judged, %.2f %% not judged, %llu compared bit by bit\n", static_cast<unsigned long long>(judged_), 100 * share,
                     static_cast<unsigned long long>(bit_equal_));
         if (all > ENOUGH && share > MOST_NOT_JUDGED) failed_++, std::printf("more than %.0f %% are not judged: the bounds say too little\n", 100 * MOST_NOT_JUDGED);
-        for (size_t i = 0; o_.count >= MANY && i < met_.size(); i++)
-            if (!met_[i]) failed_++, std::printf("%s was in no program\n", table_.rows[i].name.c_str());
-        for (size_t i = 0; o_.count >= MANY && i < forms_.size(); i++)
-            if (!forms_[i]) failed_++, std::printf("%s was in no program\n", form_name(Form(i)));
+        for (const std::string& what : o_.count >= MANY ? drawn_.missing() : std::vector<std::string>()) failed_++, std::printf("%s was in no program\n", what.c_str());
         std::printf("%llu passed, %llu failed\n", static_cast<unsigned long long>(passed_), static_cast<unsigned long long>(failed_));
         return failed_ ? 1 : 0;
     }
@@ -79,7 +76,7 @@ class Campaign {
     {
         try {
             Session session(o_.backend.c_str());
-            session.shows = o_.is_verbose;
+            session.shows = o_.is_verbose, session.pretended = o_.pretended;
             for (uint64_t i = next_++; i < o_.count; i = next_++) {
                 now = o_.first + i;
                 if (o_.is_verbose) std::fprintf(stderr, "%llu\n", static_cast<unsigned long long>(now));
@@ -96,10 +93,7 @@ class Campaign {
         const Program p = drawn_program(table_, Dice(o_.seed + number * 0x9e3779b97f4a7c15u).word());
         Verdict v = tried(session, table_, p);
         judged_ += v.judged, not_judged_ += v.not_judged, bit_equal_ += v.bit_equal;
-        for (const Node& n : p.nodes) {
-            forms_[size_t(n.form)] = true;
-            if (n.row >= 0) met_[size_t(n.row)] = true;
-        }
+        drawn_.add(p);
         if (v.fault.empty()) { passed_++; return; }
         if (failed_++ >= MOST_SHOWN) return;
         const std::string first = v.fault;
@@ -107,38 +101,16 @@ class Campaign {
     }
     void show(uint64_t number, const std::string& first, const Shrunk& s)
     {
-        static constexpr const char* WORLDS[] = {"one thread", "three threads", "no threads", "deterministic"};
-        static constexpr const char* LIES[] = {"", ", permuted", ", stepped", ", flipped", ", shifted"};
+        const std::string text = report(o_.seed, number, first, s);
         const std::lock_guard lock(print_);
-        std::printf("FAULT in program %llu: --seed %llu --first %llu --count 1\n  at first: %s\n  shrunk:   %s\n  %s, %s\n", static_cast<unsigned long long>(number),
-                    static_cast<unsigned long long>(o_.seed), static_cast<unsigned long long>(number), first.c_str(), s.verdict.fault.c_str(),
-                    s.program.compiled ? "compiled" : "evaluated", WORLDS[size_t(s.program.world)]);
-        for (size_t r = 0; r < s.program.runs.size() && !s.program.runs[r].empty(); r++) std::printf("  lengths of run %zu: %s\n", r, list(s.program.runs[r]).c_str());
-        for (const Input& in : s.program.inputs) {
-            std::printf("  %s%d %s %s%s:", in.source == Input::Param ? "p" : in.source == Input::Scalar ? "s" : "t", in.slot, element(in.type).name,
-                        list(values_of(in.dims, s.program.runs[0])).c_str(), LIES[size_t(in.lie)]);
-            const auto size = size_t(element(in.type).bytes);
-            for (size_t i = 0; i < in.values[0]->size() / size && i < MOST_VALUES; i++) std::printf(" %.17Lg", load(in.type, &(*in.values[0])[i * size]));
-            std::printf("\n");
-        }
-        for (const Output& o : s.program.outputs)
-            std::printf("  output of node %d%s%s%s\n", o.node, LIES[size_t(o.lie)], o.over < 0 ? "" : (", over input " + std::to_string(o.over) + ", shifted by " + std::to_string(o.shift)).c_str(),
-                        o.repeat ? ", broadcast" : "");
-        std::printf("%s\n", s.verdict.text.c_str());
+        std::printf("%s\n", text.c_str());
         std::fflush(stdout);
-    }
-    static std::string list(const Dims& dims)
-    {
-        std::string text = "[";
-        for (const int64_t d : dims) text += (text.size() > 1 ? ", " : "") + std::to_string(d);
-        return text + "]";
     }
 
     Options o_;
     Table   table_;
     std::mutex print_;
-    std::vector<std::atomic<bool>> met_;                          // by row
-    std::array<std::atomic<bool>, size_t(Form::count_)> forms_{};
+    Drawn   drawn_;
     std::atomic<uint64_t> next_{0}, passed_{0}, failed_{0}, judged_{0}, not_judged_{0}, bit_equal_{0};
 };
 
@@ -153,6 +125,7 @@ bool read_options(int count, char** words, Options& o)
         else if (word == "--first") o.first = std::strtoull(words[i], nullptr, 0);
         else if (word == "--threads") o.threads = unsigned(std::clamp(std::atoi(words[i]), 1, int(MOST_THREADS)));
         else if (word == "--backend") o.backend = words[i];
+        else if (word == "--pretend") o.pretended = words[i];
         else return false;
     }
     return true;
@@ -165,7 +138,8 @@ int main(int count, char** words)
 {
     programs::Options options;
     if (!programs::read_options(count, words, options)) {
-        std::fprintf(stderr, "random_programs [--count N] [--seed S] [--first N] [--threads T] [--backend NAME] [--verbose]\n");
+        std::fprintf(stderr, "random_programs [--count N] [--seed S] [--first N] [--threads T] [--backend NAME] [--pretend WORD] [--verbose]\n"
+                             "--pretend: as if this row or form were wrong, to see what is told of a fault\n");
         return 2;
     }
     try {

@@ -72,6 +72,7 @@ class Trial {
     void run_of(Fused& fused, size_t r)
     {
         results_.push_back(fused.run(r));
+        if (!session_.pretended.empty()) spoil(results_.back());
         v_.node_values.emplace_back();
         std::vector<Value>& expected = expected_.emplace_back();
         if (!p_.wild)
@@ -82,6 +83,20 @@ class Trial {
                 expected.push_back(std::move(value));
             }
         unfused(r, expected);
+    }
+
+    // The first element of every output that what is pretended to be wrong reaches is another one.
+    void spoil(std::vector<Bytes>& results) const
+    {
+        std::vector<bool> reached;
+        for (const Node& n : p_.nodes) reached.push_back(name_of(n) == session_.pretended || std::ranges::any_of(n.args, [&](int a) { return bool(reached[size_t(a)]); }));
+        for (size_t o = 0; o < results.size(); o++) {
+            const auto node = size_t(p_.outputs[o].node);
+            const auto size = size_t(element(p_.nodes[node].type).bytes);
+            if (!reached[node] || results[o].empty()) continue;
+            if (is_float(p_.nodes[node].type)) results[o][size - 1] ^= 0x40;         // 0 becomes 2, another number very different
+            else results[o][0] ^= 1;
+        }
     }
 
     // ---- the whole program on another context: the same bits where no step may round as it likes

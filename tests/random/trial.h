@@ -18,6 +18,7 @@ class Session {
   public:
     explicit Session(const char* backend);
     bool shows = false;       // texts before they are run
+    std::string pretended;    // a row or form whose programs count as wrong, to see how faults are told; "": none
     ng_ctx* context(World w) const { return contexts_[size_t(w)].get(); }
     // The CPU with nothing fused and in f64; the CPU as it is where another backend is tried.
     std::span<const Witness> witnesses() const { return witnesses_; }
