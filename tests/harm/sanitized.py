@@ -22,6 +22,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from count import counts
 
 FUZZERS = ["api_fuzz", "load_fuzz", "parse_fuzz"]
+LIBFUZZER = [name + "_libfuzzer" for name in FUZZERS]
 THREADS = ["context_test", "ends_test", "handle_test", "program_test", "programs_test", "sharing_test", "tensor_test", "threads_test", "workers_test"]
 SECONDS = 60
 MOST_SECONDS = 900         # of a test of the face
@@ -112,21 +113,27 @@ def run_face(build_folder, library, cxx, jobs):
         return {test["name"]: words for test, words in zip(tests, said)}
 
 
+def chosen(kind, compilers):
+    """The compilers that make what runs here, the tests that they make, the tests that they do not, and the options of their build."""
+    clang = ["clang", "clang++"]
+    if kind == "address" and works("clang++", "address,undefined,fuzzer", PROBE, "-runs=1"):
+        return clang, FUZZERS + LIBFUZZER, [], ["-Db_sanitize=address,undefined", "-Dfuzzers=enabled",
+                                                f"-Dcpp_args={' '.join(['-fsanitize=fuzzer-no-link', *ADDRESS_ARGUMENTS])}"]
+    if kind == "address" and works(compilers[1], "address,undefined", MAIN):
+        return compilers, FUZZERS, LIBFUZZER, ["-Db_sanitize=address,undefined", f"-Dcpp_args={' '.join(ADDRESS_ARGUMENTS)}"]
+    for pair in (clang, compilers):                  # the first takes half the time of g++
+        if kind == "thread" and works(pair[1], "thread", MAIN):
+            return pair, THREADS, [], ["-Db_sanitize=thread", f"-Dcpp_args={' '.join(THREAD_ARGUMENTS)}"]
+    return None, [], FUZZERS + LIBFUZZER if kind == "address" else THREADS, []
+
+
 def main():
     kind, build_folder, *compilers = sys.argv[1:]
-    names, clang = FUZZERS if kind == "address" else THREADS, ["clang", "clang++"]
-    if kind == "address" and works("clang++", "address,undefined,fuzzer", PROBE, "-runs=1"):
-        compilers, names = clang, FUZZERS + [name + "_libfuzzer" for name in FUZZERS]
-        options = ["-Db_sanitize=address,undefined", "-Dfuzzers=enabled", f"-Dcpp_args={' '.join(['-fsanitize=fuzzer-no-link', *ADDRESS_ARGUMENTS])}"]
-    elif kind == "address" and works(compilers[1], "address,undefined", MAIN):
-        options = ["-Db_sanitize=address,undefined", f"-Dcpp_args={' '.join(ADDRESS_ARGUMENTS)}"]
-    elif kind == "thread" and (works("clang++", "thread", MAIN) or works(compilers[1], "thread", MAIN)):
-        # Half the time of g++.
-        compilers = clang if works("clang++", "thread", MAIN) else compilers
-        options = ["-Db_sanitize=thread", f"-Dcpp_args={' '.join(THREAD_ARGUMENTS)}"]
-    else:
-        print(f"skipped: neither clang++ nor {compilers[1]} makes programs with this sanitizer that run here")
-        print(f"0 passed, 0 failed, {len(names)} skipped")
+    compilers, names, unmade, options = chosen(kind, compilers)
+    if unmade:
+        print(f"skipped: no compiler here makes {', '.join(unmade)} with this sanitizer so that they run")
+    if not compilers:
+        print(f"0 passed, 0 failed, {len(unmade)} skipped")
         return 77
     # Another of these may be on the other half of the cores.
     jobs = max(1, len(os.sched_getaffinity(0)) // 2)
@@ -140,7 +147,7 @@ def main():
     if kind == "address":
         face = run_face(build_folder, folder / "lib/libng.so.1", compilers[1], jobs)
         names, ran = names + list(face), {**ran, **face}
-    passed = failed = skipped = 0
+    passed, failed, skipped = 0, 0, len(unmade)
     for name in names:
         mine = counts(ran[name]) if name in ran else (0, 1, 0)
         passed, failed, skipped = passed + mine[0], failed + mine[1], skipped + mine[2]
