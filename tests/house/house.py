@@ -27,7 +27,7 @@ class Verdict:
     """Counts what held; says at once what did not."""
 
     def __init__(self):
-        self.passed = self.failed = 0
+        self.passed = self.failed = self.skipped = 0
 
     def check(self, holds, fault):
         if holds:
@@ -36,6 +36,10 @@ class Verdict:
             self.failed += 1
             print(fault)
 
+    def skip(self, reason):
+        self.skipped += 1
+        print(f"skipped: {reason}")
+
     def close(self):
-        print(f"{self.passed} passed, {self.failed} failed")
+        print(f"{self.passed} passed, {self.failed} failed" + (f", {self.skipped} skipped" if self.skipped else ""))
         sys.exit(1 if self.failed or not self.passed else 0)
