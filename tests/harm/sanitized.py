@@ -3,6 +3,7 @@
 sanitized.py address|thread BUILD CC CXX
 address: memory, leaks and undefined behaviour under the fuzzers, a minute each, with clang's libFuzzer, too, where it is; under the tests of
 lib; and under BUILD's own tests that see ng.h alone: these find the library with sanitizers in place of theirs, and are not compiled again.
+Those of jit, which have their own jit/ in them, run with the sanitizer's heap alone: leaks, and what overruns a block there.
 thread: races under the tests that start threads, as far as ThreadSanitizer sees threads begin (of C11's it knows nothing).
 clang is taken before CXX: it needs half the time.
 """
@@ -26,9 +27,10 @@ LIBFUZZER = [name + "_libfuzzer" for name in FUZZERS]
 THREADS = ["context_test", "ends_test", "handle_test", "program_test", "programs_test", "sharing_test", "tensor_test", "threads_test", "workers_test"]
 SECONDS = 60
 MOST_SECONDS = 900         # of a test of the face
-BUILT_SUITES, FACE_SUITES = {"lib"}, {"contract", "harm", "programs", "random"}
-# Of the latter: heaps of their own stand where the sanitizer's would, and a library of its own is loaded by its path.
-LEFT_OUT = {"audio", "memory_test", "programs_refused", "quiet_test", "reload_test"}
+BUILT_SUITES, FACE_SUITES, HEAP_SUITES = {"lib"}, {"contract", "harm", "programs", "random"}, {"jit"}
+# Of the latter two: heaps of their own stand where the sanitizer's would, and a library of its own is loaded by its path; of jit,
+# what compiles for minutes the texts that are emitted.
+LEFT_OUT = {"audio", "memory_test", "programs_refused", "quiet_test", "reload_test", "emit_compile_test", "emit_emulation_test", "emit_family_test"}
 # 20000 random programs would be the longest of all. A child that is forked while other threads allocate waits for ever for a lock of the sanitizer's
 # own heap, seen with LLVM 14; the plain test forks so, and surroundings_test has a child of a quiet parent here.
 ARGUMENTS = {"random_programs": ["--count", "6000"], "host_test": ["--test-case-exclude=fork*"]}
@@ -92,12 +94,12 @@ def build(folder, names, suites, jobs):
 
 
 def run_with(library, test, cxx):
-    """A plain build's test before which the sanitizer and this library are loaded, in the words of Meson's log."""
+    """A plain build's test before which the sanitizer and this library, if any, are loaded, in the words of Meson's log."""
     runtime = f"libclang_rt.asan-{platform.machine()}.so" if "clang" in cxx else "libasan.so"
     path = run([*shlex.split(cxx), f"-print-file-name={runtime}"]).strip()
     if not Path(path).is_absolute():
         return {"result": "SKIP", "stdout": f"{runtime} is not installed"}
-    command, environment = test["cmd"] + ARGUMENTS.get(test["name"], []), {**ENVIRONMENT, **test["env"], "LD_PRELOAD": f"{path} {library}"}
+    command, environment = test["cmd"] + ARGUMENTS.get(test["name"], []), {**ENVIRONMENT, **test["env"], "LD_PRELOAD": f"{path} {library}".strip()}
     try:
         done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=MOST_SECONDS)
     except subprocess.TimeoutExpired:
@@ -106,11 +108,12 @@ def run_with(library, test, cxx):
 
 
 def run_face(build_folder, library, cxx, jobs):
-    """What BUILD's tests of the face say with this library, by their names. It has no CUDA."""
-    tests = [test for test in tests_of(build_folder, FACE_SUITES) if test["name"] not in {*LEFT_OUT, *FUZZERS} and "NG_TEST_BACKEND" not in test["env"]]
+    """What BUILD's tests of the face say with this library, and others with the sanitizer's heap, by their names. It has no CUDA."""
+    tests = [(test, loaded) for suites, loaded in ((FACE_SUITES, library), (HEAP_SUITES, "")) for test in tests_of(build_folder, suites)
+             if test["name"] not in {*LEFT_OUT, *FUZZERS} and "NG_TEST_BACKEND" not in test["env"]]
     with ThreadPoolExecutor(jobs) as pool:
-        said = pool.map(lambda test: run_with(library, test, cxx), tests)
-        return {test["name"]: words for test, words in zip(tests, said)}
+        said = pool.map(lambda test: run_with(test[1], test[0], cxx), tests)
+        return {test["name"]: words for (test, _), words in zip(tests, said)}
 
 
 def chosen(kind, compilers):
