@@ -43,7 +43,7 @@
 #define NG_DEV                  /* points to memory of the context's device                                          */
 #define NG_N(count)             /* an array of count                                                                 */
 /* No lock, allocation, system call, wait or hook: fit for an audio callback. Of ng_prog_run: on the CPU with threads 1
- * or NG_CTX_NO_THREADS, and without parallel and trace. */
+ * or NG_CTX_NO_THREADS, and without parallel and trace; a refusal allocates its sentence. */
 #define NG_RT
 #define NG_BLOCKS               /* may wait for a device, a file, a compiler, a hook: not in a frame                 */
 

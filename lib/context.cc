@@ -46,10 +46,10 @@ Context::Context(ContextPlan plan)
     : plan_(std::move(plan)), epoch_(fork_epoch()), backend_(plan_.backend->open(*this)), heap_(plan_.host, plan_.dev, plan_.limit, *backend_)
 {
     if (plan_.hooks.parallel) {
-        parallel_ = Parallel(run_by_host, const_cast<ng_hooks*>(&plan_.hooks), MAX_TASKS);
+        parallel_ = parallel_as_is_ = Parallel(run_by_host, const_cast<ng_hooks*>(&plan_.hooks), MAX_TASKS);
     } else if (!(plan_.flags & NG_CTX_NO_THREADS) && plan_.threads != 1) {
         workers_ = std::make_unique<Workers>(plan_.threads);
-        parallel_ = workers_->parallel();
+        parallel_ = workers_->parallel(), parallel_as_is_ = workers_->parallel_as_is();
     }
 }
 

@@ -49,8 +49,15 @@ class Context : public RefCounted {
     const std::string& arch() const noexcept { return backend_->arch(); }
     Backend&           backend() const noexcept { return *backend_; }
     const ContextPlan& plan() const noexcept { return plan_; }
-    // The host's hook, our threads, or the caller alone. Good as long as a call is inside.
+    // The host's hook, our threads, or the caller alone. Good as long as a call is inside. Threads are made when a job wants them.
     const Parallel&    parallel() const noexcept { return parallel_; }
+    // The same for who may not make threads: ng_prog_run.
+    const Parallel&    parallel_as_is() const noexcept { return parallel_as_is_; }
+    // Makes the threads that parallel_as_is wakes, where there are to be any.
+    void               start_threads() noexcept
+    {
+        if (workers_) workers_->start();
+    }
     Heap&              heap() noexcept { return heap_; }
     Counters           counters;
 
@@ -97,7 +104,7 @@ class Context : public RefCounted {
     const ContextPlan        plan_;
     const uint32_t           epoch_;
     std::unique_ptr<Workers> workers_;
-    Parallel                 parallel_;
+    Parallel                 parallel_, parallel_as_is_;
     std::unique_ptr<Backend> backend_;
     Heap                     heap_;
     uint64_t                 handle_ = 0;

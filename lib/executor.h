@@ -24,6 +24,8 @@ class Executor {
     virtual ~Executor() = default;
     // What steps need besides the plan's own buffers when lengths are these or smaller.
     virtual uint64_t scratch_bytes(std::span<const int64_t> variables, uint32_t workers) const = 0;
+    // Whether a run of lengths up to Plan::most may have a job of several tasks. A run makes no threads, so they are made before.
+    virtual bool wants_threads() const { return false; }
     // Whether runs touch a buffer of the plan: temporaries that are fused away take no memory.
     virtual bool needs(int32_t) const { return true; }
     // NG_OK; NG_SLOW: it ran by interim kernels; NG_NOT_READY: a capture wants more than these, and nothing was queued.

@@ -101,6 +101,7 @@ Ref<Program> Program::compile(Context& context, std::vector<NodeRef> roots, Comp
     } else {
         p->workspaces_ = Workspaces::create(context, p->frame_.bytes, std::max<uint32_t>(o.runs, 1), who);
     }
+    if (p->executor_->wants_threads()) context.start_threads();
     return p;
 }
 

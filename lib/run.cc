@@ -271,7 +271,7 @@ ng_status Program::run_in(const Room& room, const ng_run& r, ng_stream s, Ordere
     if (!apart.empty()) return NG_OK;
     bind_buffers(run, room.work);
     touch_all(run, order);
-    return executor_->run({run.variables, run.buffers, r.scalars, room.work + frame_.scratch, s}, context().parallel());
+    return executor_->run({run.variables, run.buffers, r.scalars, room.work + frame_.scratch, s}, context().parallel_as_is());
 }
 
 // Outputs that lie in their argument's memory, but not on its very elements, are computed elsewhere and copied.
@@ -297,7 +297,9 @@ ng_status Program::run_apart(const ng_run& r, ng_stream s, const std::vector<uin
         Ordered order(context().backend(), s);
         touch(order, *to, true);
         touch(order, *from, false);
-        context().backend().move({to->data, from->data, bytes_of(to->dtype), to->rank, to->dims, to->strides, from->strides}, s);
+        const StridedCopy back = {to->data, from->data, bytes_of(to->dtype), to->rank, to->dims, to->strides, from->strides};
+        if (context().backend().is_host()) copy_strided(back, context().parallel_as_is());
+        else context().backend().move(back, s);
     }
     return status;
 }

@@ -13,7 +13,6 @@
 namespace ng {
 namespace {
 
-constexpr int64_t BYTES_OF_A_TASK = 256 << 10;   // below some hundred KB a copy is over before a thread is awake
 
 // Axes by falling |stride|, ties in their order: how they nest.
 std::array<int, NG_MAX_NDIM> nesting(const std::array<int64_t, NG_MAX_NDIM>& strides, int rank)

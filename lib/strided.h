@@ -12,6 +12,7 @@ struct StridedCopy {
     int         rank;
     std::array<int64_t, NG_MAX_NDIM> dims, out_strides, in_strides;   // strides in elements; an in_stride may be 0
 };
+inline constexpr int64_t BYTES_OF_A_TASK = 256 << 10;   // below some hundred KB a copy is over before a thread is awake
 // The layouts may not overlap. Allocates nothing.
 void copy_strided(const StridedCopy& copy, const Parallel& parallel);
 

@@ -54,11 +54,17 @@ Workers::Workers(uint32_t count) : count_(std::clamp(count, 1u, MAX_TASKS)), epo
 
 void Workers::start() noexcept
 {
-    started_ = true;
+    if (helpers_.load(std::memory_order_acquire) == count_ - 1 || epoch_ != fork_epoch()) return;
+    const std::lock_guard hold(starting_);
+    if (quit_.load(std::memory_order_acquire)) return;
     const SignalsBlocked blocked;
     try {
         threads_.reserve(count_ - 1);
-        for (uint32_t worker = 1; worker < count_; worker++) threads_.emplace_back([this, worker] { serve(worker); });
+        while (threads_.size() < count_ - 1) {
+            const auto worker = uint32_t(threads_.size() + 1);
+            threads_.emplace_back([this, worker] { serve(worker); });
+            helpers_.store(worker, std::memory_order_release);
+        }
     } catch (const std::exception&) {
         // The machine gives no more threads: those that there are, and the caller, do the work.
     }
@@ -106,19 +112,22 @@ void Workers::close() noexcept
 void Workers::run(void* self, uint32_t count, Parallel::Task task, void* arg)
 {
     Workers& pool = *static_cast<Workers*>(self);
-    if (pool.epoch_ != fork_epoch() || pool.taken_.exchange(true, std::memory_order_acquire)) {
+    const bool is_alone = pool.epoch_ != fork_epoch() || !pool.helpers_.load(std::memory_order_acquire);
+    if (is_alone || pool.taken_.exchange(true, std::memory_order_acquire)) {
         for (uint32_t i = 0; i < count; i++) task(arg, i, 0);
         return;
     }
-    if (!pool.started_) pool.start();
-    if (pool.threads_.empty()) {
-        for (uint32_t i = 0; i < count; i++) task(arg, i, 0);
-    } else {
-        pool.open(count, task, arg);
-        pool.work(0);
-        pool.close();
-    }
+    pool.open(count, task, arg);
+    pool.work(0);
+    pool.close();
     pool.taken_.store(false, std::memory_order_release);
+}
+
+void Workers::start_and_run(void* self, uint32_t count, Parallel::Task task, void* arg)
+{
+    Workers& pool = *static_cast<Workers*>(self);
+    if (!pool.helpers_.load(std::memory_order_acquire)) pool.start();
+    run(self, count, task, arg);
 }
 
 void Workers::stop() noexcept
@@ -128,7 +137,8 @@ void Workers::stop() noexcept
         (void)new (std::nothrow) std::vector<std::thread>(std::move(threads_));
         return;
     }
-    started_ = true;
+    const std::lock_guard hold(starting_);
+    helpers_.store(0, std::memory_order_release);
     quit_.store(true, std::memory_order_release);
     generation_.fetch_add(1, std::memory_order_acq_rel);
     generation_.notify_all();

@@ -150,6 +150,125 @@ TEST_CASE("S9: with NG_CTX_NO_THREADS what calls back does so on the caller's th
     CHECK(watch.elsewhere == 0);
 }
 
+namespace {
+
+// Params: x [n, n], pictures [n, 4, 16, 16], offsets [n + 1], indices [1] and a row [1, n]; the first axis of x and pictures may be a length.
+struct Cut {
+    const char* name;
+    ng_expr* (*build)(Face& f, ng_expr* const* p, int64_t n);
+};
+ng_expr* filters(Face& f, int64_t channels) { return ng_broadcast(ng_const(f.s, NG_F32, 0.5), Dims{4, channels, 3, 3}.data(), 4); }
+ng_expr* pooled(ng_expr* x, bool back)
+{
+    ng_pool_desc d{};
+    d.size = sizeof d, d.window[0] = d.window[1] = 2;
+    return back ? ng_pool_dx(x, ng_pool(x, &d), &d) : ng_pool(x, &d);
+}
+ng_expr* apart(ng_expr* x, ng_expr* w)
+{
+    ng_conv_desc d{};
+    d.size = sizeof d, d.groups = 4;
+    return ng_conv(x, w, &d);
+}
+const Cut CUTS[] = {
+    {"points", [](Face&, ng_expr* const* p, int64_t) { return ng_exp(p[0]); }},
+    {"all", [](Face&, ng_expr* const* p, int64_t) { return ng_sum(p[0], NG_ALL, 0); }},
+    {"rows", [](Face&, ng_expr* const* p, int64_t) { return ng_softmax(p[0], NG_AXIS_1); }},
+    {"columns", [](Face&, ng_expr* const* p, int64_t) { return ng_var(p[0], NG_AXIS_0, 0); }},
+    {"turned", [](Face&, ng_expr* const* p, int64_t) { const int32_t axes[] = {1, 0}; return ng_keep(ng_permute(p[0], axes, 2)); }},
+    {"joined", [](Face&, ng_expr* const* p, int64_t) { ng_expr* const two[] = {p[0], p[4]}; return ng_concat(two, 2, 0); }},
+    {"product", [](Face&, ng_expr* const* p, int64_t) { const int32_t axes[] = {1, 0}; return ng_matmul(p[0], ng_permute(p[0], axes, 2), nullptr); }},
+    {"sorted", [](Face&, ng_expr* const* p, int64_t) { return ng_argsort(p[0], 1, 0); }},
+    {"scanned rows", [](Face&, ng_expr* const* p, int64_t) { return ng_scan(p[0], 1, NG_FOLD_SUM, 0); }},
+    {"scanned columns", [](Face&, ng_expr* const* p, int64_t) { return ng_scan(p[0], 0, NG_FOLD_MAX, 0); }},
+    {"segments", [](Face&, ng_expr* const* p, int64_t) { return ng_segment(p[0], p[2], NG_FOLD_SUM); }},
+    {"put", [](Face&, ng_expr* const* p, int64_t) { return ng_put(p[0], p[3], p[4], 0, NG_FOLD_SUM); }},
+    {"conv", [](Face& f, ng_expr* const* p, int64_t) { return ng_conv(p[1], filters(f, 4), nullptr); }},
+    {"conv apart", [](Face& f, ng_expr* const* p, int64_t) { return apart(p[1], filters(f, 1)); }},
+    {"conv_dw", [](Face& f, ng_expr* const* p, int64_t) { const ng_shape w = shape(NG_F32, {4, 4, 3, 3}); return ng_conv_dw(p[1], ng_conv(p[1], filters(f, 4), nullptr), &w, nullptr); }},
+    {"conv_dx", [](Face& f, ng_expr* const* p, int64_t n) { const ng_shape x = shape(NG_F32, {n, 4, 18, 18}); return ng_conv_dx(filters(f, 4), p[1], &x, nullptr); }},
+    {"pool", [](Face&, ng_expr* const* p, int64_t) { return pooled(p[1], false); }},
+    {"pool_dx", [](Face&, ng_expr* const* p, int64_t) { return pooled(p[1], true); }},
+};
+
+struct Counted {
+    int jobs = 0;
+    static void parallel(void* user, uint32_t count, ng_task_fn task, void* arg)
+    {
+        static_cast<Counted*>(user)->jobs++;
+        for (uint32_t i = 0; i < count; i++) task(arg, i);
+    }
+};
+
+struct Made { size_t compiled, loaded; int jobs; };
+// Threads that there are when the program is compiled, and when it is loaded again, and jobs that its run hands to the hook.
+Made made_by(const Cut& cut, int64_t n, bool has_length, bool has_hook)
+{
+    Counted host;
+    ng_hooks hooks{};
+    hooks.size = sizeof hooks, hooks.user = &host, hooks.parallel = Counted::parallel;
+    ng_ctx_desc d = description(0, 3);
+    d.backend = "cpu", d.hooks = has_hook ? &hooks : nullptr;
+    const size_t alone = thread_count();
+    std::vector<char> saved(1 << 16);
+    size_t bytes = saved.size();
+    Made made{};
+    const int64_t rows = has_length ? -1 : n;
+    {
+        Face f(d);
+        const ng_shape shapes[] = {shape(NG_F32, {rows, n}), shape(NG_F32, {rows, 4, 16, 16}), shape(NG_I64, {n + 1}), shape(NG_I64, {1}), shape(NG_F32, {1, n})};
+        ng_expr* p[5];
+        for (uint32_t i = 0; i < 5; i++) p[i] = f.param(i, shapes[i]);
+        ng_prog* const program = f.compile({cut.build(f, p, rows)}, has_length ? Plan{.length_max = {n}} : Plan{});
+        made.compiled = thread_count() - alone;
+        Tensors args;
+        for (ng_shape one : shapes) one.dims[0] = one.dims[0] < 0 ? n : one.dims[0], args.push_back(f.make(one));
+        ng_shape out = shape(NG_F32, {});
+        REQUIRE(ng_prog_port(program, f.info(program).nargs, &out, nullptr, &f.error) == NG_OK);
+        for (int a = 0; a < out.ndim; a++)
+            if (out.dims[a] < 0) out.dims[a] = n + (out.dims[a] != -1);       // a row more, where rows were joined
+        out.flags = 0;
+        ng_tensor* const to = f.make(out);
+        const int before = host.jobs;
+        REQUIRE_MESSAGE(f.run(program, {.args = args, .out = {to}}) == NG_OK, std::string(cut.name), ": ", f.said());
+        made.jobs = host.jobs - before;
+        CHECK_MESSAGE(thread_count() - alone == made.compiled, std::string(cut.name), " of ", n, ": a run made threads");
+        REQUIRE(ng_prog_save(program, 0, saved.data(), &bytes, &f.error) == NG_OK);
+    }
+    REQUIRE(settles_at(alone));
+    Face f(d);
+    ng_prog* again = nullptr;
+    REQUIRE(ng_prog_load(f.c, 0, saved.data(), bytes, &again, &f.error) == NG_OK);
+    f.programs.push_back(again);
+    made.loaded = thread_count() - alone;
+    return made;
+}
+
+}  // namespace
+
+TEST_CASE("P2: threads are made when what may be cut is compiled or loaded, never by a run; what is small makes none")
+{
+    const size_t alone = thread_count();
+    int cut_ones = 0;
+    for (const Cut& cut : CUTS)
+        for (const int64_t n : {4, 90, 128, 181, 256, 800})
+            for (const bool has_length : {false, true}) {
+                const Made plain = made_by(cut, n, has_length, false);
+                REQUIRE(settles_at(alone));
+                const Made hooked = made_by(cut, n, has_length, true);
+                INFO(std::string(cut.name));
+                CAPTURE(n);
+                CAPTURE(has_length);
+                if (n == 4) CHECK(plain.compiled == 0);
+                if (n == 800) CHECK(hooked.jobs > 0);
+                if (hooked.jobs) CHECK(plain.compiled == 2);
+                CHECK(plain.loaded == plain.compiled);
+                CHECK(hooked.compiled == 0);
+                cut_ones += hooked.jobs > 0;
+            }
+    CHECK(cut_ones > 40);
+}
+
 TEST_CASE("S9: a parallel hook does the work of the pool, each task once, and no pool is made")
 {
     struct Crew {

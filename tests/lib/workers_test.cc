@@ -1,8 +1,10 @@
 // The thread pool: every task runs once, worker numbers are never shared, no caller waits for another.
 #include "lib/workers.h"
 
+#include <dirent.h>
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +32,14 @@ bool runs_well(const Parallel& parallel, uint32_t count, int work = 0)
     for (uint32_t i = 0; i < count; i++)
         if (done[i] != 1) good = false;
     return good;
+}
+int thread_count()
+{
+    int n = 0;
+    DIR* const tasks = opendir("/proc/self/task");
+    while (const dirent* one = readdir(tasks)) n += one->d_name[0] != '.';
+    closedir(tasks);
+    return n;
 }
 
 }  // namespace
@@ -100,6 +110,46 @@ TEST_CASE("workers: stopped, they leave the work to the caller")
     never.stop();
     CHECK(runs_well(never.parallel(), 8));
 }
+
+TEST_CASE("workers: who takes them as they are makes none, and wakes those that others made")
+{
+    Workers pool(3);
+    const int alone = thread_count();
+    std::atomic<int> elsewhere{0};
+    const auto count_elsewhere = [&] {
+        pool.parallel_as_is().for_each(16, [&](uint32_t, uint32_t worker) {
+            elsewhere += worker != 0;
+            usleep(50);
+        });
+    };
+    for (int i = 0; i < 20; i++) count_elsewhere();
+    CHECK(elsewhere == 0);
+    CHECK(thread_count() == alone);
+    pool.start();
+    CHECK(thread_count() == alone + 2);
+    for (int i = 0; i < 2000 && !elsewhere; i++) count_elsewhere();
+    CHECK(elsewhere > 0);
+    CHECK(runs_well(pool.parallel_as_is(), 100));
+}
+
+#if !defined __SANITIZE_THREAD__ && !defined __SANITIZE_ADDRESS__
+TEST_CASE("workers: threads that the machine refused are asked for again, and those that came work meanwhile")
+{
+    Workers pool(64);
+    const int alone = thread_count();
+    rlimit before{}, none{};
+    REQUIRE(getrlimit(RLIMIT_AS, &before) == 0);
+    none.rlim_cur = 1 << 20, none.rlim_max = before.rlim_max;
+    REQUIRE(setrlimit(RLIMIT_AS, &none) == 0);         // no stack but those of threads that ended
+    pool.start();
+    REQUIRE(setrlimit(RLIMIT_AS, &before) == 0);
+    CHECK(thread_count() < alone + 63);
+    CHECK(runs_well(pool.parallel_as_is(), 200));
+    pool.start();
+    CHECK(thread_count() == alone + 63);
+    CHECK(runs_well(pool.parallel_as_is(), 200));
+}
+#endif
 
 #if !defined __SANITIZE_THREAD__
 TEST_CASE("workers: a forked child works alone")

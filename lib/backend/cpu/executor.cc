@@ -3,6 +3,7 @@
 
 #include "lib/backend/cpu/fused.h"
 #include "lib/backend/cpu/indexed.h"
+#include "lib/backend/cpu/sharing.h"
 #include "lib/placed.h"
 
 #include <algorithm>
@@ -38,6 +39,7 @@ class CpuExecutor final : public Executor {
   public:
     CpuExecutor(const Plan& plan, const char* level);
     uint64_t scratch_bytes(std::span<const int64_t> variables, uint32_t workers) const override;
+    bool wants_threads() const override { return wants_threads_; }
     ng_status run(const ExecutorRun& run, const Parallel& parallel) const noexcept override;
 
   private:
@@ -52,6 +54,7 @@ class CpuExecutor final : public Executor {
     std::vector<Work>   works_;
     size_t              most_buffers_ = 0;
     int32_t             variables_;
+    bool                wants_threads_ = false;
 };
 
 CpuExecutor::CpuExecutor(const Plan& plan, const char* level) : isa_(*isa_table(level)), products_(*product_table(level)), variables_(plan.lengths + plan.hidden)
@@ -68,6 +71,7 @@ CpuExecutor::CpuExecutor(const Plan& plan, const char* level) : isa_(*isa_table(
             w.call = std::make_unique<Call>(Call{s.node, {}, Placed(s.out), s.in_place});
             for (const View& v : s.in) w.call->in.emplace_back(v);
         }
+        if (!s.epilogue) wants_threads_ |= w.fused ? w.fused->may_be_cut(most_points(*s.kernel, plan.most)) : may_be_cut(s, plan.most);
         works_.push_back(std::move(w));
     }
 }

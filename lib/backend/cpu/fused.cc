@@ -302,6 +302,15 @@ uint64_t FusedKernel::workspace_bytes(std::span<const int64_t>, uint32_t) const
     return most_piece_bytes(program);
 }
 
+bool FusedKernel::may_be_cut(double most_points) const
+{
+    const Program& program = kept_->program;
+    if (program.lengths.is_constant()) return kept_->plan.chunks > 1 || kept_->plan.pieces > 1;
+    // An instruction takes more than this for an element only where it touches a line of memory for it, far from the last one.
+    constexpr double MOST_NS = 4;
+    return most_points * double(program.streamed.code.size()) * MOST_NS >= PARALLEL_NS;
+}
+
 void FusedKernel::run(const FusedRun& run, const Parallel& parallel) const noexcept
 {
     const Program& program = kept_->program;

@@ -31,6 +31,8 @@ class FusedKernel {
 
     // Bytes for partial folds when lengths are these or smaller and at most this many workers help.
     uint64_t workspace_bytes(std::span<const int64_t> variables, uint32_t workers) const;
+    // Whether it runs in several tasks; of lengths that are known when run, whether it may, its space having this many points at most.
+    bool may_be_cut(double most_points) const;
     // Allocates, locks and throws nothing. Results depend on extents and strides, never on who helps.
     void run(const FusedRun& run, const Parallel& parallel) const noexcept;
     // The part of the space that begins at first[axis] and has count[axis] points an axis, by the caller alone; only of

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double CALL_NS = 8, ROW_NS = 30;             // an instruction's dispatch and call; a row's loops
 constexpr double ALONG_NS = 20;                        // bringing the lanes of a block's fold together
-constexpr double CHUNK_NS = 20e3, PARALLEL_NS = 50e3, PIECE_NS = 40e3, SPLIT_NS = 100e3;
+constexpr double CHUNK_NS = 20e3, PIECE_NS = 40e3, SPLIT_NS = 100e3;
 constexpr double STREAM_BYTES = 64e6, FAR_BYTES = 1 << 20, NEAR_BYTES = 512 << 10;
 constexpr int64_t MAX_CHUNKS = 64, L1_BYTES = 24 << 10, LINE = 64, LINES_BLOCK = 256, LOOSE_BLOCK = 32768, PAGE = 4096, PAGES_BLOCK = 64, MAX_BANKS = 64;
 

@@ -6,6 +6,8 @@
 
 namespace ng::cpu {
 
+inline constexpr double PARALLEL_NS = 50e3;            // what takes less is one task
+
 // Rows: blocks along a reduced axis, each fold one number. Columns: blocks along a kept axis, each fold a block; kernels
 // that reduce nothing are columns of one point. Depends on extents and strides alone, so results do, too.
 struct Plan {
