@@ -264,7 +264,7 @@ Belonging::Belonging(Context& context, const Fate& fate)
 void Belonging::expire() noexcept
 {
     const Ref<Context> context = std::move(context_);
-    const bool held = holds_handle_;
+    const bool held = std::exchange(holds_handle_, false);
     context->expire(*this);                 // from here on another thread may delete *this
     if (held) release_handle<Context>(context->handle());
 }

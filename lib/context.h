@@ -154,7 +154,11 @@ class Belonging : public RefCounted {
     void expire() noexcept;
 
   protected:
-    ~Belonging() = default;
+    // What never expired is what could not be made: a derived constructor threw.
+    ~Belonging()
+    {
+        if (holds_handle_) release_handle<Context>(context_->handle());
+    }
     // In a derived constructor's last line, when fate.end may come; in its remove's first.
     void enlist() { context_->enlist(*this); }
     void delist(Context& context) noexcept { context.delist(*this); }
@@ -167,7 +171,7 @@ class Belonging : public RefCounted {
     Belonging*   next_ = nullptr;           // among the expired
     Belonging   *before_ = nullptr, *after_ = nullptr;   // among the alive
     bool         is_listed_ = false;
-    const bool   holds_handle_;
+    bool         holds_handle_;
 };
 
 template <> inline constexpr HandleKind  KIND_OF<Context> = HandleKind::Context;
