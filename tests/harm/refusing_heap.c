@@ -1,4 +1,4 @@
-/* refusing_heap.c - goes before a program (LD_PRELOAD): of what libng and its C++ runtime ask the heap for, the REFUSED_AT-th request
+/* refusing_heap.c - goes before a program (LD_PRELOAD): of what libng and its C++ runtime ask the heap, or mmap, for, the REFUSED_AT-th request
  * is refused, with REFUSED_ALL=1 those behind it too. Whoever else asks is served. REFUSED_COUNT=1: says at the end how many there were. */
 #define _GNU_SOURCE
 #include <link.h>
@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t), *__libc_memalign(size_t, size_t);
 
@@ -56,6 +59,15 @@ void *malloc(size_t bytes) { return is_refused(CALLER) ? NULL : __libc_malloc(by
 void *calloc(size_t count, size_t bytes) { return is_refused(CALLER) ? NULL : __libc_calloc(count, bytes); }
 void *realloc(void *memory, size_t bytes) { return is_refused(CALLER) ? NULL : __libc_realloc(memory, bytes); }
 void *aligned_alloc(size_t align, size_t bytes) { return is_refused(CALLER) ? NULL : __libc_memalign(align, bytes); }
+static void *pages(const void *caller, void *at, size_t bytes, int protection, int flags, int file, int64_t offset)
+{
+    return is_refused(caller) ? MAP_FAILED : (void *)syscall(SYS_mmap, at, bytes, protection, flags, file, offset);
+}
+/* By either name: which of them a library asks for depends on how wide it has off_t. */
+void *mmap_of(void *, size_t, int, int, int, int64_t) __asm__("mmap");
+void *mmap64_of(void *, size_t, int, int, int, int64_t) __asm__("mmap64");
+void *mmap_of(void *at, size_t bytes, int protection, int flags, int file, int64_t offset) { return pages(CALLER, at, bytes, protection, flags, file, offset); }
+void *mmap64_of(void *at, size_t bytes, int protection, int flags, int file, int64_t offset) { return pages(CALLER, at, bytes, protection, flags, file, offset); }
 int posix_memalign(void **memory, size_t align, size_t bytes)
 {
     void *const made = is_refused(CALLER) ? NULL : __libc_memalign(align, bytes);

@@ -18,6 +18,14 @@ struct SmallProgram {
     const char* name;
     void      (*run)(ng_ctx* c, Outcome& o);
 };
+// Of small_operations.cc.
+void bindings(ng_ctx* c, Outcome& o);
+void indices(ng_ctx* c, Outcome& o);
+void large(ng_ctx* c, Outcome& o);
+void oracle(ng_ctx* c, Outcome& o);
+void rules(ng_ctx* c, Outcome& o);
+void windows(ng_ctx* c, Outcome& o);
+
 extern const SmallProgram SMALL_PROGRAMS[];
 extern const uint32_t     SMALL_PROGRAM_COUNT;
 

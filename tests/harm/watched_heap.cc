@@ -1,4 +1,4 @@
-// malloc and its kin, and operator new, in front of the real ones: libraries of the process find these first.
+// malloc and its kin, operator new, and pages from mmap, in front of the real ones: libraries of the process find these first.
 #include "tests/harm/watched_heap.h"
 
 #include <atomic>
@@ -9,6 +9,9 @@
 
 #include <dlfcn.h>
 #include <malloc.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace {
 
@@ -16,7 +19,7 @@ using harm::heap::Refusal;
 
 constinit std::atomic<bool>     is_armed{false}, refused{false};
 constinit std::atomic<uint64_t> asked{0}, refused_at{0};
-constinit std::atomic<int64_t>  live{0};
+constinit std::atomic<int64_t>  live{0}, mapped{0};
 constinit std::atomic<Refusal>  refusal{Refusal::None};
 
 // What is asked for while the real functions are looked up.
@@ -86,6 +89,7 @@ uint64_t disarm()
 }
 bool    has_refused() { return refused; }
 int64_t live_blocks() { return live; }
+int64_t mapped_bytes() { return mapped; }
 
 Uncounted::Uncounted() : was_armed_(is_armed.exchange(false)) {}
 Uncounted::~Uncounted() { is_armed = was_armed_; }
@@ -125,6 +129,22 @@ int posix_memalign(void** out, size_t align, size_t bytes)
     if (!block) return ENOMEM;
     *out = block;
     return 0;
+}
+// By either name: which of them a library asks for depends on how wide it has off_t.
+__attribute__((visibility("default"))) void* pages(void*, size_t, int, int, int, int64_t) __asm__("mmap");
+void* pages(void* at, size_t bytes, int protection, int flags, int file, int64_t offset)
+{
+    void* const made = admit() ? reinterpret_cast<void*>(syscall(SYS_mmap, at, bytes, protection, flags, file, offset)) : MAP_FAILED;
+    if (made == MAP_FAILED) errno = ENOMEM;
+    else mapped.fetch_add(int64_t(bytes), std::memory_order_relaxed);
+    return made;
+}
+__attribute__((visibility("default"))) void* pages64(void*, size_t, int, int, int, int64_t) __asm__("mmap64");
+void* pages64(void* at, size_t bytes, int protection, int flags, int file, int64_t offset) { return pages(at, bytes, protection, flags, file, offset); }
+int munmap(void* at, size_t bytes)
+{
+    mapped.fetch_sub(int64_t(bytes), std::memory_order_relaxed);
+    return int(syscall(SYS_munmap, at, bytes));
 }
 void* aligned_alloc(size_t align, size_t bytes) { return aligned(align, bytes); }
 void* memalign(size_t align, size_t bytes) { return aligned(align, bytes); }

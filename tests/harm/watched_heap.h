@@ -11,6 +11,7 @@ void arm(Refusal refusal = Refusal::None, uint64_t n = 0);
 uint64_t disarm();
 bool     has_refused();          // since the last arm
 int64_t  live_blocks();          // allocated and not freed, by whomever, since the process began
+int64_t  mapped_bytes();         // mapped and not unmapped, but by the C library for itself
 // The host's own work in between is not counted: a callback's.
 class Uncounted {
   public:
