@@ -24,7 +24,7 @@ from count import counts
 
 FUZZERS = ["api_fuzz", "load_fuzz", "parse_fuzz"]
 LIBFUZZER = [name + "_libfuzzer" for name in FUZZERS]
-THREADS = ["context_test", "ends_test", "handle_test", "program_test", "programs_test", "sharing_test", "tensor_test", "threads_test", "workers_test"]
+THREADS = ["context_test", "ends_test", "footprint_test", "handle_test", "program_test", "programs_test", "sharing_test", "tensor_test", "threads_test", "workers_test"]
 SECONDS = 60
 MOST_SECONDS = 900         # of a test of the face
 BUILT_SUITES, FACE_SUITES, HEAP_SUITES = {"lib"}, {"contract", "harm", "programs", "random"}, {"jit"}

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -74,6 +75,36 @@ class Exchange {
 };
 
 bool is_end(ng_status s) { return s == NG_OK || s == NG_E_LOST || s == NG_E_INVALID; }
+
+// The sum of so many elements, each of them its argument's.
+ng_prog* summing(ng_ctx* c, ng_scope* s, int64_t n)
+{
+    const ng_shape d = shape(NG_F32, {n});
+    ng_expr* e = ng_sum(ng_param(s, 0, &d), NG_ALL, NG_KEEP);
+    ng_compile_desc description{};
+    description.size = sizeof description, description.runs = THREADS;
+    ng_prog* p = nullptr;
+    REQUIRE(ng_compile(c, &description, &e, 1, &p, nullptr) == NG_OK);
+    return p;
+}
+ng_status run(ng_prog* p, ng_tensor* in, ng_tensor* out)
+{
+    ng_run r{};
+    r.size = sizeof r, r.nargs = in != nullptr, r.nout = 1, r.args = &in, r.out = &out;
+    return ng_prog_run(p, nullptr, &r, nullptr);
+}
+// An expression of a scope that all share, as a program of its own; runs it, too.
+ng_status compile_in(ng_ctx* c, ng_scope* s, int salt)
+{
+    const ng_shape d = shape(NG_F32, {1 << 16});
+    ng_expr* e = ng_sum(ng_mul(ng_iota(s, &d, 0), ng_const_int(s, 0, salt)), NG_ALL, NG_KEEP);
+    ng_prog* p = nullptr;
+    ng_tensor* out = filled(c, 0, 1);
+    ng_status status = ng_compile(c, nullptr, &e, 1, &p, nullptr);
+    if (status == NG_OK) status = run(p, nullptr, out);
+    ng_prog_release(p), ng_tensor_release(out);
+    return status;
+}
 
 }  // namespace
 
@@ -157,10 +188,8 @@ TEST_CASE("threads: what one makes another uses and a third releases, handle by 
             Parcel other;
             if (fresh.take(other)) {
                 wrong += first_of(c, other.e) != other.value;
-                ng_run r{};
                 ng_tensor* out = filled(c, 0);
-                r.size = sizeof r, r.nout = 1, r.out = &out;
-                wrong += ng_prog_run(other.p, nullptr, &r, nullptr) != NG_OK;
+                wrong += run(other.p, nullptr, out) != NG_OK;
                 ng_tensor_release(out);
                 used.put(other);
             }
@@ -227,6 +256,8 @@ TEST_CASE("threads: a context is closed while fifteen work in it; each call is d
         ng_ctx* c = opened(3, 0, &hooks);
         std::atomic<int> wrong{0}, wrapped{0}, lost{0};
         std::vector<ng_tensor*> left(THREADS);
+        ng_scope* shared = ng_scope_create(c, 0);
+        ng_prog* p = summing(c, shared, 1 << 18);
         together([&](int id) {
             ng_error error{};
             if (id == 0) {
@@ -238,6 +269,7 @@ TEST_CASE("threads: a context is closed while fifteen work in it; each call is d
                 return;
             }
             const ng_shape d = shape(NG_F32, {64}), big = shape(NG_F32, {1 << 16});
+            ng_tensor *in = filled(c, 1, 1 << 18), *out = filled(c, 0, 1);
             for (ng_status status = NG_OK; status != NG_E_LOST;) {
                 ng_tensor* t = nullptr;
                 status = ng_tensor_wrap(c, &d, lent, sizeof lent, [](void* user) { static_cast<Host*>(user)->ended++, static_cast<Host*>(user)->late += static_cast<Host*>(user)->is_closed; }, &host, &t, &error);
@@ -251,8 +283,12 @@ TEST_CASE("threads: a context is closed while fifteen work in it; each call is d
                 ng_expr_release(x), ng_expr_release(i), ng_expr_release(sum), ng_expr_release(e);
                 if (id % 2) ng_tensor_release(std::exchange(left[size_t(id)], t));
                 else ng_tensor_release(t);
+                if (id % 3 == 1) wrong += !is_end(run(p, in, out));
+                if (id % 3 == 2) wrong += !is_end(compile_in(c, shared, id));
             }
+            ng_tensor_release(in), ng_tensor_release(out);
         });
+        ng_prog_release(p), ng_scope_release(shared);
         CHECK(wrong == 0);
         CHECK(host.late == 0);
         for (ng_tensor* t : left) CHECK((!t || ng_tensor_fill(t, nullptr, 0, nullptr) == NG_E_LOST));
@@ -343,6 +379,47 @@ TEST_CASE("threads: hooks on many threads at once, done among them calling back,
     CHECK(made == THREADS * ROUNDS);
     CHECK(host.tasks > 0);
     shut(c);
+}
+
+TEST_CASE("threads: programs run under a trace hook and the host's allocator while tensors and programs come and go")
+{
+    struct Host { std::atomic<int> begun{0}, ended{0}, live{0}, made{0}; } host;
+    ng_hooks hooks{};
+    hooks.size = sizeof hooks, hooks.user = &host;
+    hooks.trace = [](void* user, uint32_t begin, const char*, ng_stream) { (begin ? static_cast<Host*>(user)->begun : static_cast<Host*>(user)->ended)++; };
+    ng_allocator memory{};
+    memory.size = sizeof memory, memory.user = &host;
+    memory.alloc = [](void* user, size_t bytes, size_t align, ng_purpose, ng_stream) {
+        static_cast<Host*>(user)->live++, static_cast<Host*>(user)->made++;
+        align = std::max<size_t>(align, 64);
+        return std::aligned_alloc(align, (bytes + align - 1) / align * align);
+    };
+    memory.free = [](void* user, void* at, size_t, ng_purpose, ng_stream) { static_cast<Host*>(user)->live--, std::free(at); };
+    ng_ctx_desc d = description(0, 2);
+    d.hooks = &hooks, d.host = d.dev = &memory;
+    ng_ctx* c = nullptr;
+    REQUIRE(ng_ctx_create(&d, &c, nullptr) == NG_OK);
+    ng_scope* s = ng_scope_create(c, 0);
+    constexpr int64_t LONG = 1 << 18;
+    ng_prog* p = summing(c, s, LONG);
+    std::atomic<int> wrong{0}, done{0};
+    together([&](int id) {
+        ng_tensor *in = filled(c, id, LONG), *out = filled(c, 0, 1);
+        for (int i = 0; i < ROUNDS / 4; i++) {
+            float sum = -1;
+            done++, wrong += run(p, in, out) != NG_OK || ng_tensor_get(out, &sum, sizeof sum, nullptr) != NG_OK || sum != float(id) * LONG;
+            if (id % 4 == 0) done++, wrong += compile_in(c, s, id) != NG_OK;
+            ng_tensor_release(filled(c, i));
+        }
+        ng_tensor_release(in), ng_tensor_release(out);
+    });
+    CHECK(wrong == 0);
+    CHECK(host.begun == done);
+    CHECK(host.ended == done);
+    CHECK(host.made > THREADS * 2);
+    ng_prog_release(p), ng_scope_release(s);
+    shut(c);
+    CHECK(host.live == 0);
 }
 
 TEST_CASE("threads: a scope is released while others build in it; what they hold is theirs, what they ask for later is refused")
