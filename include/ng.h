@@ -132,11 +132,12 @@ typedef struct ng_device_info {
 NG_API uint32_t  ng_device_count(void);
 NG_API ng_status ng_device_get(uint32_t i, ng_device_info *out);
 
+/* NODE: the host's memory. CODE: of the device, what kernels are interpreted from and measured in. STAGING: page-locked. */
 typedef uint32_t ng_purpose;
 enum ng_purpose_ { NG_MEM_NODE, NG_MEM_TENSOR, NG_MEM_WORK, NG_MEM_CODE, NG_MEM_STAGING };
 typedef void *(*ng_alloc_fn)(void *user, size_t bytes, size_t align, ng_purpose purpose, ng_stream s);
 typedef void  (*ng_free_fn)(void *user, void *ptr, size_t bytes, ng_purpose purpose, ng_stream s);
-typedef struct ng_allocator {   /* free(s): idle on every stream but s                        */
+typedef struct ng_allocator {   /* alloc(s): first used on s; free(s): idle on every stream but s, which may be another */
     uint32_t    size, flags;
     ng_alloc_fn alloc;
     ng_free_fn  free;

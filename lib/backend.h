@@ -34,6 +34,8 @@ class Backend {
     virtual bool is_host() const noexcept = 0;
 
     // ---- memory: null when there is none left; purpose NG_MEM_STAGING: page-locked memory of the host ----
+    // What it is first used on: what came before it there may be what used it last.
+    virtual ng_stream first_stream(ng_purpose) noexcept { return own_stream(); }
     virtual void* allocate(uint64_t bytes, size_t align, ng_purpose purpose) noexcept = 0;
     virtual void  free(void* memory, uint64_t bytes, ng_purpose purpose) noexcept = 0;
     virtual void  trim(uint64_t) {}                          // gives back what is unused, but for so many bytes

@@ -58,6 +58,7 @@ Context::~Context()
     // Nobody holds it, so nothing that belongs to it lives: all has expired.
     sync_device(UINT64_MAX);
     while (Belonging* thing = next_expired(true)) thing->fate_.remove(thing, *this);
+    backend_->stop();                       // its jobs take memory of the heap, which goes before it
     say_all();
 }
 
@@ -90,6 +91,17 @@ void* Context::allocate(uint64_t bytes, size_t align, ng_purpose purpose, const 
         if (void* memory = heap_.allocate(bytes, align, purpose)) return memory;
         if (!plan_.hooks.pressure || !plan_.hooks.pressure(plan_.hooks.user, bytes)) break;
     }
+    refuse(bytes, who);
+}
+
+void* Context::allocate_or_leave(uint64_t bytes, size_t align, ng_purpose purpose, const char* who)
+{
+    if (void* memory = heap_.allocate(bytes, align, purpose)) return memory;
+    refuse(bytes, who);
+}
+
+void Context::refuse(uint64_t bytes, const char* who)
+{
     backend_->need_alive();
     if (const uint64_t limit = heap_.limit(); limit && heap_.held() + bytes > limit)
         throw Error(NG_E_DEVMEM, text(who, ": ", bytes, " bytes are too many: ", heap_.held(), " are in use and dev_limit is ", limit));

@@ -68,6 +68,8 @@ class Context : public RefCounted {
 
     // Memory of the device, after settle() and the pressure hook if need be: NG_E_DEVMEM. Calls hooks.
     void* allocate(uint64_t bytes, size_t align, ng_purpose purpose, const char* who);
+    // For jobs of ours, which can do without: nobody is asked to free anything.
+    void* allocate_or_leave(uint64_t bytes, size_t align, ng_purpose purpose, const char* who);
     // After all work that its track knows of, on the device; nothing waits.
     void  free(void* memory, uint64_t bytes, ng_purpose purpose, Track* track) noexcept;
     // Memory is there for what other streams queue from now on.
@@ -90,6 +92,7 @@ class Context : public RefCounted {
     struct Message { int32_t level; std::string text; };
     struct Queue { Belonging* first = nullptr; Belonging* last = nullptr; };
 
+    [[noreturn]] void refuse(uint64_t bytes, const char* who);       // that there is no memory
     void expire(Belonging& thing) noexcept;
     void enlist(Belonging& thing) noexcept;
     void delist(Belonging& thing) noexcept;

@@ -8,7 +8,7 @@ namespace ng {
 namespace {
 
 // Of the device, counted against its limit.
-bool is_device(ng_purpose purpose) { return purpose == NG_MEM_TENSOR || purpose == NG_MEM_WORK; }
+bool is_device(ng_purpose purpose) { return purpose == NG_MEM_TENSOR || purpose == NG_MEM_WORK || purpose == NG_MEM_CODE; }
 
 void* tables(uint64_t bytes, size_t align)
 {
@@ -41,7 +41,7 @@ void* Heap::allocate(uint64_t bytes, size_t align, ng_purpose purpose) noexcept
     if (bytes > uint64_t(PTRDIFF_MAX) - align) return nullptr;
     if (is_device(purpose) && !reserve(bytes)) return nullptr;
     const ng_allocator* hook = allocator(purpose);
-    void* const memory = hook ? hook->alloc(hook->user, size_t(bytes), align, purpose, device_.own_stream()) : purpose == NG_MEM_NODE ? tables(bytes, align) : device_.allocate(bytes, align, purpose);
+    void* const memory = hook ? hook->alloc(hook->user, size_t(bytes), align, purpose, device_.first_stream(purpose)) : purpose == NG_MEM_NODE ? tables(bytes, align) : device_.allocate(bytes, align, purpose);
     if (memory) by_purpose_[purpose].fetch_add(bytes, std::memory_order_relaxed);
     else if (is_device(purpose)) held_.fetch_sub(bytes, std::memory_order_relaxed);
     return memory;

@@ -33,7 +33,7 @@ class Heap {
 
     const ng_allocator    host_, dev_;
     Backend&              device_;
-    std::atomic<uint64_t> limit_, held_{0}, peak_{0};    // of device memory: tensors and workspaces
+    std::atomic<uint64_t> limit_, held_{0}, peak_{0};    // of device memory: tensors, workspaces, interpreted code
     std::atomic<uint64_t> by_purpose_[NG_MEM_STAGING + 1] = {};
 };
 

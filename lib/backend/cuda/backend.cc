@@ -53,6 +53,8 @@ int64_t bytes_of(const StridedCopy& c)
     return bytes;
 }
 
+constexpr size_t ASIDE_ALIGNMENT = 256;      // what kernels want of operands, and pools give
+
 CUdeviceptr address(const char* data) { return reinterpret_cast<CUdeviceptr>(data); }
 
 }  // namespace
@@ -87,7 +89,7 @@ void Shipped::load()
 
 void Shipped::launch(const basic::Launch& l, CUstream stream) const
 {
-    launch_with(home_, functions_[size_t(l.kernel)], shape_of(l), stream, l.numbers);
+    launch_with(home_, function_of(l), shape_of(l), stream, l.numbers);
 }
 
 void Shipped::need_products(Dtype a, Dtype b)
@@ -126,7 +128,7 @@ gemm::Device Shipped::product_device(int32_t compute, uint32_t units) const
 
 void Shipped::launch(const gemm::Launch& l, CUstream stream) const
 {
-    launch_with(home_, products_[size_t(l.image)].functions[l.kernel], shape_of(l), stream, l.numbers);
+    launch_with(home_, function_of(l), shape_of(l), stream, l.numbers);
 }
 
 void Shipped::unload() noexcept
@@ -218,7 +220,7 @@ void* CudaBackend::allocate(uint64_t bytes, size_t, ng_purpose purpose) noexcept
     try {
         const CurrentContext now(home_);
         const RelaxedCapture relaxed(home_.driver());
-        if (purpose != NG_MEM_STAGING) return reinterpret_cast<void*>(pool_->try_allocate(bytes, own_.get()));
+        if (purpose != NG_MEM_STAGING) return reinterpret_cast<void*>(pool_->try_allocate(bytes, static_cast<CUstream>(first_stream(purpose))));
         void* memory = nullptr;
         return home_.driver().cuMemHostAlloc.quiet(&memory, std::max<uint64_t>(bytes, 1), 0) == CUDA_SUCCESS ? memory : nullptr;
     } catch (...) {
@@ -262,27 +264,27 @@ void CudaBackend::need_reachable(const void* data, uint64_t, uint32_t flags, con
         throw Error(NG_E_INVALID, text(who, ": data is memory of device ", info.ordinal, ", the context is of device ", home_.device()));
 }
 
-char* CudaBackend::upload(const void* bytes, uint64_t count)
+Aside::~Aside() { backend_.context().free(data_, bytes_, NG_MEM_CODE, &track_); }
+
+void Aside::touch() const { backend_.touch(track_, data_, data_ + bytes_, false, true); }
+
+std::unique_ptr<Aside> CudaBackend::upload(const void* bytes, uint64_t count, const char* who)
 {
+    std::unique_ptr<Aside> memory(new Aside(*this, static_cast<char*>(context_.allocate(count, ASIDE_ALIGNMENT, NG_MEM_CODE, who)), count));
     const CurrentContext now(home_);
     const RelaxedCapture relaxed(home_.driver());
-    const CUdeviceptr memory = pool_->try_allocate(count, uploads_.get());
-    if (!memory) return nullptr;
-    try {
-        home_.driver().cuMemcpyHtoDAsync(memory, bytes, count, uploads_.get());
-        home_.driver().cuStreamSynchronize(uploads_.get());
-    } catch (...) {
-        pool_->free(memory, uploads_.get());
-        throw;
-    }
-    return reinterpret_cast<char*>(memory);
+    home_.driver().cuMemcpyHtoDAsync(address(memory->data()), bytes, count, uploads_.get());
+    home_.driver().cuStreamSynchronize(uploads_.get());
+    return memory;
 }
 
-DeviceMemory CudaBackend::aside(uint64_t bytes, CUstream stream)
+std::unique_ptr<Aside> CudaBackend::aside(uint64_t bytes, const char* who)
 {
-    const uint64_t limit = context_.heap().limit(), held = context_.heap().held();
-    if (limit && held + bytes > limit) throw Error(NG_E_DEVMEM, text(bytes, " bytes are too many: ", held, " are in use and dev_limit is ", limit));
-    return DeviceMemory(*pool_, bytes, stream);
+    std::unique_ptr<Aside> memory(new Aside(*this, static_cast<char*>(context_.allocate_or_leave(bytes, ASIDE_ALIGNMENT, NG_MEM_CODE, who)), bytes));
+    const CurrentContext now(home_);
+    const RelaxedCapture relaxed(home_.driver());
+    home_.driver().cuStreamSynchronize(uploads_.get());
+    return memory;
 }
 
 // ---- what was measured --------------------------------------------------------------------------------------------------

@@ -27,6 +27,8 @@ class Shipped {
     // has: what need_products() brought.
     gemm::Device product_device(int32_t compute, uint32_t units) const;
     void launch(const gemm::Launch& launch, CUstream stream) const;
+    const Function& function_of(const basic::Launch& l) const { return functions_[size_t(l.kernel)]; }
+    const Function& function_of(const gemm::Launch& l) const { return products_[size_t(l.image)].functions[l.kernel]; }
     const Function& interpreter() const { return interpreter_; }
     uint32_t shared_bytes() const { return shared_bytes_; }      // of a block, for the interpreter
     void unload() noexcept;
@@ -51,6 +53,27 @@ class Shipped {
     Products                products_[size_t(gemm::Image::count_)];
 };
 
+class CudaBackend;
+
+// Memory of the context's that no tensor is in, idle when it is made: it comes on a stream of its own, where nothing of the
+// host's is ahead of it. It goes after the work that touched it.
+class Aside {
+  public:
+    Aside(const Aside&) = delete;
+    ~Aside();
+    char*    data() const noexcept { return data_; }
+    uint64_t bytes() const noexcept { return bytes_; }
+    void touch() const;                          // what is queued until the order is closed reads it
+
+  private:
+    friend class CudaBackend;
+    Aside(CudaBackend& backend, char* data, uint64_t bytes) : backend_(backend), data_(data), bytes_(bytes) {}
+    CudaBackend&      backend_;
+    char* const       data_;
+    const uint64_t    bytes_;
+    mutable CudaTrack track_;
+};
+
 class CudaBackend final : public Backend {
   public:
     CudaBackend(Context& context, DeviceContext home, ng_device_info info);
@@ -70,6 +93,7 @@ class CudaBackend final : public Backend {
     void  need_reachable(const void* data, uint64_t bytes, uint32_t flags, const char* who) override;
 
     ng_stream own_stream() noexcept override { return own_.get(); }
+    ng_stream first_stream(ng_purpose purpose) noexcept override { return purpose == NG_MEM_CODE ? uploads_.get() : own_.get(); }
     ng_stream stream(uint32_t i) override;
     void      need_stream(ng_stream s, const char* who) override { order_.need(static_cast<CUstream>(s), who); }
     ng_status sync(ng_stream s, uint64_t timeout_ns) override
@@ -121,11 +145,10 @@ class CudaBackend final : public Backend {
     DeviceTraits traits() const noexcept { return {compute_, int32_t(info_.units), most_shared_}; }
     Context&     context() const noexcept { return context_; }
     bool         is_ordered() const noexcept;                // sums in one order: NG_CTX_DETERMINISTIC
-    // Bytes to new memory of the device, there when this returns; null when there is none left.
-    char* upload(const void* bytes, uint64_t count);
-    // Memory for a stream of our own, which no tensor is in; as little counted as uploads. NG_E_DEVMEM also where it is more
-    // than dev_limit leaves.
-    DeviceMemory aside(uint64_t bytes, CUstream stream);
+    // Bytes to new memory of the device, there when this returns: NG_E_DEVMEM. Calls hooks.
+    std::unique_ptr<Aside> upload(const void* bytes, uint64_t count, const char* who);
+    // Memory for a job of ours: NG_E_DEVMEM. Nobody is asked to free anything for it.
+    std::unique_ptr<Aside> aside(uint64_t bytes, const char* who);
     // What was measured of products, by this context and all that had the same folder for files.
     gemm::Tuned& tuned();
     void save_tuned();

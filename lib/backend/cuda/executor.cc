@@ -65,7 +65,7 @@ void Variant::unload() noexcept
 // ---- making -----------------------------------------------------------------------------------------------------------
 
 CudaExecutor::CudaExecutor(CudaBackend& backend, const Plan& plan, Backend::Use use, bool is_measured)
-    : backend_(backend), use_(use), variables_(plan.lengths + plan.hidden), track_(backend.make_track())
+    : backend_(backend), use_(use), variables_(plan.lengths + plan.hidden), buffers_(plan.buffers.size()), most_(plan.most)
 {
     for (const Step& step : plan.steps) {
         Work w;
@@ -97,8 +97,7 @@ void CudaExecutor::end(Work& w) noexcept
     if (w.fused && use_ == Backend::Use::Often) w.fused->unload();           // others may have what evaluations share
     if (w.call && w.call->finished) w.call->finished->variant.unload();
     if (w.call && w.call->folding) end(w.call->folding->work);
-    if (!w.interim || !w.interim->code) return;
-    backend_.context().free(std::exchange(w.interim->code, nullptr), w.interim->tape.code_bytes(), NG_MEM_CODE, track_.get());
+    w.interim = nullptr;
 }
 
 void CudaExecutor::prepare(Work& w, const Plan& plan, size_t at)
@@ -172,8 +171,8 @@ void CudaExecutor::make_interim(Work& w, const Kernel& kernel)
         (void)w.fused->kernel.source(0);             // NG_E_LIMIT where nothing can run it: the plan must be another
         return;
     }
-    interim->code = backend_.upload(interim->tape.code.data(), interim->tape.code_bytes());
-    if (interim->code) w.interim = std::move(interim);
+    interim->code = backend_.upload(interim->tape.code.data(), interim->tape.code_bytes(), text("the interpreter's list of ", quoted(w.name)).c_str());
+    w.interim = std::move(interim);
 }
 
 bool CudaExecutor::wait_for(const std::atomic<int>& waiting, const Deadline& deadline)
@@ -356,8 +355,8 @@ void CudaExecutor::run_interim(const Work& w, const ExecutorRun& run, char* cons
     const std::span<const int64_t> variables(run.variables, size_t(w.variables));
     const TapeGeometry g = geometry_of(interim.tape, variables);
     if (!g.is_possible) throw Error(NG_E_LIMIT, "an axis among several is 2^31 long or longer: the interpreter cannot walk it, and nothing is compiled");
-    backend_.touch(*track_, interim.code, interim.code + 1, false, true);
-    const TapeRun tape_run{interim.code, aligned_scratch(run), {reinterpret_cast<void* const*>(buffers), w.buffers.size()},
+    interim.code->touch();
+    const TapeRun tape_run{interim.code->data(), aligned_scratch(run), {reinterpret_cast<void* const*>(buffers), w.buffers.size()},
                            variables, run.scalars};
     interpreter::Numbers numbers;
     void* arguments[] = {&numbers};

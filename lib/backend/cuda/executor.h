@@ -77,8 +77,8 @@ class CudaExecutor final : public Executor {
   private:
     // The interpreter's list of a fused step, on the device.
     struct Interim {
-        Tape  tape;
-        char* code = nullptr;
+        Tape                   tape;
+        std::unique_ptr<Aside> code;
     };
     // A fused step as its last run launched it: the next one's lengths, alignment and scratch are mostly the same. The order
     // of the device guards it.
@@ -141,6 +141,7 @@ class CudaExecutor final : public Executor {
     void make_interim(Work& w, const Kernel& kernel);
     void end(Work& w) noexcept;
     static uint64_t code_bytes(const Work& w);
+    std::vector<CodeText> shipped_of(const Call& c) const;
     bool run_fused(const Work& w, const ExecutorRun& run) const;
     const Geometry& fit(const Work& w, const ExecutorRun& run, char* const* buffers, Geometry& fresh) const;
     const char* fill(const Work& w, const KernelSource& source, const Geometry& g, const ExecutorRun& run, char* fresh) const;
@@ -164,13 +165,14 @@ class CudaExecutor final : public Executor {
     CudaBackend&           backend_;
     const Backend::Use     use_;
     const int32_t          variables_;
+    const size_t           buffers_;         // of the plan
+    const std::vector<int64_t> most_;        // of the lengths
     std::vector<Work>      works_;
     std::string            tag_;             // of an output, or a step
     gemm::Device           products_{};      // what may be launched for products
     const gemm::Tuned*      tuned_ = nullptr;    // null: there is no product, or what was measured may not count
     std::shared_ptr<Tuning> tuning_;             // null: nothing is measured
     std::vector<int32_t>   fused_away_;      // products whose epilogues always take them
-    std::unique_ptr<Track> track_;           // of the interpreter's lists
 };
 
 template <class Body>

@@ -43,9 +43,12 @@ class Bench {
         set_bytes_ = reaches_.a.bytes(problem.a_type) + reaches_.b.bytes(problem.b_type) + reaches_.c.bytes(problem.c_type);
         const uint64_t cache = std::max<uint64_t>(backend.info().l2_bytes, 1);
         sets_ = int(std::clamp<uint64_t>(divided_up(int64_t(2 * cache), int64_t(set_bytes_)), 1, MOST_SETS));
-        memory_ = backend.aside(set_bytes_ * uint64_t(sets_) + workspace_bytes_ + AHEAD_BYTES, stream_.get());
+        memory_ = backend.aside(set_bytes_ * uint64_t(sets_) + workspace_bytes_ + AHEAD_BYTES, "memory to measure in");
         fill();
     }
+    // What a fault left under way is over before the memory goes.
+    ~Bench() { (void)backend_.home().driver().cuStreamSynchronize.quiet(stream_.get()); }
+    Bench(const Bench&) = delete;
     // Of one run, as many follow on each other; what interrupts them only makes it more.
     double microseconds(const gemm::Way& way)
     {
@@ -68,7 +71,7 @@ class Bench {
         const basic::Launcher basic_launcher(basic_body);
         const gemm::Launcher  launcher(body);
         gemm::Problem p = problem_;
-        uint64_t at = memory_.get() + set_bytes_ * uint64_t(next_++ % sets_);
+        uint64_t at = first() + set_bytes_ * uint64_t(next_++ % sets_);
         const auto place = [&](const Reach& reach, Dtype type) {
             const uint64_t first = at + uint64_t(-reach.least * bytes_of(type));
             at += reach.bytes(type);
@@ -83,23 +86,24 @@ class Bench {
     static constexpr int      MOST_SETS = 16, MOST_TURNS = 48, LAUNCHES_AHEAD = 4;
     static constexpr double   WANTED_US = 400;            // of a measurement
 
-    uint64_t workspace() const { return memory_.get() + set_bytes_ * uint64_t(sets_); }
+    uint64_t first() const { return reinterpret_cast<uintptr_t>(memory_->data()); }
+    uint64_t workspace() const { return first() + set_bytes_ * uint64_t(sets_); }
     uint64_t ahead() const { return workspace() + workspace_bytes_; }
     // Random numbers of a's type everywhere: what a product takes depends on them, for the card has just so much power.
     void fill()
     {
         const Driver&  driver = backend_.home().driver();
         const int64_t  size = bytes_of(problem_.a_type);
-        const uint64_t all = set_bytes_ * uint64_t(sets_), first = std::min(PATTERN_BYTES, all);
-        std::vector<char> pattern(first);
+        const uint64_t all = set_bytes_ * uint64_t(sets_), begin = std::min(PATTERN_BYTES, all);
+        std::vector<char> pattern(begin);
         std::mt19937_64 random;
-        for (uint64_t i = 0; i + uint64_t(size) <= first; i += uint64_t(size)) {
+        for (uint64_t i = 0; i + uint64_t(size) <= begin; i += uint64_t(size)) {
             const double v = is_float(problem_.a_type) ? double(random() >> 11) * 0x1p-52 - 1 : double(random() >> 57);
             const uint64_t bits = encode(problem_.a_type, v);
             std::memcpy(&pattern[i], &bits, size_t(size));
         }
-        driver.cuMemcpyHtoDAsync(memory_.get(), pattern.data(), first, stream_.get());
-        for (uint64_t done = first; done < all; done += std::min(done, all - done)) driver.cuMemcpyDtoDAsync(memory_.get() + done, memory_.get(), std::min(done, all - done), stream_.get());
+        driver.cuMemcpyHtoDAsync(first(), pattern.data(), begin, stream_.get());
+        for (uint64_t done = begin; done < all; done += std::min(done, all - done)) driver.cuMemcpyDtoDAsync(first() + done, first(), std::min(done, all - done), stream_.get());
         driver.cuStreamSynchronize(stream_.get());
     }
 
@@ -112,7 +116,7 @@ class Bench {
     const Event          begin_, end_;
     uint64_t             set_bytes_ = 0;
     int                  sets_ = 1, next_ = 0, turns_ = 3;
-    DeviceMemory         memory_;
+    std::unique_ptr<Aside> memory_;
 };
 
 }  // namespace
