@@ -84,6 +84,9 @@ std::shared_ptr<const Code> CodeStore::need(const std::string& source, int funct
     const std::lock_guard hold(lock_);
     mine->code = code, mine->is_done = true;
     const Error* const fault = error.get();
+    // What the text is refused for stays so; what the device or its memory lacked may be there next time.
+    const bool is_refused = fault && (fault->status == NG_E_COMPILE || fault->status == NG_E_UNSUPPORTED || fault->status == NG_E_LIMIT);
+    if (const auto known = entries_.find(key); fault && !is_refused && known != entries_.end() && known->second == mine) entries_.erase(known);
     mine->error = std::move(error);
     changed_.notify_all();
     if (fault) throw *fault;
