@@ -247,12 +247,13 @@ ng_status CudaExecutor::run(const ExecutorRun& run, const Parallel&) const
     // What a graph holds runs as it is now for ever.
     if (backend_.order().is_capturing() && !is_final()) return NG_NOT_READY;
     backend_.order().note(tag_);
-    const NamedRange range(tag_.c_str());
+    const NamedRange all(tag_.c_str());
     bool is_slow = false;
     for (size_t i = 0; i < works_.size(); i++) {
         const Work& w = works_[i];
+        if (w.waits) continue;
+        const NamedRange range(all.is_open() && !w.name.empty() && w.name != tag_ ? w.name.c_str() : nullptr);
         try {
-            if (w.waits) continue;
             if (!w.call) is_slow |= run_fused(w, run);
             else if (w.call->is_matmul()) i += size_t(run_product(*w.call, run, is_slow));
             else run_call(*w.call, run);

@@ -91,8 +91,8 @@ void find_tool() noexcept
 NamedRange::NamedRange(const char* name) noexcept
 {
     const Push begin = push.load(std::memory_order_acquire);
-    is_open_ = begin != nullptr;
-    if (begin) (void)begin(name);
+    is_open_ = begin != nullptr && name != nullptr;
+    if (is_open_) (void)begin(name);
 }
 
 NamedRange::~NamedRange()

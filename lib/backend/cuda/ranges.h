@@ -9,12 +9,13 @@ namespace ng::cuda {
 // From any thread; only the first call looks.
 void find_tool() noexcept;
 
-// From here to its end the thread is in the range of this name. Without a tool: a look at one pointer.
+// From here to its end the thread is in the range of this name; null: in none. Without a tool: a look at one pointer.
 class NamedRange {
   public:
     explicit NamedRange(const char* name) noexcept;
     ~NamedRange();
     NamedRange(const NamedRange&) = delete;
+    bool is_open() const noexcept { return is_open_; }       // somebody listens
 
   private:
     bool is_open_;
