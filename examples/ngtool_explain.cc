@@ -155,8 +155,10 @@ void print_code(const Json& step, bool has_source)
 {
     if (!step.find("tier")) return;
     const std::string bound = step.text_of("bound"), list = step.text_of("list_bytes");
-    printf("    %s%s%s%s%s\n", step.text_of("tier").c_str(), bound.empty() ? "" : "; bound by ", bound.c_str(),
-           list.empty() ? "" : "; interpreter's list of bytes: ", list.c_str());
+    printf("    %s%s%s", step.text_of("tier").c_str(), bound.empty() ? "" : "; bound by ", bound.c_str());
+    if (const Json *memory = step.find("memory_us"), *arithmetic = step.find("arithmetic_us"); memory && arithmetic)
+        printf(": bytes take %.3g us at least, instructions about %.3g us", memory->number, arithmetic->number);
+    printf("%s%s\n", list.empty() ? "" : "; interpreter's list of bytes: ", list.c_str());
     Table table;
     if (!step.list("texts").empty()) table.row({ "  for", "state", "registers", "spills", "shared", "source", "code", "key" });
     const auto bytes = [](const Json& text, const char* name) { const Json* found = text.find(name); return bytes_text(found ? found->number : 0); };
@@ -167,7 +169,8 @@ void print_code(const Json& step, bool has_source)
     }
     table.print();
     if (!has_source) return;
-    for (const Json& text : step.list("texts")) printf("\n%s\n", text.text_of("source").c_str());
+    for (const Json& text : step.list("texts"))
+        if (const std::string source = text.text_of("source"); !source.empty()) printf("\n%s\n", source.c_str());
 }
 
 void print_step(const Json& step, size_t number, const std::vector<Json>& nodes, bool has_source)

@@ -7,6 +7,17 @@
 namespace ng {
 namespace {
 
+constexpr uint64_t STORING = 2;          // about the instructions of a store
+
+bool is_fast(Op op)
+{
+    switch (op) {
+    case Op::add: case Op::sub: case Op::mul: case Op::maximum: case Op::minimum: case Op::neg: case Op::abs: case Op::square:
+    case Op::relu: case Op::where: case Op::fma: return true;
+    default: return info(op).result == Result::Bool;
+    }
+}
+
 uint64_t elements(const View& v, std::span<const int64_t> variables)
 {
     uint64_t n = 1;
@@ -32,7 +43,9 @@ Cost fused(const Kernel& k, std::span<const int64_t> variables)
     for (const KernelAxis& a : k.axes)
         if (!a.reduced) rows *= uint64_t(std::max<int64_t>(a.extent.value(variables), 0));
     std::map<std::pair<int32_t, uint64_t>, uint64_t> read;        // views of one buffer, once an extent
-    for (const Value& v : k.values) {
+    for (size_t i = 0; i < k.values.size(); i++) {
+        const Value& v = k.values[i];
+        c.instructions += uint64_t(weight_of(k, i)) * (v.row && v.kind != ValueKind::Fold ? rows : all);
         const bool computes = (v.kind == ValueKind::Map || v.kind == ValueKind::Fold) && is_float(v.type);
         if (computes) c.flops += v.kind == ValueKind::Map && v.row ? rows : all;
         if (v.kind == ValueKind::Load) {
@@ -43,7 +56,10 @@ Cost fused(const Kernel& k, std::span<const int64_t> variables)
         }
     }
     for (const auto& [key, n] : read) c.moved_bytes += n;
-    for (const StoreTo& s : k.stores) c.moved_bytes += points(k, s.access, variables) * uint64_t(bytes_of(k.values[size_t(s.value)].type));
+    for (const StoreTo& s : k.stores) {
+        const uint64_t n = points(k, s.access, variables);
+        c.moved_bytes += n * uint64_t(bytes_of(k.values[size_t(s.value)].type)), c.instructions += STORING * n;
+    }
     return c;
 }
 
@@ -65,13 +81,37 @@ uint64_t product_flops(const Step& s, std::span<const int64_t> variables)
     }
 }
 
+// A multiplication and its addition are one; tensor cores do about as many more of them as their operands are narrower.
+uint64_t instructions_of(const Step& s, uint64_t flops)
+{
+    if (!s.node || s.node->op != Op::matmul) return flops / 2;
+    const int bytes = std::max(bytes_of(s.in[0].dtype), bytes_of(s.in[1].dtype));
+    return flops / 2 / (bytes == 1 ? 32 : bytes == 2 ? 16 : 1);
+}
+
 }  // namespace
+
+int32_t weight_of(const Kernel& kernel, size_t value)
+{
+    const Value& v = kernel.values[value];
+    switch (v.kind) {
+    case ValueKind::Map: return is_fast(v.op) ? 1 : v.op == Op::div || v.op == Op::sqrt || v.op == Op::rsqrt ? 8 : 20;
+    case ValueKind::Random: return RandomWord(v.bits) == RandomWord::Normal ? 120 : 60;
+    case ValueKind::Stochastic: return 40;
+    case ValueKind::Gather: return 6;
+    case ValueKind::Fold: return 4;
+    case ValueKind::Load: return 2;
+    case ValueKind::Convert: return 2;
+    default: return 0;
+    }
+}
 
 Cost cost_of(const Step& s, std::span<const int64_t> variables)
 {
     if (s.kernel) return fused(*s.kernel, variables);
     Cost c;
     if (s.node) c.flops = product_flops(s, variables);
+    c.instructions = instructions_of(s, c.flops);
     const bool put = s.node && s.node->op == Op::put;              // only the places that are written, and what says so
     if (put) c.moved_bytes = bytes(s.in[1], variables) + 2 * bytes(s.in[2], variables);
     if (put) return c;
@@ -85,7 +125,7 @@ Cost cost_of(const Plan& plan, std::span<const int64_t> variables)
     Cost all;
     for (const Step& s : plan.steps) {
         const Cost c = cost_of(s, variables);
-        all.moved_bytes += c.moved_bytes, all.flops += c.flops;
+        all.moved_bytes += c.moved_bytes, all.flops += c.flops, all.instructions += c.instructions;
     }
     return all;
 }

@@ -7,15 +7,6 @@
 namespace ng::emitting {
 namespace {
 
-bool is_fast(Op op)
-{
-    switch (op) {
-    case Op::add: case Op::sub: case Op::mul: case Op::maximum: case Op::minimum: case Op::neg: case Op::abs: case Op::square:
-    case Op::relu: case Op::where: case Op::fma: return true;
-    default: return info(op).result == Result::Bool;
-    }
-}
-
 // The access whose order in memory counts: the first that is written point by point, else the first that is read.
 const Access* leading(const Kernel& kernel, const Passes& passes)
 {
@@ -200,21 +191,6 @@ bool Arranged::is_held(int32_t v) const
 {
     const uint32_t passes_that_read = held_wanted[size_t(v)];
     return kernel.values[size_t(v)].kind == ValueKind::Load && is_full(v) && (passes_that_read & (passes_that_read - 1));
-}
-
-int32_t weight_of(const Kernel& kernel, size_t value)
-{
-    const Value& v = kernel.values[value];
-    switch (v.kind) {
-    case ValueKind::Map: return is_fast(v.op) ? 1 : v.op == Op::div || v.op == Op::sqrt || v.op == Op::rsqrt ? 8 : 20;
-    case ValueKind::Random: return RandomWord(v.bits) == RandomWord::Normal ? 120 : 60;
-    case ValueKind::Stochastic: return 40;
-    case ValueKind::Gather: return 6;
-    case ValueKind::Fold: return 4;
-    case ValueKind::Load: return 2;
-    case ValueKind::Convert: return 2;
-    default: return 0;
-    }
 }
 
 Pace pace_of(const Arranged& a, int32_t access, bool is_vector)

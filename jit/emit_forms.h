@@ -1,5 +1,6 @@
 // Kernels as CUDA's forms see them: axes put in order and joined, vectors along one of them, what a point costs.
 #pragma once
+#include "jit/cost.h"
 #include "jit/emit_parts.h"
 #include "jit/error.h"
 
@@ -68,8 +69,6 @@ void hold_loads(Arranged& a);        // nothing dear is kept
 enum class Pace : uint8_t { Same, Unit, Strided };
 // A stride that is known when run, and most likely 1, is taken for that in classes of vectors.
 Pace pace_of(const Arranged& a, int32_t access, bool is_vector);
-
-int32_t weight_of(const Kernel& kernel, size_t value);
 
 // Everything that a launch asks of lengths is known before.
 bool is_constant(const Arranged& a);

@@ -193,7 +193,10 @@ void Explainer::code(const StepCode& code, const Cost& cost)
 {
     if (code.tier.empty()) return;
     json_.member("tier", code.tier);
-    if (code.flops_per_byte > 0) json_.member("bound", double(cost.flops) > code.flops_per_byte * double(cost.moved_bytes) ? "arithmetic" : "memory");
+    if (code.bytes_per_us > 0 && code.instructions_per_us > 0) {
+        const double memory_us = double(cost.moved_bytes) / code.bytes_per_us, arithmetic_us = double(cost.instructions) / code.instructions_per_us;
+        json_.member("bound", arithmetic_us > memory_us ? "arithmetic" : "memory").member("memory_us", memory_us).member("arithmetic_us", arithmetic_us);
+    }
     if (code.list_bytes) json_.member("list_bytes", code.list_bytes);
     json_.key("texts").open('[');
     for (const CodeText& t : code.texts) {

@@ -16,7 +16,7 @@ struct CodeText {
 };
 struct StepCode {
     std::string tier;                // "compiled", "interpreted", "shipped" ..; empty: nothing is known
-    double      flops_per_byte = 0;  // of the device: who does more of them waits for arithmetic; 0: not known
+    double      bytes_per_us = 0, instructions_per_us = 0;     // of the device: what takes longer is the bound; 0: not known
     uint64_t    list_bytes = 0;      // of an interpreter's list
     std::vector<CodeText> texts;
 };

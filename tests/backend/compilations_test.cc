@@ -183,6 +183,55 @@ TEST_CASE("explain: which way a step runs, and of each text its class, key, size
     shut(c);
 }
 
+TEST_CASE("explain: what bounds a step is the longer of its bytes and its instructions, at what this device's clocks allow")
+{
+    const fake::Control& driver = emulated_device();
+    const char* const gelu = "0.5 * x * (1 + tanh(0.79788456 * (x + 0.044715 * x * x * x))) * 1.1 + 0.3";
+    const auto bound_of = [&](const char* words, ng_dtype type) {
+        ng_ctx* c = open_ctx(NG_CTX_NO_JIT);
+        ng_scope* s = ng_scope_create(c, 0);
+        ng_shape d = vector_of(1 << 20);
+        d.dtype = type;
+        ng_expr* const x = ng_param(s, 0, &d);
+        ng_expr* e = ng_cast(ng_parse(s, words, "x", &x, 1), type);
+        ng_prog* p = nullptr;
+        REQUIRE(ng_compile(c, nullptr, &e, 1, &p, nullptr) == NG_OK);
+        const std::string all = explained(p);
+        ng_scope_release(s), ng_prog_release(p);
+        shut(c);
+        const size_t at = all.find("\"bound\": ");
+        REQUIRE(at != all.npos);
+        return all.substr(at + 9, all.find('}', at) - at - 9);
+    };
+    // An H200's, where the driver does not tell: 7 instructions a byte.
+    CHECK(bound_of(gelu, NG_F16).starts_with("\"arithmetic\""));
+    CHECK(bound_of(gelu, NG_F32).starts_with("\"memory\""));
+    CHECK(bound_of("x / 3 + sin(x) + cos(x) + exp(x)", NG_F32).starts_with("\"arithmetic\""));
+    CHECK(bound_of("x * 3 + 1", NG_F16).starts_with("\"memory\""));
+    driver.set_clocks(1000000, 1000000, 64);         // 4 multiprocessors: 512 000 instructions by 16 000 bytes a microsecond
+    CHECK(bound_of(gelu, NG_F16).starts_with("\"memory\", \"memory_us\": 262.144,"));       // 4 MiB
+    driver.set_clocks(100000, 1000000, 0);           // one is missing
+    CHECK(bound_of(gelu, NG_F16).starts_with("\"arithmetic\""));
+}
+
+TEST_CASE("explain: shipped kernels are there by their names, with their registers, and said to be shipped")
+{
+    (void)emulated_device();
+    ng_ctx* c = open_ctx(NG_CTX_NO_JIT);
+    for (const auto& [words, name] : {std::pair{"scan(x, 0, sum) + y", "basic_scan"}, {"reshape(reshape(x, [16, 64]) @ reshape(y, [64, 16]), [256]) + 1", "mma_"}, {"x * y", "interpret"}}) {
+        INFO(words);
+        ng_prog* p = program_of(c, words, 1024, false);
+        const std::string all = explained(p);
+        const size_t at = all.find(text("{\"for\": \"", name));
+        REQUIRE(at != all.npos);
+        const std::string row = all.substr(at, all.find('}', at) - at);
+        CHECK(holds(row, "\"state\": \"shipped\""));
+        CHECK(holds(row, "\"registers\": 32"));
+        ng_prog_release(p);
+    }
+    shut(c);
+}
+
 TEST_CASE("evaluations: a new expression compiles nothing, one that comes often is compiled beside, once for all constants")
 {
     (void)emulated_device();

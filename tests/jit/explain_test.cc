@@ -244,13 +244,15 @@ TEST_CASE("explain: what a backend tells of its code stands in the step, and a s
     REQUIRE(e.plan.steps.size() >= 3);
     std::vector<StepCode> codes(e.plan.steps.size());
     for (StepCode& c : codes) c.tier = "shipped";
-    codes.back() = {"compiled \"well\"", 1e9, 320, {{"points by 4 of 2", "compiled", "00ff", "line\n", 8000, 40, 16, 1024, 256}}};
+    codes.back() = {"compiled \"well\"", 1e3, 1e9, 320, {{"points by 4 of 2", "compiled", "00ff", "line\n", 8000, 40, 16, 1024, 256}}};
     const std::vector<int64_t> variables = {1000};
     e.json = explain(e.plan, std::vector<NodeRef>{room("scan(a * 2, 1, sum) + sum(a, 1)")}, variables, codes);
     INFO(e.json);
     CHECK(is_json(e.json));
     CHECK(occurrences(e.json, "\"tier\": \"shipped\"") == codes.size() - 1);
-    CHECK(e.has("\"tier\": \"compiled \\\"well\\\"\", \"bound\": \"memory\", \"list_bytes\": 320"));
+    CHECK(e.has("\"tier\": \"compiled \\\"well\\\"\", \"bound\": \"memory\", \"memory_us\": "));
+    CHECK(e.has("\"arithmetic_us\": "));
+    CHECK(e.has(", \"list_bytes\": 320"));
     CHECK(e.has("{\"for\": \"points by 4 of 2\", \"state\": \"compiled\", \"key\": \"00ff\", \"code_bytes\": 8000, \"registers\": 40, \"local_bytes\": 16, "
                 "\"shared_bytes\": 1024, \"threads\": 256, \"source\": \"line\\u000a\"}"));
     CHECK(e.has("scan is a call of its own"));

@@ -1,13 +1,13 @@
 // What a CUDA executor tells of its steps: which way each runs, and the texts, registers and memory of its kernels.
 #include "lib/backend/cuda/executor.h"
 
+#include "lib/backend/cuda/calls.h"
+
+#include <algorithm>
 #include <cmath>
 
 namespace ng::cuda {
 namespace {
-
-// An H200's: 67 thousand thousand million operations of f32 a second by 4.8 TB; others of its kind have 10 to 20.
-constexpr double FLOPS_PER_BYTE = 14;
 
 std::string hexadecimal(const Digest& key)
 {
@@ -43,15 +43,62 @@ CodeText text_of(const Variant& v, std::string name, std::string source, const C
     return t;
 }
 
+CodeText text_of(const char* name, const Function& f)
+{
+    CodeText t;
+    t.name = name, t.state = "shipped";
+    t.registers = f.registers, t.local_bytes = f.local_bytes, t.shared_bytes = f.shared_bytes, t.threads = f.max_threads;
+    return t;
+}
+
+constexpr double MOST_ELEMENTS = 0x1p40;     // of operands whose launches can be told before they run
+
 }  // namespace
+
+// The shipped kernels that a call takes at the greatest lengths, with operands that lie well: its launches, but that nothing runs.
+std::vector<CodeText> CudaExecutor::shipped_of(const Call& c) const
+{
+    std::vector<CodeText> all;
+    if (most_.size() != size_t(variables_)) return all;          // strides that are known when run decide
+    const auto is_small = [&](const Placed& p) {
+        Placed::Numbers n;
+        p.evaluate_most(most_, n);
+        double elements = 1;
+        for (int i = 0; i < p.rank(); i++) elements *= double(n.dims[i]);
+        return elements < MOST_ELEMENTS;
+    };
+    if (!is_small(c.out) || !std::ranges::all_of(c.in, is_small)) return all;
+    const Shipped& shipped = backend_.shipped();
+    const auto add = [&](const char* name, const Function& f) {
+        if (std::ranges::find(all, name, &CodeText::name) == all.end()) all.push_back(text_of(name, f));
+    };
+    auto basic_body = [&](const basic::Launch& l) { add(basic::name_of(l.kernel), shipped.function_of(l)); };
+    auto body = [&](const gemm::Launch& l) { add(gemm::kernels_of(l.image)[l.kernel].name, shipped.function_of(l)); };
+    const basic::Launcher basic_launcher(basic_body);
+    const gemm::Launcher launcher(body);
+    // Far from each other; nothing follows them.
+    std::vector<char*> buffers;
+    for (size_t i = 0; i < buffers_; i++) buffers.push_back(reinterpret_cast<char*>((i + 2) << 44));
+    char* const scratch = reinterpret_cast<char*>(uintptr_t(1) << 44);
+    const ExecutorRun run{most_.data(), buffers.data(), nullptr, scratch};
+    const CurrentContext now(backend_.home());
+    if (c.is_matmul()) {
+        const MatmulStep step = matmul_step(c, c.epilogue && c.epilogue->is_cast());
+        if (run_matmul(step, run, variables_, products_, nullptr, {scratch, call_scratch(c, most_), launcher, basic_launcher, &backend_.home().driver(), nullptr, tuned_})) return all;
+    }
+    calls::run(c.node, c.in, c.out, run, variables_, backend_.is_ordered(), {scratch, basic_launcher});
+    return all;
+}
 
 StepCode CudaExecutor::code_of(size_t step) const
 {
     StepCode code;
-    code.flops_per_byte = FLOPS_PER_BYTE;
+    const Rates rates = rates_of(backend_.home().driver(), backend_.home().device());
+    code.bytes_per_us = rates.bytes_per_us, code.instructions_per_us = rates.instructions_per_us;
     const Work& w = works_[step];
     if (w.call) {
         code.tier = w.call->is_matmul() ? "shipped, by a kernel made for products where one fits" : "shipped";
+        code.texts = shipped_of(*w.call);
         const std::optional<gemm::Measured> best = tuned_ && w.call->shape ? tuned_->find(*w.call->shape) : std::nullopt;
         if (best) code.tier += text("; measured: ", gemm::words_of(best->way), ", ", rounded(best->us), " us; the model's choice ", rounded(best->usual_us), " us");
         if (const Finished* const f = w.call->finished.get()) {
@@ -71,6 +118,7 @@ StepCode CudaExecutor::code_of(size_t step) const
         code.texts.push_back(text_of(f.variants[i], text_of(f.kernel.classes()[i]), f.kernel.source(i).text, backend_.code()));
     code.tier = f.is_ready() && may_compile(f) ? "compiled" : w.interim ? "interpreted" : "none yet";
     if (w.interim) code.list_bytes = w.interim->tape.code_bytes();
+    if (w.interim && code.tier == "interpreted") code.texts.push_back(text_of(INTERPRETER_KERNEL, backend_.shipped().interpreter()));
     if (w.waits) code.tier += ", or inside the product whose operand it makes";
     const Call* const before = step > 0 ? works_[step - 1].call.get() : nullptr;
     if (before && before->epilogue && (before->finished || before->epilogue->is_cast())) code.tier += ", or inside the product before it";

@@ -60,6 +60,21 @@ ng_device_info info_of(const Driver& driver, int32_t ordinal)
     return info;
 }
 
+Rates rates_of(const Driver& driver, CUdevice device) noexcept
+{
+    // Of each multiprocessor since sm_70, four schedulers begin an instruction of a warp each clock.
+    constexpr double LANES = 4 * 32, TRANSFERS = 2;      // data goes at both edges of the memory's clock
+    constexpr Rates H200 = {4.8e6, 132 * LANES * 1980};
+    const auto ask = [&](int attribute) {
+        int value = 0;
+        return driver.cuDeviceGetAttribute.quiet(&value, attribute, device) == CUDA_SUCCESS ? double(value) : 0;
+    };
+    const double units = ask(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT), clock_khz = ask(CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+    const double memory_khz = ask(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE), bits = ask(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
+    if (units <= 0 || clock_khz <= 0 || memory_khz <= 0 || bits <= 0) return H200;
+    return {TRANSFERS * memory_khz / 1000 * bits / 8, units * LANES * clock_khz / 1000};
+}
+
 DeviceContext DeviceContext::primary(const Driver& driver, int32_t ordinal)
 {
     const CUdevice device = device_at(driver, ordinal);

@@ -19,6 +19,9 @@ int attribute_of(const Driver& driver, CUdevice device, int attribute);
 // 90 for sm_90.
 int compute_of(const Driver& driver, CUdevice device);
 ng_device_info info_of(const Driver& driver, int32_t ordinal);
+// What its clocks allow at most; an H200's where the driver does not tell them all.
+struct Rates { double bytes_per_us, instructions_per_us; };      // instructions: of threads, not of warps
+Rates rates_of(const Driver& driver, CUdevice device) noexcept;
 
 // A context of the driver: the device's primary one, held as long as this lives, or one that the host lends.
 class DeviceContext {

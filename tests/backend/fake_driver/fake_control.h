@@ -55,6 +55,7 @@ struct Control {
     void (*set_devices)(int count);
     void (*set_compute)(int compute);               // of the first: 90 after loading
     void (*set_memory)(uint64_t bytes);             // of each device
+    void (*set_clocks)(int khz, int memory_khz, int memory_bits);       // 0 after loading: it does not tell
     void (*set_pools)(bool has_pools);
     void (*count_time)(unsigned block_us);          // by events each block of a kernel takes as long, and all else nothing; 0: by the host's clock
     void (*compute)(bool is_on);                    // Off: kernels are counted, no more, and memory is not filled

@@ -193,6 +193,7 @@ constexpr Control CONTROL = {
     .set_devices = [](int count) { locked([&] { state().devices = count; }); },
     .set_compute = [](int compute) { locked([&] { state().compute = compute; }); },
     .set_memory = [](uint64_t bytes) { locked([&] { state().memory_bytes = bytes; }); },
+    .set_clocks = [](int khz, int memory_khz, int memory_bits) { locked([&] { state().clock_khz = khz, state().memory_khz = memory_khz, state().memory_bits = memory_bits; }); },
     .set_pools = [](bool has_pools) { locked([&] { state().has_pools = has_pools; }); },
     .count_time = [](unsigned block_us) { locked([&] { state().block_us = block_us; }); },
     .compute = [](bool is_on) { locked([&] { state().computes = is_on; }); },
@@ -321,6 +322,9 @@ CUresult cuDeviceGetAttribute(int* value, int attribute, CUdevice device)
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = device == 0 ? state().compute / 10 : 8; break;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = device == 0 ? state().compute % 10 : 6; break;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 4; break;
+    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE: *value = state().clock_khz; break;
+    case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: *value = state().memory_khz; break;
+    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: *value = state().memory_bits; break;
     case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: *value = 1 << 20; break;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = device == 0 ? 227 * 1024 : 99 * 1024; break;
     case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED: *value = state().has_pools; break;

@@ -97,6 +97,7 @@ struct State {
     bool is_started = false, is_deferred = false, has_pools = true, computes = true;
     unsigned block_us = 0;                          // what a block of a kernel takes; 0: what it takes here
     int  devices = 2, compute = 90;
+    int  clock_khz = 0, memory_khz = 0, memory_bits = 0;
     uint64_t memory_bytes = uint64_t(1) << 30;
     std::map<int, std::unique_ptr<Context>> primaries;
     std::map<int, int> primary_holds;
