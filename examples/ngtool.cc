@@ -33,6 +33,7 @@ const char HELP[] =
     "  --only TEXT        bench: the cases whose name has TEXT in it\n"
     "  --quick            bench: fewer repetitions, small cases only\n"
     "  --all              bench: also cases that take long on a CPU\n"
+    "  --interim          nothing is compiled: bench times the kernels that run until it is, explain tells of them\n"
     "  --backend NAME     cpu, cuda (the best there is)\n"
     "  --threads N        of the CPU (all cores)\n"
     "\n"

@@ -22,7 +22,7 @@ const Name DTYPES[] = {
 };
 
 const char* const VALUED[] = { "-o", "--csv", "--only", "--backend", "--threads", "--length" };
-const char* const FLAGS[]  = { "--json", "--source", "--quick", "--all", "--help" };
+const char* const FLAGS[]  = { "--json", "--source", "--quick", "--all", "--interim", "--help" };
 
 bool is_listed(const std::string& word, const char* const* first, const char* const* last)
 {
@@ -179,6 +179,7 @@ Context open_context(const Arguments& arguments)
     ng_ctx_desc desc = sized<ng_ctx_desc>();
     desc.version = NG_VERSION;
     desc.backend = backend.empty() ? nullptr : backend.c_str();
+    if (arguments.has("--interim")) desc.flags = NG_CTX_NO_JIT;
     desc.threads = uint32_t(arguments.number("--threads", 0, UINT32_MAX));
     ng_ctx* context = nullptr;
     ng_error fault{};

@@ -1,6 +1,8 @@
 // ngtool bench: times programs on random data in rotating buffers; medians, printed and as CSV beside those of peers.
 #include "ngtool_bench.h"
 
+#include "json_reader.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -51,6 +53,19 @@ uint64_t bytes_of(const std::vector<ng_shape>& shapes)
     return bytes;
 }
 
+// How near to its limit a program is that takes so long; "" where the library does not know its device's.
+std::string nearness(const ng_prog* program, double us)
+{
+    double memory_us = 0, arithmetic_us = 0, limit_us = 0;
+    for (const Json& step : read_json(explained(program)).list("steps")) {
+        const Json *memory = step.find("memory_us"), *arithmetic = step.find("arithmetic_us");
+        if (!memory || !arithmetic) return "";
+        memory_us += memory->number, arithmetic_us += arithmetic->number, limit_us += std::max(memory->number, arithmetic->number);
+    }
+    return text("  %3.0f %% of %s (bytes %.1f us, instructions about %.1f us)", 100 * limit_us / us,
+                arithmetic_us > memory_us ? "its instructions" : "its bytes", memory_us, arithmetic_us);
+}
+
 }
 
 Program compile_case(ng_ctx* context, const Case& what)
@@ -87,7 +102,8 @@ Bench::Bench(const Arguments& arguments)
     cache_bytes_ = std::max<uint64_t>(info.l2_bytes, 1 << 20);
     if (!is_cpu_) recorder_ = Recorder::of_device(info.ordinal);
     const uint32_t version = ng_version();
-    printf("# %s, %s, libng %u.%u.%u\n", info.name, info.arch, version >> 16, version >> 8 & 0xff, version & 0xff);
+    if (arguments.has("--interim")) peer_ = "interim";
+    printf("# %s, %s, libng %u.%u.%u%s\n", info.name, info.arch, version >> 16, version >> 8 & 0xff, version & 0xff, arguments.has("--interim") ? ", nothing compiled" : "");
 }
 
 double Bench::median_us(const std::function<void(size_t)>& call) const
@@ -168,19 +184,20 @@ void Bench::run_checked(const std::string& section, const Case& what)
     };
     const double launched = median_us([&](size_t i) { run_on(nullptr, i); });
     const double recorded = recorder_ && !what.is_of_host ? recorded_us(run_on, launched) : 0;
-    emit(section, what.name, recorded > 0 ? recorded : launched, what.work, what.unit);
+    const double us = recorded > 0 ? recorded : launched;
+    emit(section, what.name, us, what.work, what.unit, what.has_limit ? nearness(program.get(), us) : "");
 }
 
-void Bench::emit(const std::string& section, const std::string& name, double us, double work, const char* unit)
+void Bench::emit(const std::string& section, const std::string& name, double us, double work, const char* unit, const std::string& note)
 {
     double rate = work / us / 1e3;                              // GB/s, GFLOP/s
     if (strcmp(unit, "TFLOP/s") == 0) rate = work / us / 1e6;
     if (strcmp(unit, "k/s") == 0) rate = 1e3 / us;
     if (work == 0 && strcmp(unit, "k/s") != 0) rate = 0;
     rows_.push_back({ section, name, us, rate, unit });
-    printf("%-6s %-52s %-6s %12.2f us", section.c_str(), name.c_str(), "ng", us);
+    printf("%-6s %-52s %-6s %12.2f us", section.c_str(), name.c_str(), peer_, us);
     if (rate > 0) printf(" %10.*f %s", rate < 10 ? 3 : 1, rate, unit);
-    putchar('\n');
+    puts(note.c_str());
     fflush(stdout);
 }
 
@@ -201,7 +218,7 @@ int Bench::finish(const std::string& csv_path) const
     if (!file) throw Failure(csv_path + " cannot be written");
     fputs("section,case,peer,us,rate,unit\n", file);
     for (const Row& row : rows_)
-        fprintf(file, "%s,%s,ng,%.4f,%.6g,%s\n", row.section.c_str(), row.name.c_str(), row.us, row.rate, row.unit.c_str());
+        fprintf(file, "%s,%s,%s,%.4f,%.6g,%s\n", row.section.c_str(), row.name.c_str(), peer_, row.us, row.rate, row.unit.c_str());
     if (fclose(file) != 0) throw Failure(csv_path + " cannot be written: is the disk full?");
     return failed_ ? 1 : 0;
 }

@@ -18,6 +18,7 @@ struct Case {
     bool        is_of_host = false;         // what a run costs the host counts, too
     double      flops = 0;                  // to judge whether a CPU takes too long
     uint32_t    flags = 0;                  // NG_PROG_*
+    bool        has_limit = false;          // its row says how near it is to what its bytes or instructions allow
 };
 Program compile_case(ng_ctx* context, const Case& what);        // and waits until it is as fast as it gets
 
@@ -34,7 +35,7 @@ public:
     void run(const std::string& section, const Case& what);
     // The median microseconds of one call(i), i = 0, 1 ..; as many calls as it takes to be measured well.
     double median_us(const std::function<void(size_t)>& call) const;
-    void emit(const std::string& section, const std::string& name, double us, double work, const char* unit);
+    void emit(const std::string& section, const std::string& name, double us, double work, const char* unit, const std::string& note = "");
     void fail(const std::string& name, const std::string& why);
     int  finish(const std::string& csv_path) const;
 
@@ -44,6 +45,7 @@ private:
     Context          context_;
     uint64_t         cache_bytes_ = 0;
     bool             is_cpu_ = false, is_quick_ = false, is_all_ = false;
+    const char*      peer_ = "ng";         // as whom it is written down
     std::string      only_;
     std::vector<Row> rows_;
     int              failed_ = 0, skipped_ = 0;

@@ -6,7 +6,7 @@
 namespace ngtool {
 namespace {
 
-constexpr int64_t ROWS = 4096;
+constexpr int64_t ROWS = 4096, QUICK_ROWS = 64;
 constexpr int OPERATIONS[] = { 5, 8, 12, 16, 20, 26, 33, 42, 51, 60 };
 
 // Steele, Lea & Flood 2014: SplitMix.
@@ -24,7 +24,7 @@ private:
     uint64_t state_;
 };
 
-// How an input's tensor is read as [ROWS, columns].
+// How an input's tensor is read as [rows, columns].
 struct Reading { const char* after; bool is_row, is_column, is_turned, is_larger; };
 const Reading READINGS[] = {
     { "", false, false, false, false },                // as it is
@@ -35,16 +35,16 @@ const Reading READINGS[] = {
     { "permute", false, false, true, false },          // by columns
 };
 
-struct Drawn { std::string text, names; std::vector<ng_shape> args; double bytes = 0; int dear = 0; };
+struct Drawn { std::string text, names; std::vector<ng_shape> args; int64_t height = ROWS; double bytes = 0; int dear = 0; };
 
 void add_input(Drawn& drawn, Dice& dice, ng_dtype dtype, int64_t columns, bool is_first)
 {
     const Reading& reading = READINGS[is_first ? 0 : dice.below(int(std::size(READINGS)))];
     const std::string name = text("x%zu", drawn.args.size());
-    const int64_t rows = reading.is_row ? 1 : reading.is_larger ? ROWS + 1 : ROWS, across = reading.is_column ? 1 : reading.is_larger ? columns + 8 : columns;
+    const int64_t rows = reading.is_row ? 1 : reading.is_larger ? drawn.height + 1 : drawn.height, across = reading.is_column ? 1 : reading.is_larger ? columns + 8 : columns;
     drawn.args.push_back(reading.is_turned ? make_shape(dtype, { across, rows }) : make_shape(dtype, { rows, across }));
     drawn.names += (drawn.names.empty() ? "" : ",") + name;
-    drawn.bytes += double(reading.is_row ? 1 : ROWS) * double(reading.is_column ? 1 : columns) * (dtype == NG_F16 ? 2 : 4);
+    drawn.bytes += double(reading.is_row ? 1 : drawn.height) * double(reading.is_column ? 1 : columns) * (dtype == NG_F16 ? 2 : 4);
     drawn.text += text("y%zu = %s; ", drawn.args.size() - 1, reading.is_turned ? ("permute(" + name + ", [1, 0])").c_str() : (name + reading.after).c_str());
 }
 
@@ -61,12 +61,13 @@ std::string step(Drawn& drawn, Dice& dice, size_t number)
     return text(format, text("y%d", dice.below(int(drawn.args.size()))).c_str());
 }
 
-Case chain_case(size_t number)
+Case chain_case(size_t number, bool is_quick)
 {
     const ng_dtype dtype = number % 2 ? NG_F16 : NG_F32;
     const int64_t columns = dtype == NG_F16 ? 8192 : 4096;
     Dice dice(number + 1);
     Drawn drawn;
+    if (is_quick) drawn.height = QUICK_ROWS;
     const int inputs = 1 + dice.below(8);
     for (int i = 0; i < inputs; i++) add_input(drawn, dice, dtype, columns, i == 0);
     drawn.text += "t = y0; ";
@@ -74,8 +75,10 @@ Case chain_case(size_t number)
     drawn.text += dtype == NG_F16 ? "f16(t)" : "t";
     Case what;
     what.name = text("%s chain %zu: %d operations (%d dear) on %d inputs", dtype == NG_F16 ? "fp16" : "fp32", number, OPERATIONS[number], drawn.dear, inputs);
-    what.work = drawn.bytes + double(ROWS) * double(columns) * (dtype == NG_F16 ? 2 : 4);
+    if (is_quick) what.name += text(", %lld rows", (long long)QUICK_ROWS);
+    what.work = drawn.bytes + double(drawn.height) * double(columns) * (dtype == NG_F16 ? 2 : 4);
     what.args = drawn.args;
+    what.has_limit = true;
     what.build = [drawn](ng_scope* scope, const Exprs& args) { return Exprs{ ng_parse(scope, drawn.text.c_str(), drawn.names.c_str(), args.data(), uint32_t(args.size())) }; };
     return what;
 }
@@ -91,7 +94,7 @@ void bench_chains(Bench& bench)
     copy.work = 2.0 * double(1 << 30);
     copy.build = [](ng_scope* scope, const Exprs& args) { return Exprs{ ng_parse(scope, "x * 0.5", "x", args.data(), 1) }; };
     bench.run("chains", copy);
-    for (size_t number = 0; number < std::size(OPERATIONS); number++) bench.run("chains", chain_case(number));
+    for (size_t number = 0; number < std::size(OPERATIONS); number++) bench.run("chains", chain_case(number, bench.is_quick()));
 }
 
 }
