@@ -308,8 +308,12 @@ ng_status ng_tensor_from_dlpack(ng_ctx* c, DLManagedTensorVersioned* m, ng_strea
     const char* who = "ng_tensor_from_dlpack";
     return guard(err, [&] {
         return make_tensor(who, c, out, [&](Context& context) {
-            context.backend().need_stream(s, who);
-            return from_dlpack(context, m, who);
+            Backend& backend = context.backend();
+            backend.need_stream(s, who);
+            Ref<Tensor> tensor = from_dlpack(context, m, who);
+            Ordered order(backend, s);               // whoever touches it waits for what its producer has under way on s
+            touch(order, *tensor, true);
+            return tensor;
         }, [&](Tensor& t) { take_over(t, m); });
     });
 }
