@@ -230,8 +230,9 @@ enum ng_use_ { NG_USE_READ = 1, NG_USE_WRITE = 2, NG_USE_DONE = 4 };
  * takes a column-major array. bytes is exact. To queue a copy, wrap host memory and use ng_tensor_copy. */
 NG_API NG_BLOCKS ng_status ng_tensor_put(ng_tensor *t, const void *src, uint64_t bytes, ng_error *err NG_OPT);
 NG_API NG_BLOCKS ng_status ng_tensor_get(ng_tensor *t, void *dst, uint64_t bytes, ng_error *err NG_OPT);
-/* Equal shapes and dtypes, any strides, host or device, contexts may differ; s is of dst's. */
-NG_API ng_status ng_tensor_copy(ng_tensor *dst, ng_tensor *src, ng_stream s NG_OPT, ng_error *err NG_OPT);
+/* Equal shapes and dtypes, any strides, host or device, contexts may differ; s is of dst's. Queued on s within one device;
+ * between two, or the contexts of "cpu" and a device, done on return. */
+NG_API NG_BLOCKS ng_status ng_tensor_copy(ng_tensor *dst, ng_tensor *src, ng_stream s NG_OPT, ng_error *err NG_OPT);
 NG_API ng_status ng_tensor_fill(ng_tensor *t, ng_stream s NG_OPT, double value, ng_error *err NG_OPT);
 struct DLManagedTensorVersioned;   /* dlpack.h 1.x; from_dlpack takes m over unless it fails    */
 NG_API ng_status ng_tensor_from_dlpack(ng_ctx *c, struct DLManagedTensorVersioned *m, ng_stream s NG_OPT,

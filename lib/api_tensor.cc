@@ -3,6 +3,7 @@
 #include "lib/strided.h"
 #include "lib/workspace.h"
 
+#include <functional>
 #include <memory>
 
 using namespace ng;
@@ -124,7 +125,7 @@ void move_to_host(const Tensor& t, const StridedCopy& copy, Way way)
 void put_tensor(const Tensor& t, const char* host) { move_to_host(t, copy_between(t, t.data, t, host, nested(t)), Way::In); }
 void get_tensor(const Tensor& t, char* host) { move_to_host(t, copy_between(t, host, nested(t), t.data, t), Way::Out); }
 
-// Of two contexts: by way of dense memory of the host, done on return.
+// Of two devices, or the processor and one: by way of dense memory of the host, done on return.
 void copy_across(const Tensor& dst, const Tensor& src)
 {
     const std::unique_ptr<char[]> from(new char[src.bytes()]);
@@ -136,21 +137,46 @@ void copy_across(const Tensor& dst, const Tensor& src)
     put_tensor(dst, to.get());
 }
 
-// Of one context. Where they overlap it is as if src were read first: by way of dense memory.
-void copy_inside(const Tensor& dst, const Tensor& src, ng_stream s, const char* who)
+// Where they overlap it is as if src were read first: by way of dense memory.
+std::unique_ptr<WorkPiece> between(const Tensor& dst, const Tensor& src, const char* who)
 {
-    Context& context = dst.context();
-    Backend& backend = context.backend();
-    std::unique_ptr<WorkPiece> dense;
-    if (overlaps(dst, src)) dense = std::make_unique<WorkPiece>(context, dst.bytes(), who);
-    Ordered order(backend, s);
-    touch(order, dst, true);
-    touch(order, src, false);
+    return overlaps(dst, src) ? std::make_unique<WorkPiece>(dst.context(), dst.bytes(), who) : nullptr;
+}
+void move_between(const Tensor& dst, const Tensor& src, const WorkPiece* dense, Ordered& order, ng_stream s)
+{
+    Backend& backend = dst.context().backend();
     if (!dense) return backend.move(copy_between(dst, dst.data, dst, src.data, src), s);
     dense->touch(order);
     const TensorForm form = nested(dst);
     backend.move(copy_between(dst, dense->memory(), form, src.data, src), s);
     backend.move(copy_between(dst, dst.data, dst, dense->memory(), form), s);
+}
+
+// Of one context.
+void copy_inside(const Tensor& dst, const Tensor& src, ng_stream s, const char* who)
+{
+    const std::unique_ptr<WorkPiece> dense = between(dst, src, who);
+    Ordered order(dst.context().backend(), s);
+    touch(order, dst, true);
+    touch(order, src, false);
+    move_between(dst, src, dense.get(), order, s);
+}
+
+// Of two contexts of one device: s waits for who wrote src in its context, who writes it there later waits for s. Both orders
+// are held, the same one first whichever way a copy goes.
+void copy_beside(const Tensor& dst, const Tensor& src, ng_stream s, const char* who)
+{
+    Backend &to = dst.context().backend(), &from = src.context().backend();
+    const std::unique_ptr<WorkPiece> dense = between(dst, src, who);
+    const ng_stream meeting = from.meeting_stream();
+    const bool is_to_first = std::less<const Backend*>{}(&to, &from);
+    Ordered first(is_to_first ? to : from, is_to_first ? s : meeting), second(is_to_first ? from : to, is_to_first ? meeting : s);
+    Ordered& writing = is_to_first ? first : second;
+    touch(is_to_first ? second : first, src, false);
+    touch(writing, dst, true);
+    to.follow(from);
+    move_between(dst, src, dense.get(), writing, s);
+    from.follow(to);
 }
 
 void copy_tensor(const Tensor& dst, const Tensor& src, ng_stream s, const char* who)
@@ -159,8 +185,9 @@ void copy_tensor(const Tensor& dst, const Tensor& src, ng_stream s, const char* 
     if (dst.dtype != src.dtype) throw Error(NG_E_DTYPE, text(who, ": src is ", text_of(src), ", dst ", text_of(dst), "; nothing is converted here"));
     if (dst.rank != src.rank || dst.dims != src.dims) throw Error(NG_E_SHAPE, text(who, ": src is ", text_of(src), ", dst ", text_of(dst), "; the shapes should be equal"));
     if (same_elements(dst, src) || dst.count() == 0) return;
-    const bool both_on_host = dst.context().backend().is_host() && src.context().backend().is_host();
-    if (&dst.context() == &src.context() || both_on_host) copy_inside(dst, src, s, who);
+    const Backend &to = dst.context().backend(), &from = src.context().backend();
+    if (&to == &from || (to.is_host() && from.is_host())) copy_inside(dst, src, s, who);
+    else if (to.is_beside(from)) copy_beside(dst, src, s, who);
     else copy_across(dst, src);
 }
 

@@ -66,6 +66,13 @@ class Backend {
     virtual bool is_idle(Track&) noexcept { return true; }
     virtual void wait_until_idle(Track&) noexcept {}
 
+    // ---- two contexts of one device ----
+    virtual bool      is_beside(const Backend&) const noexcept { return false; }     // streams of one can wait for the other's
+    // One of its own that runs nothing: what it waits for others have done, what waits for it begins after those.
+    virtual ng_stream meeting_stream() { return nullptr; }
+    // Between open and close of both: the open stream goes on when the other's is done with what it has so far.
+    virtual void      follow(Backend&) {}
+
     // ---- elements; between open and close ----
     // One side may be the host's memory where both layouts are the same dense one.
     virtual void move(const StridedCopy& copy, ng_stream s) = 0;

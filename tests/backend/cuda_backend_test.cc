@@ -91,7 +91,7 @@ TEST_CASE("cuda: ordinary memory goes in and out in stretches of 4 MiB, and by w
     CHECK(left(driver) == "");
 }
 
-TEST_CASE("cuda: between contexts and to the processor's, copies go by way of the host")
+TEST_CASE("cuda: copies go between contexts of a device, and to the processor's by way of the host")
 {
     const fake::Control& driver = fresh();
     ng_ctx *a = open_ctx(), *b = open_ctx(), *host = nullptr;

@@ -1,8 +1,10 @@
-// Work of others on a device's memory: who waits for whom, on the stand-in, which works as late as it may.
+// Work of others on a device's memory, and contexts that share a device: who waits for whom, on the stand-in, which works as late as it may.
 #include "tests/backend/cuda_host.h"
+#include "tests/backend/emulated_device.h"
 #include "tests/harm/dlpack_binary.h"
 
 #include <bit>
+#include <thread>
 
 using namespace ng;
 using namespace ng::cuda;
@@ -184,6 +186,85 @@ TEST_CASE("S5 on a device: done comes when foreign work on the memory is over, a
     }
     ng_tensor_release(memory);
     shut(c);
+    CHECK(driver.counts().misuses == 0);
+    CHECK(left(driver) == "");
+}
+
+TEST_CASE("two contexts of one device: a copy is queued, behind who wrote and before who writes what it reads, and that stays until then")
+{
+    const fake::Control& driver = emulated_device();
+    driver.defer(true);
+    ng_ctx *  a = open_ctx(), *b = open_ctx();
+    ng_stream other = ng_ctx_stream(a, 1), s = ng_ctx_stream(b, 1);
+    ng_tensor *memory = four(a, 0), *x = nullptr, *y = four(b, 0), *z = four(b, 0);
+    const ng_shape d = vector_of(4);
+    int done = 0;
+    REQUIRE(ng_tensor_wrap(a, &d, data_of(memory), 16, [](void* user) { ++*static_cast<int*>(user); }, &done, &x, nullptr) == NG_OK);
+    const auto waits = [&] { return driver.calls_of("cuStreamSynchronize") + driver.calls_of("cuEventSynchronize") + driver.calls_of("cuStreamQuery") + driver.calls_of("cuEventQuery"); };
+    const uint64_t before = waits();
+    CHECK(ng_tensor_fill(x, other, 3, nullptr) == NG_OK);
+    CHECK(ng_tensor_copy(y, x, s, nullptr) == NG_OK);
+    CHECK(ng_tensor_fill(x, nullptr, 8, nullptr) == NG_OK);
+    CHECK(ng_tensor_copy(z, y, nullptr, nullptr) == NG_OK);
+    CHECK(waits() == before);
+    CHECK(driver.counts().queued > 0);
+    CHECK(first_of(x) == 8);
+    CHECK(first_of(z) == 3);
+    CHECK(first_of(y) == 3);
+    CHECK(ng_ctx_sync(a, nullptr, FOREVER, nullptr) == NG_OK);
+    CHECK(ng_tensor_copy(y, x, s, nullptr) == NG_OK);
+    ng_tensor_release(x);
+    CHECK(ng_ctx_poll(a, 0, nullptr) == NG_NOT_READY);
+    CHECK(done == 0);                                // b's stream reads it
+    CHECK(ng_ctx_sync(b, s, FOREVER, nullptr) == NG_OK);
+    CHECK(ng_ctx_sync(a, nullptr, FOREVER, nullptr) == NG_OK);
+    CHECK(done == 1);
+    CHECK(first_of(y) == 8);
+    for (ng_tensor* t : {memory, y, z}) ng_tensor_release(t);
+    shut(a), shut(b);
+    CHECK(driver.counts().misuses == 0);
+    CHECK(left(driver) == "");
+}
+
+TEST_CASE("two contexts of one device: of memory that both know a copy is as if it were read first")
+{
+    const fake::Control& driver = emulated_device();
+    ng_ctx *  a = open_ctx(NG_CTX_NO_JIT), *b = open_ctx(NG_CTX_NO_JIT);
+    ng_tensor *memory = make(a, 5), *head = nullptr, *tail = nullptr;
+    const float in[5] = {1, 2, 3, 4, 5};
+    float       out[5] = {};
+    CHECK(ng_tensor_put(memory, in, sizeof in, nullptr) == NG_OK);
+    ng_shape d = vector_of(4, NG_STRIDED);
+    char* const data = static_cast<char*>(data_of(memory));
+    d.strides[0] = 1;
+    REQUIRE(ng_tensor_wrap(a, &d, data, 16, nullptr, nullptr, &head, nullptr) == NG_OK);
+    d.strides[0] = -1;
+    REQUIRE(ng_tensor_wrap(b, &d, data + 4, 16, nullptr, nullptr, &tail, nullptr) == NG_OK);
+    CHECK(ng_tensor_copy(tail, head, nullptr, nullptr) == NG_OK);
+    CHECK(ng_ctx_sync(b, nullptr, FOREVER, nullptr) == NG_OK);
+    CHECK(ng_tensor_get(memory, out, sizeof out, nullptr) == NG_OK);
+    CHECK(std::vector<float>(out, out + 5) == std::vector<float>{1, 4, 3, 2, 1});
+    for (ng_tensor* t : {head, tail, memory}) ng_tensor_release(t);
+    shut(a), shut(b);
+    CHECK(driver.counts().misuses == 0);
+    CHECK(left(driver) == "");
+}
+
+TEST_CASE("two contexts of one device: threads that copy to and fro at once all come to an end")
+{
+    const fake::Control& driver = fresh();
+    ng_ctx *   a = open_ctx(), *b = open_ctx();
+    ng_tensor *x = four(a, 1), *y = four(b, 1);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; i++)
+        threads.emplace_back([=] {
+            for (int turn = 0; turn < 300; turn++) CHECK(ng_tensor_copy(i % 2 ? x : y, i % 2 ? y : x, nullptr, nullptr) == NG_OK);
+        });
+    for (std::thread& thread : threads) thread.join();
+    CHECK(first_of(x) == 1);
+    CHECK(first_of(y) == 1);
+    ng_tensor_release(x), ng_tensor_release(y);
+    shut(a), shut(b);
     CHECK(driver.counts().misuses == 0);
     CHECK(left(driver) == "");
 }

@@ -208,6 +208,7 @@ void CudaBackend::stop() noexcept
     order_.forget_all();
     shipped_.unload();
     streams_.clear();
+    meeting_ = {};
     own_ = {}, uploads_ = {};
     pool_.reset();
     home_.end();
@@ -324,6 +325,25 @@ ng_stream CudaBackend::stream(uint32_t i)
     const std::lock_guard hold(streams_lock_);
     while (streams_.size() < i) streams_.push_back(new_stream(StreamKind::Ordered));
     return streams_[i - 1].get();
+}
+
+// ---- two contexts -----------------------------------------------------------------------------------------------------
+
+bool CudaBackend::is_beside(const Backend& other) const noexcept
+{
+    return std::string_view(other.name()) == name() && static_cast<const CudaBackend&>(other).home_.native() == home_.native();
+}
+
+ng_stream CudaBackend::meeting_stream()
+{
+    const std::lock_guard hold(streams_lock_);
+    if (!meeting_) meeting_ = new_stream(StreamKind::Independent);
+    return meeting_.get();
+}
+
+void CudaBackend::follow(Backend& other)
+{
+    blaming(true, [&] { order_.follow(static_cast<CudaBackend&>(other).order_); });
 }
 
 // ---- elements ---------------------------------------------------------------------------------------------------------

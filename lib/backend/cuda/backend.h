@@ -128,6 +128,9 @@ class CudaBackend final : public Backend {
     bool is_idle(Track& track) noexcept override { return order_.is_idle(static_cast<CudaTrack&>(track)); }
     void wait_until_idle(Track& track) noexcept override { order_.wait_until_idle(static_cast<CudaTrack&>(track)); }
 
+    bool is_beside(const Backend& other) const noexcept override;
+    ng_stream meeting_stream() override;
+    void follow(Backend& other) override;
     void move(const StridedCopy& copy, ng_stream s) override;
     void fill(const StridedCopy& to, uint64_t bits, ng_stream s) override;
     std::unique_ptr<Executor> make_executor(const Plan& plan, Use use, bool is_measured) override;
@@ -190,6 +193,7 @@ class CudaBackend final : public Backend {
     std::atomic<bool>    tuned_is_read_{false};
     std::mutex           streams_lock_;
     std::vector<Stream>  streams_;
+    Stream               meeting_;
 };
 
 }  // namespace ng::cuda

@@ -176,6 +176,15 @@ void StreamOrder::done(CudaTrack& track, const char* begin, const char* end)
     if (!is_known) touch(track, begin, end, true, false);
 }
 
+// By an event of its own: those that are kept end submissions, and both of these go on.
+void StreamOrder::follow(const StreamOrder& other)
+{
+    if (is_capturing_ || other.is_capturing_) return;
+    const Event now(home_);
+    now.record(other.stream());
+    now.hold(stream());
+}
+
 void StreamOrder::note(std::string_view tag) noexcept
 {
     if (is_capturing_) return;

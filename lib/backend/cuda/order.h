@@ -44,6 +44,8 @@ class StreamOrder {
     void open(CUstream s);                   // the driver's context is current until close()
     void touch(CudaTrack& track, const char* begin, const char* end, bool writes, bool is_ours);
     void done(CudaTrack& track, const char* begin, const char* end);
+    // The open stream waits for what another order's open stream has so far.
+    void follow(const StreamOrder& other);
     // The open submission is of something with this tag: what a fault that comes later is told with.
     void note(std::string_view tag) noexcept;
     void close() noexcept;
