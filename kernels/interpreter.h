@@ -47,6 +47,7 @@ enum Code : u16 {
     STORE_8, STORE_16, STORE_32,            // HELD, by access `place`; more: a Transfer | OF_ROW
     HOLD, HOLD_NUMBER,                      // HELD = what lies at byte `more` of shared memory, of thread 0 or all
     KEEP,                                   // a slot there = HELD
+    SPILL, FILL,                            // slot x goes to, slot `out` comes from, the block's scratch, from its unit `place` on; more: units
     WHERE,           // HELD = HELD ? y : z, 32 bits
     ROUND_F16, ROUND_BF16,
     FOLD_HELD,       // + FOLD_SUM, FOLD_MIN or FOLD_MAX, of f32: HELD into fold `place`
@@ -118,7 +119,7 @@ constexpr bool is_fast(const char* name, float ulp)
 constexpr int WORDS = 493;
 struct Numbers {
     const Instruction* code;
-    char* scratch;                              // [fold][row][piece][16]
+    char* scratch;                              // [fold][row][piece][16]; of a list that spills, [block][unit][thread][16]
     i64   rows, points;                         // points: of a row; without rows: of all
     i64   piece_points;                         // of a row; a multiple of a block's points
     u32   pieces, stage;                        // pieces 1: one launch; else launch `stage` walks that pass
@@ -129,6 +130,7 @@ struct Numbers {
     u32   number_count, folds_at, rows_at, slots_at;    // bytes of shared memory
     u32   accesses_at, axes_at, numbers_at;     // among the words
     u32   is_long;                              // numbers of points do not fit 31 bits
+    u32   spilled;                              // units of scratch that a block has
     u64   words[WORDS];
 };
 static_assert(sizeof(Numbers) <= 4096, "what every driver takes as a parameter");

@@ -23,6 +23,25 @@ void fill_codes(Buffer& b, uint64_t seed)
     }
 }
 
+TapeCase live_case(int live, Dtype type, uint32_t shared_bytes)
+{
+    const int64_t n = 3001;
+    Builder b;
+    b.axis(n);
+    std::vector<int> v;
+    for (int k = 0; k < live; k++) v.push_back(b.load(type, 0, {1}, k));
+    int sum = b.constant(0, type);
+    for (int k = 0; k < live; k++) sum = b.map(Op::add, b.map(Op::mul, sum, v[size_t(k)]), b.map(Op::abs, v[size_t(live - 1 - k)]));
+    b.store(sum, 1, {1});
+    TapeCase c{text(live, " live values of ", name_of(type)), b.kernel, {}, {}, 0, 0};
+    c.shared_bytes = shared_bytes;
+    for (const int64_t count : {n + live, n}) {
+        c.buffers.emplace_back(type, count);
+        fill(c.buffers.back(), c.buffers.size());
+    }
+    return c;
+}
+
 void add_flat(TapeCases& all)
 {
     for (const int64_t n : {1, 7, 8, 511, 512, 513, 2047, 2049, 70001})
@@ -102,7 +121,7 @@ void add_aliases(TapeCases& all)
     all.push_back({"two late stores that swap", swap.kernel, filled({n, n}), {}, 0, 0});
 
     // More than a block of all threads has slots for.
-    for (const int live : {12, 24, 40}) all.push_back(live_case(live));
+    for (const int live : {12, 24, 40}) all.push_back(live_case(live, Dtype::f32, interpreter::MAX_SHARED_BYTES));
 }
 
 TapeCase gather_case(Dtype type)
@@ -209,17 +228,31 @@ TapeCase map_case(Op op, Dtype t, double low, double high)
 
 }  // namespace
 
-TapeCase live_case(int live)
+// Of many rows and points, so that blocks stride: values of points, of rows and of the whole run, read on both sides of a fold.
+TapeCase live_rows(int live)
 {
-    const int64_t n = 3001;
+    const int64_t rows = 100, points = 130;
     Builder b;
-    b.axis(n);
-    std::vector<int> v;
-    for (int k = 0; k < live; k++) v.push_back(b.load(Dtype::f32, 0, {1}, k));
-    int sum = b.constant(0);
-    for (int k = 0; k < live; k++) sum = b.map(Op::add, b.map(Op::mul, sum, v[size_t(k)]), b.map(Op::abs, v[size_t(live - 1 - k)]));
-    b.store(sum, 1, {1});
-    return {text(live, " live values"), b.kernel, filled({n + live, n}), {}, 0, 0};
+    b.axis(rows);
+    b.axis(points, true);
+    std::vector<int> whole, row, point;
+    for (int k = 0; k < live; k++) {
+        whole.push_back(b.map(Op::neg, b.scalar(Dtype::f32, k % 4 * 4)));
+        row.push_back(b.map(Op::abs, b.load(Dtype::f32, 2, {1, 0}, k)));
+        b.kernel.values[size_t(row.back())].row = b.kernel.values[size_t(row.back()) - 1].row = true;
+        point.push_back(b.map(Op::abs, b.load(Dtype::f32, 0, {points, 1}, k)));
+    }
+    const auto mixed = [&](int x) {
+        for (int k = 0; k < live; k++) {
+            const auto i = size_t(k), j = size_t(live - 1 - k);
+            x = b.map(Op::maximum, b.map(Op::mul, x, whole[i]), b.map(Op::minimum, point[j], b.map(Op::add, row[i], point[i])));
+        }
+        return x;
+    };
+    const int greatest = b.fold(Op::max, mixed(point[0])), least = b.fold(Op::min, mixed(greatest));
+    b.store(greatest, 1, {1, 0});
+    b.store(least, 3, {1, 0});
+    return {text(live, " live values of points, rows and all"), b.kernel, filled({rows * points + live, rows, rows + live, rows}), {}, 0, 0};
 }
 
 TapeCases stride_cases()
@@ -231,6 +264,16 @@ TapeCases stride_cases()
     add_aliases(all);
     for (const Dtype t : ALL_TYPES) all.push_back(gather_case(t));
     all.push_back(scalars_case());
+    return all;
+}
+
+TapeCases spilling_cases()
+{
+    TapeCases all;
+    for (const uint32_t shared : {interpreter::MAX_SHARED_BYTES, interpreter::MOST_SHARED_BYTES})
+        for (const Dtype t : {Dtype::f32, Dtype::f64, Dtype::i64})
+            for (const int live : {60, 118}) all.push_back(live_case(live, t, shared));
+    for (const int live : {8, 24, 40}) all.push_back(live_rows(live));
     return all;
 }
 

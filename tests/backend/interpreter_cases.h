@@ -53,8 +53,8 @@ TapeCases map_cases();
 TapeCases fold_cases();
 TapeCases chance_cases();
 
-// So many values are live at once.
-TapeCase live_case(int live);
+// More values are live at once than slots have room for.
+TapeCases spilling_cases();
 
 // One run by any machine: buffers are read and written in place.
 struct TapeMachine {

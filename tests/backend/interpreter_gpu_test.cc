@@ -19,7 +19,7 @@ class Device : public TapeMachine {
     explicit Device(const Driver& driver)
         : gpu_(driver), module_(gpu_.home(), std::string(interpreter_image()), Module::Accepts::Ptx), function_(module_.function(INTERPRETER_KERNEL)), pool_(gpu_.home())
     {
-        allow_shared(gpu_.home(), function_, interpreter::MAX_SHARED_BYTES);
+        allow_shared(gpu_.home(), function_, std::min(interpreter::MOST_SHARED_BYTES, uint32_t(attribute_of(driver, gpu_.home().device(), CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN))));
     }
     const Function& function() const { return function_; }
 
@@ -28,8 +28,9 @@ class Device : public TapeMachine {
         const Driver&  driver = gpu_.driver();
         const CUstream stream = gpu_.stream();
         const TapeGeometry g = geometry_of(tape, c.variables);
-        CHECK(g.scratch_bytes <= most_scratch(tape));
-        const DeviceMemory code(pool_, tape.code_bytes(), stream), scratch(pool_, g.scratch_bytes, stream);
+        const uint64_t most = most_scratch(tape, gpu_.info().units);
+        CHECK(g.scratch_bytes <= most);
+        const DeviceMemory code(pool_, tape.code_bytes(), stream), scratch(pool_, tape.spilled ? most : g.scratch_bytes, stream);
         driver.cuMemcpyHtoDAsync(code.get(), tape.code.data(), tape.code_bytes(), stream);
         std::vector<DeviceMemory> homes;
         std::vector<void*> pointers;
@@ -79,6 +80,7 @@ TEST_CASE("interpreter on a device: registers that leave room for five blocks")
     CHECK(device->function().registers <= 65536 / (5 * interpreter::MAX_THREADS));
 }
 TEST_CASE("interpreter on a device: any strides, lengths, aliases and alignments") { check(stride_cases()); }
+TEST_CASE("interpreter on a device: live values that shared memory has no room for") { check(spilling_cases()); }
 TEST_CASE("interpreter on a device: every type in memory, every conversion and bitcast") { check(type_cases()); }
 TEST_CASE("interpreter on a device: every row of ops.def in every type") { check(map_cases()); }
 TEST_CASE("interpreter on a device: every fold in every type") { check(fold_cases()); }

@@ -159,18 +159,12 @@ void CudaExecutor::ask(const std::shared_ptr<Fused>& fused, size_t which) const
     store.later([&store, fused, which] { fused->make(store, which); });
 }
 
-// Where the interpreter is not there, or cannot run the kernel, there is no interim; runs wait for the compiler.
+// Contract P1, P2: a run never waits for a compiler. NG_E_LIMIT where no list can be made: the plan must be another.
 void CudaExecutor::make_interim(Work& w, const Kernel& kernel)
 {
     backend_.shipped().need();
     auto interim = std::make_unique<Interim>();
-    try {
-        interim->tape = make_tape(kernel, backend_.shipped().shared_bytes());
-    } catch (const Error& error) {
-        if (error.status != NG_E_LIMIT || !backend_.code().can_compile()) throw;
-        (void)w.fused->kernel.source(0);             // NG_E_LIMIT where nothing can run it: the plan must be another
-        return;
-    }
+    interim->tape = make_tape(kernel, backend_.shipped().shared_bytes());
     interim->code = backend_.upload(interim->tape.code.data(), interim->tape.code_bytes(), text("the interpreter's list of ", quoted(w.name)).c_str());
     w.interim = std::move(interim);
 }
@@ -237,7 +231,7 @@ uint64_t CudaExecutor::scratch_bytes(std::span<const int64_t> variables, uint32_
     for (const Work& w : works_) {
         if (w.call) most = std::max(most, call_scratch(*w.call, variables));
         if (w.fused) most = std::max(most, w.fused->kernel.scratch_bytes(variables));
-        if (w.interim) most = std::max(most, most_scratch(w.interim->tape));
+        if (w.interim) most = std::max(most, most_scratch(w.interim->tape, backend_.units()));
     }
     return most ? most + 256 : 0;
 }
@@ -278,19 +272,7 @@ bool CudaExecutor::run_fused(const Work& w, const ExecutorRun& run) const
     if (backend_.is_ordered() && f.folds_floats && w.interim) return run_interim(w, run, buffers), false;
     if (g.which < 0 && w.interim) return run_interim(w, run, buffers), true;       // a class that was thought impossible
     const Variant& v = f.variants[size_t(g.which)];
-    // What runs once is not worth a compilation: it would come too late.
-    if (!w.interim && backend_.code().can_compile()) ask(w.fused, size_t(g.which));
-    const Deadline never(UINT64_MAX);
-    for (int turn = 0; !w.interim && v.state.load(std::memory_order_acquire) == Variant::Asked; turn++) {
-        (void)backend_.code().poll(UINT64_MAX);
-        (void)never.wait(turn);
-    }
-    const int state = v.state.load(std::memory_order_acquire);
-    if (state == Variant::Ready) return run_variant(w, g, run, buffers), false;
-    if (!w.interim) {
-        if (v.error) throw *v.error;
-        throw Error(NG_E_UNSUPPORTED, "neither a compiler nor the interpreter can run this kernel here");
-    }
+    if (v.state.load(std::memory_order_acquire) == Variant::Ready) return run_variant(w, g, run, buffers), false;
     run_interim(w, run, buffers);
     return use_ == Backend::Use::Often && backend_.code().can_compile();     // else it is as fast as it gets
 }

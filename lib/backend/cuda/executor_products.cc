@@ -144,7 +144,7 @@ uint64_t CudaExecutor::call_scratch(const Call& c, std::span<const int64_t> vari
         std::vector<int64_t> more(variables.begin(), variables.end());
         more.push_back(most_parts(finished_step(c), variables, c.finished->finisher));
         const Work& w = c.folding->work;
-        product = folded_bytes(c, variables) + std::max({product, w.fused->kernel.scratch_bytes(more), w.interim ? most_scratch(w.interim->tape) : 0}) + 256;
+        product = folded_bytes(c, variables) + std::max({product, w.fused->kernel.scratch_bytes(more), w.interim ? most_scratch(w.interim->tape, backend_.units()) : 0}) + 256;
     }
     return std::max(basic, product);
 }

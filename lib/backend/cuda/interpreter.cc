@@ -247,6 +247,7 @@ Tape TapeWriter::write()
     keep();
     find_lives();
     give_slots();
+    if (!fits()) spill();
     lay_out();
     finish_code();
     return std::move(tape_);

@@ -189,6 +189,8 @@ extern "C" __global__ void __launch_bounds__(128, 5) interpret(const __grid_cons
         case HOLD: read_items(slot_at(n, p, i.high), a); continue;
         case HOLD_NUMBER: read_items({p.base + i.high, 0}, a); continue;
         case KEEP: write_items(slot_at(n, p, i.high), a); continue;
+        case SPILL: spill(n, p, all_of(n, i, at - 1)); continue;
+        case FILL: fill(n, p, all_of(n, i, at - 1)); continue;
         case WHERE: where(n, p, all_of(n, i, at - 1), a); continue;
         case ROUND_F16:
             UNROLLED for (int e = 0; e < ITEMS; e++) a[e] = bits_f32(round_f16(f32_bits(a[e])));

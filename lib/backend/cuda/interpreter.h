@@ -39,14 +39,15 @@ struct Tape {
     uint32_t units = 0, folds = 0, passes = 0;       // units: of slots
     uint32_t threads = 0;            // of the largest block
     uint32_t slots_at = 0, shared_bytes = 0;         // of that block's shared memory
+    uint32_t spilled = 0;            // units of scratch that each block has for live values beyond its slots
     bool     has_rows = false, may_split = false;    // may_split: passes may be launches of their own
     bool     ends_with_stores = false;               // of rows
     uint64_t code_bytes() const { return code.size() * sizeof(interpreter::Instruction); }
 };
 
 // NG_E_LIMIT: more than 32 passes; offsets, strides and numbers that leave 4 KiB (493 words: a number 1, an access 4 and,
-// where there are several axes, its strides, an axis 2); live values that leave the shared memory of a block of 32 threads: in 96 KiB about 45
-// of 32 bits, or half as many of 64; in 227 KiB 110. Blocks of more threads never take more than 96 KiB.
+// where there are several axes, its strides, an axis 2). Live values that leave the shared memory of a block of 32 threads (in 96 KiB about 45
+// of 32 bits, or half as many of 64; in 227 KiB 110) are spilled. Blocks of more threads never take more than 96 KiB, nor do those that spill.
 Tape make_tape(const Kernel& kernel, uint32_t shared_bytes = interpreter::MAX_SHARED_BYTES);
 
 // How a run with these variables is cut. Depends on them and the tape only, but for `blocks`.
@@ -56,13 +57,14 @@ struct TapeGeometry {
     uint32_t per_block = 1;          // rows that a block works on at once: what emitted kernels take, too
     uint32_t pieces = 1;             // of each row, a block each; 1: as emitted kernels do it
     uint64_t groups = 0;             // of per_block rows, or tiles of points
-    uint64_t scratch_bytes = 0;      // 256-byte aligned; contents before do not matter
+    uint32_t blocks_a_unit = 0;      // of a grid, then they stride
+    uint64_t scratch_bytes = 0;      // for folds, 256-byte aligned; contents before do not matter
     uint32_t blocks(uint32_t launch, uint32_t units) const noexcept;     // units: multiprocessors
     bool     is_possible = true;     // false: an axis among several is 2^31 long or longer
 };
 TapeGeometry geometry_of(const Tape& tape, std::span<const int64_t> variables) noexcept;
-// No geometry of this tape needs more scratch.
-uint64_t most_scratch(const Tape& tape) noexcept;
+// No run of this tape needs more scratch on a device of so many multiprocessors.
+uint64_t most_scratch(const Tape& tape, uint32_t units) noexcept;
 
 // What a run brings along. Pointers to the device's memory; buffers in the kernel's order, to their first elements.
 struct TapeRun {

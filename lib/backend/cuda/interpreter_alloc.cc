@@ -100,6 +100,7 @@ void TapeWriter::replace(std::vector<Draft> drafts, const std::vector<size_t>& n
 
 void TapeWriter::find_lives()
 {
+    for (Register& r : registers_) r.first = r.last = r.slot = -1;
     const auto end_of = [&](size_t at, int64_t first) {            // of the loop that reads what was there before it
         for (const Loop& loop : loops_)
             if (at >= loop.begin && at < loop.end && first < int64_t(loop.begin)) return int64_t(loop.end);
@@ -143,18 +144,20 @@ void TapeWriter::give_slots()
     tape_.units += uint32_t(busy.size()) * UNITS_32;
 }
 
+uint64_t TapeWriter::bytes_with(uint32_t threads, uint64_t units) const
+{
+    const size_t row_axes = tape_.row_axes.size() > 1 ? tape_.row_axes.size() : 0;
+    return tape_.numbers.size() * UNIT_BYTES + threads * (size_t(tape_.folds) * UNIT_BYTES + row_axes * 4) + units * UNIT_BYTES * threads;
+}
+
+bool TapeWriter::fits() const { return bytes_with(MIN_THREADS, tape_.units) <= shared_bytes_; }
+
 // The largest block whose slots fit its shared memory.
 void TapeWriter::lay_out()
 {
-    const size_t row_axes = tape_.row_axes.size() > 1 ? tape_.row_axes.size() : 0, numbers = tape_.numbers.size() * UNIT_BYTES;
-    for (tape_.threads = MAX_THREADS; tape_.threads >= uint32_t(MIN_THREADS); tape_.threads /= 2) {
-        const uint64_t first = numbers + tape_.threads * (size_t(tape_.folds) * UNIT_BYTES + row_axes * 4);
-        const uint64_t bytes = first + uint64_t(tape_.units) * UNIT_BYTES * tape_.threads;
-        tape_.slots_at = uint32_t(first), tape_.shared_bytes = uint32_t(bytes);
-        if (bytes <= (tape_.threads > uint32_t(MIN_THREADS) ? MAX_SHARED_BYTES : shared_bytes_)) return;
-    }
-    throw Error(NG_E_LIMIT, text(kernel_.name, ": ", tape_.units / UNITS_32, " values of 32 bits are live at once in one fused kernel; the interpreter takes about ",
-                                 shared_bytes_ / (UNITS_32 * UNIT_BYTES * MIN_THREADS) - 2));
+    tape_.threads = MAX_THREADS;
+    while (tape_.threads > uint32_t(MIN_THREADS) && bytes_with(tape_.threads, tape_.units) > MAX_SHARED_BYTES) tape_.threads /= 2;
+    tape_.slots_at = uint32_t(bytes_with(tape_.threads, 0)), tape_.shared_bytes = uint32_t(bytes_with(tape_.threads, tape_.units));
 }
 
 uint32_t TapeWriter::byte_of(int32_t arg) const

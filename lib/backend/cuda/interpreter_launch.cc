@@ -20,6 +20,7 @@ constexpr int64_t FEW_BLOCKS = 330, ENOUGH_BLOCKS = 660;
 constexpr int64_t LONG_STEPS = 16, PIECE_STEPS = 4;
 constexpr int64_t LANE_STEPS = 4;                      // of a thread, before a row gets more threads
 constexpr uint32_t BLOCKS_A_UNIT = 24;                 // of a grid, then they stride
+constexpr uint32_t SPILLING_A_UNIT = 2;                // the same of blocks that spill: as many as have room, each has scratch of its own
 
 uint32_t power_above(int64_t x, uint32_t most) { return x >= int64_t(most) ? most : std::bit_ceil(uint32_t(std::max<int64_t>(x, 1))); }
 
@@ -94,7 +95,7 @@ void cut_rows(const Tape& t, TapeGeometry& g, int64_t rows, int64_t points, bool
 uint32_t TapeGeometry::blocks(uint32_t, uint32_t units) const noexcept
 {
     if (pieces > 1) return uint32_t(groups) * pieces;
-    return uint32_t(std::min<uint64_t>(groups, uint64_t(units) * BLOCKS_A_UNIT));
+    return uint32_t(std::min<uint64_t>(groups, uint64_t(units) * blocks_a_unit));
 }
 
 TapeGeometry geometry_of(const Tape& t, std::span<const int64_t> variables) noexcept
@@ -104,6 +105,7 @@ TapeGeometry geometry_of(const Tape& t, std::span<const int64_t> variables) noex
     if (rows == 0 || (!t.has_rows && points == 0)) return g;
     g.launches = 1;
     g.threads = t.threads;
+    g.blocks_a_unit = t.spilled ? SPILLING_A_UNIT : BLOCKS_A_UNIT;
     g.is_possible = t.axes.size() <= 1 || is_narrow(t, variables);
     if (t.has_rows) {
         cut_rows(t, g, rows, points, is_across(t, variables));
@@ -116,8 +118,9 @@ TapeGeometry geometry_of(const Tape& t, std::span<const int64_t> variables) noex
     return g;
 }
 
-uint64_t most_scratch(const Tape& t) noexcept
+uint64_t most_scratch(const Tape& t, uint32_t units) noexcept
 {
+    if (t.spilled) return uint64_t(units) * SPILLING_A_UNIT * t.spilled * t.threads * UNIT_BYTES;
     if (!t.may_split) return 0;
     const bool is_known = std::ranges::all_of(t.axes, [](const KernelAxis& a) { return a.extent.is_constant(); }) &&
                           std::ranges::all_of(t.accesses, [](const TapeAccess& a) { return has_known_strides(a.access); });
@@ -176,6 +179,7 @@ void Filler::shared()
     n_.rows_at = n_.folds_at + t_.folds * t_.threads * UNIT_BYTES;
     n_.slots_at = t_.slots_at;
     n_.unit_bytes = t_.threads * UNIT_BYTES;
+    n_.spilled = t_.spilled;
 }
 
 u64 Filler::base_of(const TapeAccess& a) const

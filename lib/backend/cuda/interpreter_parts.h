@@ -84,6 +84,11 @@ class TapeWriter {
     int32_t start_numbers(const Value& v);
     int32_t folded(const Value& v, int32_t x);      // what is left to do with a finished fold
 
+    // interpreter_spill.cc
+    void spill();
+    void spill(const std::vector<bool>& chosen);
+    std::vector<bool> beyond(size_t pairs) const;
+
     // interpreter_alloc.cc
     void forward();
     void take(Draft& d, int32_t held, std::vector<Draft>& out);
@@ -92,11 +97,13 @@ class TapeWriter {
     void find_lives();
     void give_slots();
     void lay_out();
+    uint64_t bytes_with(uint32_t threads, uint64_t units) const;     // of shared memory
+    bool fits() const;                   // in the smallest block
     uint32_t byte_of(int32_t arg) const;
     void finish_code();
 
     const Kernel&            kernel_;
-    const uint32_t           shared_bytes_;
+    uint32_t                 shared_bytes_;
     emitting::Passes         passes_;
     Tape                     tape_;
     std::vector<Draft>       drafts_;

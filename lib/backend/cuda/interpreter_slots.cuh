@@ -84,6 +84,22 @@ DEVICE void write_items(Operand o, const u32 (&x)[ITEMS])
     }
 }
 
+// What shared memory has no room for, a slot at a time: each thread finds there what it left.
+DEVICE Unit& spilled_at(const Numbers& n, const Place& p, u32 unit)
+{
+    return *reinterpret_cast<Unit*>(n.scratch + ((u64)blockIdx.x * n.spilled + unit) * n.unit_bytes + p.thread * UNIT_BYTES);
+}
+DEVICE void spill(const Numbers& n, const Place& p, const Instruction& i)
+{
+    const Operand x = operand_of(n, p, i.x);
+    ROLLED for (u32 k = 0; k < i.more; k++) spilled_at(n, p, i.place + k) = unit_at(x.at + k * x.step);
+}
+DEVICE void fill(const Numbers& n, const Place& p, const Instruction& i)
+{
+    const Operand out = operand_of(n, p, i.out);
+    ROLLED for (u32 k = 0; k < i.more; k++) unit_at(out.at + k * out.step) = spilled_at(n, p, i.place + k);
+}
+
 // ---- places ------------------------------------------------------------------------------------------------------------
 
 DEVICE u32 lane_of(const Numbers& n, const Place& p) { return p.thread >> n.lane_shift & (n.lanes - 1); }
