@@ -46,7 +46,8 @@ TEST_CASE("reference: everything unfused and in f64 is close to the usual, exact
         CHECK(differs(usual[i], reference[i], 2e-6, 2e-5) == "");
     }
     CHECK(differs(usual[7], reference[7]) == "");
-    CHECK(differs(usual[1], reference[1]) != "");
+    // Where exp is the C library's, as on the emulated device, it is right to the last bit in f32 as well.
+    if (std::string_view(backend()) == "cpu") CHECK(differs(usual[1], reference[1]) != "");
 }
 
 TEST_CASE("N10: in reference too each element that put folds in is rounded by itself")
@@ -119,6 +120,7 @@ TEST_CASE("D8: with less workspace more is computed again, and the bits are the 
     std::vector<Values> sums, products;
     for (ng_prog* p : {roomy, lean}) {
         ng_tensor *product = f.make(shape(NG_F32, {rows, 64})), *sum = f.make(shape(NG_F32, {64}));
+        REQUIRE(ng_prog_wait(p, UINT64_MAX, &f.error) == NG_OK);         // sums may differ between tiers
         REQUIRE(f.run(p, {.args = {x, w}, .out = {product, sum}}) == NG_OK);
         sums.push_back(f.get(sum)), products.push_back(f.get(product));
     }

@@ -103,11 +103,10 @@ TEST_CASE("P1: a program runs when ng_compile returns, and after ng_prog_wait no
         CHECK(f.run(p, b.call()) == NG_OK);
     }
     // rows that begin at no boundary but their own
-    std::vector<float> memory(1 + 17 * 24);
-    const Values v = waves(17 * 24);
-    std::copy(v.begin(), v.end(), memory.begin() + 1);
+    Values v = waves(17 * 24);
+    v.insert(v.begin(), 0);
     Call odd = first.call();
-    odd.args[0] = f.wrap(shape(NG_F32, {17, 24}), memory.data() + 1, 17 * 24 * 4);
+    odd.args[0] = f.wrap(shape(NG_F32, {17, 24}), static_cast<float*>(f.data(f.tensor(v))) + 1, 17 * 24 * 4);
     CHECK(f.run(p, odd) == NG_OK);
     CHECK(differs(first.all(f), before, 1e-5, 1e-5) == "");
     CHECK(f.stats().jit_compiles == built.jit_compiles);
@@ -280,9 +279,8 @@ TEST_CASE("P4: strides are those declared unless NG_ANY, alignment is the kernel
     ng_tensor* other = f.make(shape(NG_F32, {4, 3}, {1, 4}));
     CHECK(f.run(free, {.args = {rows}, .out = {other}}) == NG_OK);
     CHECK(differs(f.get(other), {-0., -3, -6, -9, -1, -4, -7, -10, -2, -5, -8, -11}) == "");
-    std::vector<float> memory(13);
-    for (int i = 0; i < 12; i++) memory[size_t(i) + 1] = float(i);
-    CHECK(f.run(strict, {.args = {f.wrap(dense, &memory[1], 48)}, .out = {y}}) == NG_OK);
+    float* const memory = static_cast<float*>(f.data(f.tensor(counted(13, -1))));
+    CHECK(f.run(strict, {.args = {f.wrap(dense, memory + 1, 48)}, .out = {y}}) == NG_OK);
     CHECK(differs(f.get(y), counted(12, 0, -1)) == "");
 }
 

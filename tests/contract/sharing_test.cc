@@ -250,7 +250,8 @@ TEST_CASE("T3: what is lent to a context that nobody closed comes back, be its p
         ng_error error{};
         ng_tensor* t = nullptr;
         ng_prog* p = nullptr;
-        float memory[4] = {};
+        Face lender;
+        void* const memory = lender.data(lender.make(d));
         int ends = 0;
         REQUIRE(ng_ctx_create(&desc, &c, &error) == NG_OK);
         REQUIRE(ng_tensor_wrap(c, &d, memory, 16, [](void* user) { ++*static_cast<int*>(user); }, &ends, &t, &error) == NG_OK);
