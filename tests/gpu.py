@@ -19,7 +19,9 @@ from pathlib import Path
 import count
 
 KERNELS = ["mma_gpu_test", "gpu_test", "basic_gpu_test", "interpreter_gpu_test", "f32_gpu_test", "operand_gpu_test", "capture_test", "tuning_test"]
-CONTRACT = ["derivatives", "evaluation", "exchange", "extremes", "lengths", "movement", "numbers", "operands", "pressure", "results", "vast"]
+CONTRACT = ["derivatives", "evaluation", "exchange", "extremes", "lengths", "movement", "numbers", "operands", "plans", "pressure", "programs", "results", "sharing", "vast"]
+OF_PROCESSOR = "P2: with one thread*,P2: two runs at once*,T4: every hook*,T4: done comes on whatever*"      # cases of these, as tests/contract/meson.build has them
+NUMPY = ["casts", "maps", "promotions", "reductions"]      # with a Python that has NumPy, and build/lib/libng.so
 PARTS = 6                       # of what takes longest
 SHARED = "products*"            # cases of gemm_gpu_test whose work processes share by NG_TEST_PART
 OF_PTX = ["mma_gpu_test", "operand_gpu_test"]                   # once more, all of it compiled by the driver
@@ -30,6 +32,12 @@ SMALL = {"NG_TEST_SMALL": "1"}
 
 def has_ew(build):
     return (build / "tests/bench/ew_gpu").exists()
+
+
+def python_with_numpy():
+    """Another Python may stand before the one that has it on the path."""
+    pythons = [sys.executable, "/usr/bin/python3"]
+    return next((python for python in pythons if subprocess.run([python, "-c", "import numpy"], stderr=subprocess.DEVNULL).returncode == 0), sys.executable)
 
 
 def shared(parts):
@@ -44,7 +52,9 @@ def jobs(build):
     out += [(name, [build / "tests/backend" / name], {}) for name in KERNELS]
     out += [(f"{name} ptx", [build / "tests/backend" / name], FORCED) for name in OF_PTX]
     out += [(f"random {seed}", [build / "tests/random/random_programs", "--backend", "cuda", "--count", "150", "--seed", str(seed)], {}) for seed in (71, 72)]
-    out += [(f"contract {name}", [build / f"tests/contract/{name}_test"], {"NG_TEST_BACKEND": "cuda"}) for name in CONTRACT]
+    out += [(f"contract {name}", [build / f"tests/contract/{name}_test", f"-tce={OF_PROCESSOR}"], {"NG_TEST_BACKEND": "cuda"}) for name in CONTRACT]
+    python = python_with_numpy()
+    out += [(f"numpy {name}", [python, "-B", Path(__file__).parent / f"numpy/{name}.py", build / "lib/libng.so"], {"NG_TEST_BACKEND": "cuda"}) for name in NUMPY]
     out += [(path.name.replace("_", " ", 1), [path, "cuda"], {}) for path in sorted((build / "tests/programs").glob("program_*")) if path.is_file() and not path.suffix]
     out += [("ngtool tune", [sys.executable, "-B", Path(__file__).parent / "tuned.py", build / "examples/ngtool"], {})]
     if has_ew(build):
