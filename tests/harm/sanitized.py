@@ -34,10 +34,10 @@ LEFT_OUT = {"audio", "memory_test", "programs_refused", "quiet_test", "reload_te
 # 20000 random programs would be the longest of all. A child that is forked while other threads allocate waits for ever for a lock of the sanitizer's
 # own heap, seen with LLVM 14; the plain test forks so, and surroundings_test has a child of a quiet parent here.
 ARGUMENTS = {"random_programs": ["--count", "6000"], "host_test": ["--test-case-exclude=fork*"]}
-# clang defines no such name; tests look for it, since ThreadSanitizer cannot follow a forked child.
+# clang defines no such names; tests look for them, since ThreadSanitizer cannot follow a forked child and AddressSanitizer ends where no page is left.
 THREAD_ARGUMENTS = ["-D__SANITIZE_THREAD__=1"]
 # What a virtual table says is not looked at: it would be half of the objects.
-ADDRESS_ARGUMENTS = ["-fno-sanitize=vptr", "-fno-sanitize-recover=undefined"]
+ADDRESS_ARGUMENTS = ["-D__SANITIZE_ADDRESS__=1", "-fno-sanitize=vptr", "-fno-sanitize-recover=undefined"]
 PROBE = 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }\n'
 MAIN = "int main() { return 0; }\n"
 # A failing allocation is a status of ours, not the end. Vectors' alignment is looked at, so elements lie where their types say.
