@@ -94,6 +94,20 @@ TEST_CASE("conv: strides, dilations and lopsided padding, alone and together")
                         check({2, 3, 4, 1, {11, 13}, {2, taps}, {stride, stride}, {1, dilate}, {1, pad[0]}, {0, pad[1]}}, F32, layout);
 }
 
+TEST_CASE("conv: weights' derivatives of as many channels as fill tiles, from a copy with margins and, where those are too wide, without")
+{
+    const Types wide = {Dtype::f64, Dtype::f64, Dtype::f64}, narrow = {Dtype::bf16, Dtype::bf16, Dtype::f32};
+    for (const Layout layout : {CHANNELS_FIRST, CHANNELS_LAST, IMAGES_LAST})
+        for (const Types& types : {F32, wide, narrow})
+            for (const int64_t groups : {1, 2}) {
+                check({2, 32 * groups, 22 * groups, groups, {9, 10}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}, types, layout);
+                check({3, 64 * groups, 16 * groups, groups, {11, 8}, {3, 2}, {2, 3}, {2, 1}, {0, 2}, {3, 1}}, types, layout);
+                check({1, 32 * groups, 8 * groups, groups, {6, 7}, {3, 3}, {1, 1}, {9, 1}, {9, 9}, {9, 9}}, types, layout);
+                check({2, 32 * groups, 8 * groups, groups, {40}, {5}, {1}, {1}, {2}, {2}}, types, layout, 3);
+                check({1, 32 * groups, 6 * groups, groups, {4, 5, 6}, {2, 3, 2}, {1, 1, 1}, {1, 1, 1}, {1, 1, 0}, {0, 1, 1}}, types, layout);
+            }
+}
+
 TEST_CASE("conv: groups, depthwise, and depthwise with a multiplier")
 {
     for (const Layout layout : {CHANNELS_FIRST, CHANNELS_LAST, IMAGES_LAST})

@@ -73,6 +73,29 @@ Through through(Matrix& m, const Operand& x, const Operand& y, const Operand& w,
     return t;
 }
 
+// What a copy of a tensor holds along its spatial axes: all that a window reaches, so that nothing is bounded; where that is much more than
+// the tensor, the tensor alone.
+struct Copied {
+    int64_t dims[SPATIAL + WINDOW_AXES], low[WINDOW_AXES];     // low: the tensor's coordinates of its first element
+    int64_t most;                        // elements: no copy of what is smaller along any axis has more
+};
+
+Copied copied(const Operand& x, const Operand& y, const Operand& w, const ConvWindow& window)
+{
+    constexpr double MOST_MARGINS = 4;   // times the tensor
+    Copied c = {{x.dims[0], x.dims[1]}, {}, 0};
+    double all = double(x.dims[0]) * double(x.dims[1]), alone = all;
+    for (int d = 0; d < window.spatial; d++) {
+        const int64_t reach = (y.dims[SPATIAL + d] - 1) * window.stride[d] + (w.dims[SPATIAL + d] - 1) * window.dilate[d] + 1;
+        c.dims[SPATIAL + d] = std::max<int64_t>(reach, 0), c.low[d] = -window.pad_lo[d];
+        all *= double(c.dims[SPATIAL + d]), alone *= double(x.dims[SPATIAL + d]);
+    }
+    c.most = int64_t(std::max(alone, std::min(all, MOST_MARGINS * alone)));
+    if (all > MOST_MARGINS * alone)
+        for (int d = 0; d < window.spatial; d++) c.dims[SPATIAL + d] = x.dims[SPATIAL + d], c.low[d] = 0;
+    return c;
+}
+
 Axis plain(const Operand& x, int axis) { return {x.dims[axis], x.strides[axis], 0, -1, axis}; }
 Axis part(const Operand& x, int axis, int64_t groups) { return {x.dims[axis] / groups, x.strides[axis], 0, -1, axis}; }
 
@@ -191,15 +214,17 @@ void dw_of_matrices(const Operand& x, const Operand& dy, const Operand& dw, cons
         p.b.lines.add(seen.tap[d]), p.c.columns.add(plain(dw, SPATIAL + d));
     }
     if (channel_last) p.b.lines.add(channel), p.c.columns.add(result);
+    p.b.is_near = true;              // each for all taps
     const int64_t inputs = x.dims[1] / window.groups, outputs = dy.dims[1] / window.groups;
     p.batch_rank = 1;
     p.batch[0] = {window.groups, outputs * dy.strides[1], inputs * x.strides[1], outputs * dw.strides[0], 0, outputs};
     run_product(p, place);
 }
 
-// The derivative of weights packs x once for each tap. Where that is often, x is copied first so that its channels are
-// consecutive, [image, spatial.., channel], and lines of any tap are copies of memory; dw comes out as [k, taps.., channel].
+// The derivative of weights reads x once for each tap. Where that is often, x is copied first so that its channels are
+// consecutive, [image, spatial.., channel], and lines of any tap are where they are; dw comes out as [k, taps.., channel].
 struct ChannelsLast {
+    Copied   copy;
     uint64_t input, result, offsets, points, bytes;   // where they are in the workspace
     int64_t  columns;                                 // taps and channels of a row of dw
 };
@@ -213,14 +238,11 @@ int64_t taps_of(const Operand& w, const ConvWindow& window)
     return taps;
 }
 
-ChannelsLast channels_last(const Operand& x, const Operand& dw, const ConvWindow& window)
+ChannelsLast channels_last(const Operand& x, const Operand& dy, const Operand& dw, const ConvWindow& window)
 {
-    ChannelsLast l = {};
+    ChannelsLast l = {copied(x, dy, dw, window), 0, 0, 0, 0, 0, taps_of(dw, window) * dw.dims[1]};
     const auto   take = [&](int64_t bytes) { return l.bytes += uint64_t((bytes + 63) / 64 * 64), l.bytes - uint64_t((bytes + 63) / 64 * 64); };
-    int64_t      elements = x.dims[0] * x.dims[1];
-    for (int d = 0; d < window.spatial; d++) elements *= x.dims[SPATIAL + d];
-    l.columns = taps_of(dw, window) * dw.dims[1];
-    l.input = take(elements * bytes_of(x.type));
+    l.input = take(l.copy.most * bytes_of(x.type));
     l.result = take(dw.dims[0] * l.columns * bytes_of(dw.type));
     l.offsets = take(l.columns * int64_t(sizeof(int64_t)));
     l.points = take(x.dims[1] * int64_t(sizeof(Point)));
@@ -228,31 +250,40 @@ ChannelsLast channels_last(const Operand& x, const Operand& dw, const ConvWindow
 }
 
 // x to [image, spatial.., channel]; a row is what lies along the last spatial axis.
-void copy_channels_last(const Operand& x, int spatial, char* to, Point* points, const Workplace& place)
+void copy_channels_last(const Operand& x, const Copied& copy, const ConvWindow& window, char* to, Point* points, const Workplace& place)
 {
-    const int64_t channels = x.dims[1], width = x.dims[SPATIAL + spatial - 1], step = x.strides[SPATIAL + spatial - 1];
-    const int     bytes = bytes_of(x.type);
+    const int     last = window.spatial - 1, bytes = bytes_of(x.type);
+    const int64_t channels = x.dims[1], width = copy.dims[SPATIAL + last], step = x.strides[SPATIAL + last];
+    const uint64_t fill = fill_bits(x.type, window.pad_value);
     int64_t       rows = x.dims[0];
-    for (int d = 0; d < spatial - 1; d++) rows *= x.dims[SPATIAL + d];
+    for (int d = 0; d < last; d++) rows *= copy.dims[SPATIAL + d];
+    if (width == 0 || channels == 0) return;
     for (int64_t c = 0; c < channels; c++) points[c] = {c * x.strides[1], {}};
-    const PanelPack pack = place.table.pack[bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3];
+    const PanelPack pack = place.table.pack[log2_of(bytes)];
     const int64_t   tasks = std::min(rows, tasks_for(16 * double(rows) * double(width) * double(channels), place.parallel.workers()));
     place.parallel.for_each(uint32_t(tasks), [&](uint32_t task, uint32_t) {
         const int64_t end = rows * (task + 1) / tasks;
         for (int64_t row = rows * task / tasks; row < end; row++) {
             int64_t rest = row;
-            Point   first = {};
-            for (int d = spatial - 2; d >= 0; rest /= x.dims[SPATIAL + d], d--) first.offset += rest % x.dims[SPATIAL + d] * x.strides[SPATIAL + d];
+            Point   first = {copy.low[last] * step, {}};
+            first.at[last] = copy.low[last];
+            for (int d = last - 1; d >= 0; rest /= copy.dims[SPATIAL + d], d--) {
+                first.at[d] = copy.low[d] + rest % copy.dims[SPATIAL + d];
+                first.offset += first.at[d] * x.strides[SPATIAL + d];
+            }
             first.offset += rest * x.strides[0];
-            const Strand lines = {points, channels, 0, channels, x.strides[1], 0, -1}, depth = {&first, width, 0, width, step, 0, -1};
-            pack(to + row * width * channels * bytes, {static_cast<const char*>(x.data), lines, depth, {}, 0, int(channels), 0, 0});
+            PanelSource source = {static_cast<const char*>(x.data), {points, channels, 0, channels, x.strides[1], 0, -1}, {&first, width, 0, width, step, 1, last},
+                                  {}, window.spatial, int(channels), fill, 0};
+            std::copy_n(x.dims + SPATIAL, window.spatial, source.limit);
+            pack(to + row * width * channels * bytes, source);
         }
     });
 }
 
 void dw_channels_last(const Operand& x, const Operand& dy, const Operand& dw, const ConvWindow& window, const Workplace& place)
 {
-    const ChannelsLast at = channels_last(x, dw, window);
+    const ChannelsLast at = channels_last(x, dy, dw, window);
+    ConvWindow         inside = window;
     char*              room = static_cast<char*>(place.workspace);
     auto*              offsets = reinterpret_cast<int64_t*>(room + at.offsets);
     const int          axes = SPATIAL + window.spatial;
@@ -261,11 +292,12 @@ void dw_channels_last(const Operand& x, const Operand& dy, const Operand& dw, co
     for (int i = SPATIAL; i < axes; i++) columns.add(plain(dw, i));
     columns.add(plain(dw, 1));
     x_strides[1] = dw_strides[1] = 1;
-    for (int i = axes - 1; i >= SPATIAL; i--) x_strides[i] = x_step, dw_strides[i] = dw_step, x_step *= x.dims[i], dw_step *= dw.dims[i];
+    for (int i = axes - 1; i >= SPATIAL; i--) x_strides[i] = x_step, dw_strides[i] = dw_step, x_step *= at.copy.dims[i], dw_step *= dw.dims[i];
     x_strides[0] = x_step, dw_strides[0] = dw_step;
-    copy_channels_last(x, window.spatial, room + at.input, reinterpret_cast<Point*>(room + at.points), place);
-    const Operand copy = {room + at.input, x.type, x.dims, x_strides}, sums = {room + at.result, dw.type, dw.dims, dw_strides};
-    dw_of_matrices(copy, dy, sums, window, {place.table, room + at.bytes, place.parallel});
+    for (int d = 0; d < window.spatial; d++) inside.pad_lo[d] += at.copy.low[d];
+    copy_channels_last(x, at.copy, window, room + at.input, reinterpret_cast<Point*>(room + at.points), place);
+    const Operand copy = {room + at.input, x.type, at.copy.dims, x_strides}, sums = {room + at.result, dw.type, dw.dims, dw_strides};
+    dw_of_matrices(copy, dy, sums, inside, {place.table, room + at.bytes, place.parallel});
     fill_offsets(columns, 0, at.columns, offsets);
     const TileStore store = place.table.store[packed_for(x.type, dy.type, dw.type)][int(dw.type)];
     for (int64_t k = 0; k < dw.dims[0]; k++) {
@@ -292,7 +324,7 @@ uint64_t conv_workspace(const ProductTable& table, const Operand& x, const Opera
 
 uint64_t conv_dw_workspace(const ProductTable& table, const Operand& x, const Operand& dy, const Operand& dw, const ConvWindow& window, uint32_t workers)
 {
-    return conv_workspace(table, x, dw, dy, window, workers) + (is_worth_copying(dw, taps_of(dw, window)) ? channels_last(x, dw, window).bytes : 0);
+    return conv_workspace(table, x, dw, dy, window, workers) + (is_worth_copying(dw, taps_of(dw, window)) ? channels_last(x, dy, dw, window).bytes : 0);
 }
 
 void conv(const Operand& x, const Operand& w, const Operand& y, const ConvWindow& window, const Epilogue* epilogue, const Workplace& place)

@@ -37,7 +37,7 @@ Layout layout_of(const TileKind& t, int64_t m, int64_t n, int64_t k)
     l.b = take((t.packed_bytes * depth + end) * columns);
     l.raw = take((t.unit > 1 ? 3 : 8) * std::max(t.rows, t.columns) * depth);
     l.lines = take(int64_t(sizeof(Point)) * std::max(rows, columns));
-    l.a_depth = take(int64_t(sizeof(Point)) * depth), l.b_depth = take(int64_t(sizeof(Point)) * depth);
+    l.a_depth = take(int64_t(sizeof(Point)) * depth), l.b_depth = take(std::max(int64_t(sizeof(Point)) * depth, 8 * (depth + STEPS_AHEAD)));
     l.rows = take(8 * rows), l.columns = take(8 * columns);
     l.tile = take(t.accumulator_bytes * t.rows * t.columns);
     l.bytes = at;
@@ -99,6 +99,7 @@ struct Plan {
     Shape               shape;
     int                 result_bytes;
     bool                is_direct;    // tiles may be written where the result is
+    bool                is_in_place;  // b is not packed
 
     const TileKind& tile() const { return table.tile[packed]; }
 };
@@ -153,8 +154,10 @@ class Rectangle {
                !plan_.table.widen[plan_.packed][int(m.type)];
     }
     void load_rows(int64_t row, int64_t rows);
+    void load_steps(const Depth& depth);
     void tiles(const Panels& a, const Panels& b, const Depth& depth);
     void one_tile(const char* a, const char* b, const Spot& spot, const Depth& depth);
+    void multiply(const char* a, const char* b, const Depth& depth, bool is_last, char* to, int64_t row_stride, bool accumulate) const;
 
     template <class T> T* at(uint64_t offset) const { return reinterpret_cast<T*>(scratch_ + offset); }
 
@@ -180,7 +183,6 @@ Strand strand(const Side& side, const Point* points, int64_t first, int64_t coun
 
 // Rows are signed bytes and columns unsigned ones; others are made so by turning their top bits.
 bool is_turned(const Matrix& m, bool is_rows) { return is_rows ? m.type == Dtype::u8 : m.type == Dtype::i8; }
-int  log2_of(int bytes) { return bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3; }
 
 Strand Rectangle::lines_of(const Matrix& m, const Panels& panels, int64_t first, int64_t count) const
 {
@@ -256,15 +258,28 @@ void Rectangle::load_rows(int64_t row, int64_t rows)
     strip_ = plan_.product.epilogue ? std::max<int64_t>(1, STRIP_BYTES / bytes / t_.columns) * t_.columns : PLAIN_STRIP;
 }
 
+// Where b's steps of depth are, for tiles that read it in place.
+void Rectangle::load_steps(const Depth& depth)
+{
+    int64_t* steps = at<int64_t>(at_.b_depth);
+    fill_offsets(b_.depth, depth.first, depth.count, steps);
+    std::fill_n(steps + depth.count, STEPS_AHEAD, steps[depth.count - 1]);
+}
+
+void Rectangle::multiply(const char* a, const char* b, const Depth& depth, bool is_last, char* to, int64_t row_stride, bool accumulate) const
+{
+    if (plan_.is_in_place) (is_last ? t_.last_in_place : t_.in_place)(depth.units, a, b, at<int64_t>(at_.b_depth), to, row_stride, accumulate);
+    else (is_last ? t_.last : t_.tile)(depth.units, a, b, to, row_stride, accumulate);
+}
+
 void Rectangle::one_tile(const char* a, const char* b, const Spot& spot, const Depth& depth)
 {
     const int64_t *row = at<int64_t>(at_.rows) + spot.row, *column = at<int64_t>(at_.columns) + spot.column;
     const bool     is_last = spot.rows <= t_.last_rows;
-    const TileLoop loop = is_last ? t_.last : t_.tile;
     if (spot.is_direct && spot.rows == (is_last ? t_.last_rows : t_.rows))
-        return loop(depth.units, a, b, c_ + (row[0] + column[0]) * plan_.result_bytes, row_step_, !depth.is_first);
+        return multiply(a, b, depth, is_last, c_ + (row[0] + column[0]) * plan_.result_bytes, row_step_, !depth.is_first);
     char* tile = at<char>(at_.tile);
-    loop(depth.units, a, b, tile, t_.columns, false);
+    multiply(a, b, depth, is_last, tile, t_.columns, false);
     plan_.table.store[plan_.packed][int(plan_.product.c.type)](tile, t_.columns, {c_, row, column, spot.rows, spot.columns, !depth.is_first});
 }
 
@@ -277,9 +292,15 @@ void Rectangle::tiles(const Panels& a, const Panels& b, const Depth& depth)
         const int columns = int(std::min<int64_t>(t_.columns, b.count - j));
         bool      is_direct = plan_.is_direct && rows_affine_ && columns == t_.columns;
         for (int64_t i = 1; i < columns && is_direct; i++) is_direct = column[j + i] == column[j] + i;
+        const char* b_panel = b.data + j * panel;
+        if (plan_.is_in_place) {
+            int64_t line;
+            fill_offsets(b_.lines, b.first + j, 1, &line);
+            b_panel = b_.data + line * bytes_of(b_.type);
+        }
         for (int64_t i = 0; i < a.count; i += t_.rows) {
             const int rows = int(std::min<int64_t>(t_.rows, a.count - i));
-            one_tile(a.data + i * panel, b.data + j * panel, {i, j, rows, columns, is_direct}, depth);
+            one_tile(a.data + i * panel, b_panel, {i, j, rows, columns, is_direct}, depth);
         }
     }
 }
@@ -291,10 +312,10 @@ void Rectangle::block(int64_t column, int64_t columns, const Depth& depth)
     const auto    points = [&](const Matrix& m, uint64_t to) {
         fill_points(m.depth, zeros, depth.first, is_straight(m) ? std::min<int64_t>(1, depth.count) : depth.count, at<Point>(to));
     };
-    points(b_, at_.b_depth);
-    if (packs_a) points(a_, at_.a_depth);
     const Panels b = {at<char>(at_.b), part_.first_column + column, columns, t_.columns};
-    pack(b_, at_.b_depth, depth, b);
+    if (plan_.is_in_place) load_steps(depth);
+    else points(b_, at_.b_depth), pack(b_, at_.b_depth, depth, b);
+    if (packs_a) points(a_, at_.a_depth);
     const int64_t block_rows = resident_ ? part_.rows : std::min(t_.block_rows, part_.rows);
     for (int64_t row = 0; row < part_.rows; row += block_rows) {
         const int64_t rows = std::min(block_rows, part_.rows - row);
@@ -355,15 +376,24 @@ bool is_better_transposed(const TileKind& t, const Product& p)
     return cost(p.c.columns, p.c.rows) < cost(p.c.rows, p.c.columns);
 }
 
+// Whether the columns of each tile lie side by side in memory, at every step of depth.
+bool is_in_place(const TileKind& t, const Matrix& b)
+{
+    if (!b.is_near || !t.in_place || b.bounds || b.lines.rank == 0) return false;
+    const Axis& fast = b.lines.axis[b.lines.rank - 1];
+    return fast.stride == 1 && fast.extent % t.columns == 0;
+}
+
 void run_packed(const Product& product, Packed packed, const Workplace& place)
 {
     const TileKind& t = place.table.tile[packed];
     const int       bytes = bytes_of(product.c.type);
-    Plan   plan = {product, place.table, packed, simplified(product.a), simplified(product.b), {}, bytes, bytes == t.accumulator_bytes};
+    Plan   plan = {product, place.table, packed, simplified(product.a), simplified(product.b), {}, bytes, bytes == t.accumulator_bytes, false};
     Shape& s = plan.shape;
     s = {product.c.rows.count(), product.c.columns.count(), product.a.depth.count(), 0};
     const int64_t blocks = std::max<int64_t>(1, (s.k + t.depth - 1) / t.depth);
     s.depth = rounded((s.k + blocks - 1) / blocks, t.unit);
+    plan.is_in_place = s.k > 0 && !place.table.widen[packed][int(plan.b.type)] && is_in_place(t, plan.b);
     const int64_t batches = product.batches();
     const Layout  layout = layout_of(t, s.m, s.n, s.k);
     const Grid    grid = grid_of(t, s, batches, place.parallel.workers());

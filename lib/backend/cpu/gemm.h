@@ -34,6 +34,7 @@ struct Matrix {
     int         bounds;
     int64_t     start[WINDOW_AXES], limit[WINDOW_AXES];
     uint64_t    fill;
+    bool        is_near;         // caches have it, for all of it is read again and again: tiles read columns in place where they can
 };
 struct Target {
     char* data;

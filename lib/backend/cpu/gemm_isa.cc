@@ -19,10 +19,13 @@ constexpr TileKind tile_kind(int unit, int packed_bytes, int64_t depth)
 {
     using T = Tile<Arithmetic>;
     TileKind t = {T::run, TILE_ROWS, T::COLUMNS, unit, packed_bytes, int(sizeof(typename T::Element)), depth, TILE_ROWS * (224 / TILE_ROWS), 1024,
-                  nullptr, 0, nullptr};
+                  nullptr, 0, nullptr, nullptr, nullptr};
     // Those that convolution and wide products are made of.
-    if constexpr (LAST_ROWS && (__is_same(Arithmetic, Multiply<float>) || __is_same(Arithmetic, Multiply<double>)))
-        t.last = Tile<Arithmetic, LAST_ROWS>::run, t.last_rows = LAST_ROWS;
+    if constexpr (__is_same(Arithmetic, Multiply<float>) || __is_same(Arithmetic, Multiply<double>)) {
+        t.in_place = T::run_in_place;
+        if constexpr (LAST_ROWS)
+            t.last = Tile<Arithmetic, LAST_ROWS>::run, t.last_in_place = Tile<Arithmetic, LAST_ROWS>::run_in_place, t.last_rows = LAST_ROWS;
+    }
     return t;
 }
 

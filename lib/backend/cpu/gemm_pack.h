@@ -77,14 +77,14 @@ inline void copy_rows(char* to, int64_t to_step, const char* from, int64_t from_
         for (int64_t r = 0; r < rows; r++) to[r * to_step] = from[r * from_step];
 }
 
-// Blocks of GROUP lines by GROUP steps of depth, turned in registers of 16 bytes.
-template <class Raw, int BYTES>
+// Blocks of GROUP lines by GROUP steps of depth, turned in registers of 16 or 32 bytes.
+template <class Raw, int BYTES, bool IS_WIDE = VECTOR_BYTES >= 32>
 struct Turn {
     static constexpr int GROUP = 1;
     static void block(Raw* to, int64_t, const Raw* const* from, int64_t e) { *to = from[0][e]; }
 };
 template <class Raw>
-struct Turn<Raw, 4> {
+struct Turn<Raw, 4, false> {
     static constexpr int GROUP = 4;
     typedef uint32_t Four __attribute__((vector_size(16), aligned(4), may_alias));
     static void block(Raw* to, int64_t width, const Raw* const* from, int64_t e)
@@ -100,7 +100,30 @@ struct Turn<Raw, 4> {
     }
 };
 template <class Raw>
-struct Turn<Raw, 8> {
+struct Turn<Raw, 4, true> {
+    static constexpr int GROUP = 8;
+    typedef uint32_t Eight __attribute__((vector_size(32), aligned(4), may_alias));
+    static void block(Raw* to, int64_t width, const Raw* const* from, int64_t e)
+    {
+        Eight r[8], pairs[8], fours[8];
+        for (int i = 0; i < 8; i++) r[i] = *reinterpret_cast<const Eight*>(from[i] + e);
+        for (int i = 0; i < 8; i += 2) {
+            pairs[i] = __builtin_shufflevector(r[i], r[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+            pairs[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+        }
+        for (int i = 0; i < 8; i += 4)
+            for (int half = 0; half < 2; half++) {
+                fours[i + 2 * half] = __builtin_shufflevector(pairs[i + half], pairs[i + 2 + half], 0, 1, 8, 9, 4, 5, 12, 13);
+                fours[i + 2 * half + 1] = __builtin_shufflevector(pairs[i + half], pairs[i + 2 + half], 2, 3, 10, 11, 6, 7, 14, 15);
+            }
+        for (int i = 0; i < 4; i++) {
+            *reinterpret_cast<Eight*>(to + i * width) = __builtin_shufflevector(fours[i], fours[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+            *reinterpret_cast<Eight*>(to + (i + 4) * width) = __builtin_shufflevector(fours[i], fours[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+        }
+    }
+};
+template <class Raw, bool IS_WIDE>
+struct Turn<Raw, 8, IS_WIDE> {
     static constexpr int GROUP = 2;
     typedef uint64_t Two __attribute__((vector_size(16), aligned(8), may_alias));
     static void block(Raw* to, int64_t width, const Raw* const* from, int64_t e)
@@ -217,6 +240,8 @@ struct Packer {
         const bool turns = GROUP > 1 && lines == GROUP && s.depth.step == 1 && all.last - all.first >= GROUP;
         if (turns) all.last = all.first + (all.last - all.first) / GROUP * GROUP;
         else all.first = all.last = 0;
+        if (s.depth.step == 1)
+            for (int64_t i = j + GROUP; i < least(j + 2 * GROUP, s.lines.count); i++) ask(data + s.lines.points[i].offset + s.depth.points[p].offset, n);
         for (int64_t e = all.first; e < all.last; e += GROUP)
             Turn<Raw, sizeof(Raw)>::block(out + place(s, p + e, j), s.width, from, e);
         for (int64_t i = 0; i < lines; i++) {

@@ -12,6 +12,7 @@ namespace ng::cpu {
 enum Packed { PACKED_F32, PACKED_F64, PACKED_U32, PACKED_U64, PACKED_I16, PACKED_BYTES, PACKED_BRAINS, PACKED_KINDS };
 
 constexpr int WINDOW_AXES = 3;
+constexpr int STEPS_AHEAD = 16;                  // of depth, that tiles ask for
 
 // Where one index of a matrix is: its offset in elements, and its share of the coordinates that must lie in the tensor.
 struct Point {
@@ -63,6 +64,9 @@ struct TileTarget {
 // widened type of the operand, `at` integers of its size.
 using PoolMost = void (*)(void* best, void* at, const void* x, int64_t position, int64_t count);
 using TileLoop = void (*)(int64_t depth, const void* a, const void* b, void* c, int64_t row_stride, bool accumulate);
+// The same where columns lie side by side in memory at each step of depth: b + steps[p], in elements. Of STEPS_AHEAD steps beyond the last
+// one some place is told as well.
+using TileInPlace = void (*)(int64_t depth, const void* a, const void* b, const int64_t* steps, void* c, int64_t row_stride, bool accumulate);
 using TileStore = void (*)(const void* tile, int64_t tile_columns, const TileTarget& target);
 using PanelPack = void (*)(void* panel, const PanelSource& source);
 using PanelWeave = void (*)(void* panels, const WeaveSource& source);
@@ -78,6 +82,7 @@ struct TileKind {
     TileLoop last;                               // of the same panels, the first last_rows rows alone
     int      last_rows;                          // 0: there is none
     PanelFinish finish;                          // null: panels are their units alone
+    TileInPlace in_place, last_in_place;         // null: there are none
 };
 
 struct DirectLoops {
@@ -98,6 +103,9 @@ struct ProductTable {
     DirectLoops direct[PACKED_I16];
     PoolMost    most[DTYPES];                     // of x as widen[pool_packed(type)] gives it
 };
+
+// Of an element's bytes, as tables count.
+constexpr int log2_of(int bytes) { return bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3; }
 
 // What pooling computes maxima of a type in; signs show in the loop.
 constexpr Packed pool_packed(Dtype t)
