@@ -1,4 +1,5 @@
 // Convolutions and their derivatives on the CPU against plain loops over every tap: any window, layout, groups and type.
+#include "lib/backend/cpu/conv.h"
 #include "tests/backend/window_problems.h"
 
 using namespace product_check;
@@ -106,6 +107,55 @@ TEST_CASE("conv: weights' derivatives of as many channels as fill tiles, from a 
                 check({2, 32 * groups, 8 * groups, groups, {40}, {5}, {1}, {1}, {2}, {2}}, types, layout, 3);
                 check({1, 32 * groups, 6 * groups, groups, {4, 5, 6}, {2, 3, 2}, {1, 1, 1}, {1, 1, 1}, {1, 1, 0}, {0, 1, 1}}, types, layout);
             }
+}
+
+TEST_CASE("conv: large pictures, image by image from a copy with margins")
+{
+    const Types wide = {Dtype::f64, Dtype::f64, Dtype::f64}, mixed = {Dtype::f32, Dtype::bf16, Dtype::f32};
+    for (const Types& types : {F32, wide, mixed}) check({2, 16, 17, 1, {48, 49}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 3}, types, CHANNELS_FIRST, 2);
+    check({1, 32, 34, 2, {51, 50}, {3, 2}, {1, 1}, {1, 2}, {2, 0}, {0, 2}}, F32, CHANNELS_FIRST);
+    check({4, 16, 16, 1, {40, 90}, {5, 1}, {1, 1}, {1, 1}, {0, 0}, {4, 0}}, F32, CHANNELS_FIRST, 3);
+    check({1, 16, 16, 1, {30, 200}, {2, 4}, {1, 1}, {1, 3}, {7, 9}, {1, 0}}, F32, CHANNELS_FIRST);
+}
+
+TEST_CASE("conv: large pictures by each way have the same bits, and its epilogue hears of each element once")
+{
+    struct Seen {
+        Tensor*          y;
+        std::vector<int> times;
+        std::mutex       lock;
+    };
+    const Problem p = {4, 20, 33, 1, {50, 60}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}};
+    Tensor        x(Dtype::f32, p.dims_x()), w(Dtype::f32, p.dims_w()), y(Dtype::f32, p.dims_y()), flat = y;
+    x.fill_normal(1), w.fill_normal(2);
+    Seen     seen{&flat, std::vector<int>(size_t(y.count())), {}};
+    Epilogue epilogue = {[](void* self, const int64_t* first, const int64_t* count, uint32_t worker) {
+        Seen&                       s = *static_cast<Seen*>(self);
+        std::lock_guard<std::mutex> hold(s.lock);
+        CHECK(worker < 2);
+        const Tensor                box(Dtype::i8, {count, count + 4});
+        box.each([&](Index i) {
+            int64_t at = 0;
+            for (size_t a = 0; a < 4; a++) i[a] += first[a], at = at * s.y->dims[a] + i[a];
+            s.times[size_t(at)] += std::isnan(s.y->get(i)) ? 100 : 1;
+        });
+    }, &seen};
+    for (const char* level : LEVELS) {
+        const ProductTable* table = product_table(level);
+        if (!table) continue;
+        // More workers than images cut each image.
+        for (const uint32_t workers : {2u, 5u}) {
+            Threads   threads{workers};
+            Workspace s(conv_workspace(*table, x.operand(), w.operand(), y.operand(), p.window(), workers));
+            if (workers == 5) conv(x.operand(), w.operand(), y.operand(), p.window(), nullptr, {*table, s.data(), threads.parallel()});
+            else CHECK(run_flat({x.operand(), w.operand(), flat.operand(), 1, {-1, -1}, {1, 1}, false, 0, &epilogue}, {*table, s.data(), threads.parallel()}));
+            CHECK(s.is_intact());
+        }
+        CHECK(flat.memory == y.memory);
+        CHECK(std::all_of(seen.times.begin(), seen.times.end(), [](int n) { return n == 1; }));
+        std::fill(seen.times.begin(), seen.times.end(), 0);
+        std::fill(flat.memory.begin(), flat.memory.end(), char(0xff)), y.memory = flat.memory;
+    }
 }
 
 TEST_CASE("conv: groups, depthwise, and depthwise with a multiplier")

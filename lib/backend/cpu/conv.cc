@@ -143,6 +143,17 @@ Depthwise forward_depthwise(const Operand& x, const Operand& w, const Operand& y
     return d;
 }
 
+bool is_flat(const ConvWindow& window) { return window.spatial == 2 && window.stride[0] == 1 && window.stride[1] == 1; }
+
+FlatConv forward_flat(const Operand& x, const Operand& w, const Operand& y, const ConvWindow& window)
+{
+    return {x, w, y, window.groups, {-window.pad_lo[0], -window.pad_lo[1]}, {window.dilate[0], window.dilate[1]}, false, fill_bits(x.type, window.pad_value), nullptr};
+}
+FlatConv dx_flat(const Operand& w, const Operand& dy, const Operand& dx, const ConvWindow& window)
+{
+    return {dy, w, dx, window.groups, {window.pad_lo[0], window.pad_lo[1]}, {-window.dilate[0], -window.dilate[1]}, true, 0, nullptr};
+}
+
 struct Gradient {
     const Operand &   w, &dy, &dx;
     const ConvWindow& window;
@@ -168,9 +179,9 @@ void dx_of_channels(const Gradient& g, const Residue* residues, const Workplace&
 void dx_of_residues(const Gradient& g, const Residue* residues, const Workplace& place)
 {
     const ConvWindow& window = g.window;
-    Product           p;
+    Product           p = {};
     p.a = matrix_of(g.w), p.b = matrix_of(g.dy), p.epilogue = nullptr;
-    p.c = {static_cast<char*>(g.dx.data), g.dx.type, SPATIAL + window.spatial, {}, {}};
+    p.c = {static_cast<char*>(g.dx.data), g.dx.type, SPATIAL + window.spatial, {}, {}, 0};
     p.b.bounds = window.spatial;
     Axis positions[WINDOW_AXES], results[WINDOW_AXES];
     for (int d = 0; d < window.spatial; d++) {
@@ -200,9 +211,9 @@ void dx_of_residues(const Gradient& g, const Residue* residues, const Workplace&
 // dw as a matrix product.
 void dw_of_matrices(const Operand& x, const Operand& dy, const Operand& dw, const ConvWindow& window, const Workplace& place)
 {
-    Product p;
+    Product p = {};
     p.a = matrix_of(dy), p.b = matrix_of(x), p.epilogue = nullptr;
-    p.c = {static_cast<char*>(dw.data), dw.type, SPATIAL + window.spatial, {}, {}};
+    p.c = {static_cast<char*>(dw.data), dw.type, SPATIAL + window.spatial, {}, {}, 0};
     const Through seen = through(p.b, x, dy, dw, window);
     p.a.lines.add(part(dy, 1, window.groups)), p.c.rows.add(part(dw, 0, window.groups));
     p.a.depth.add(plain(dy, 0)), p.b.depth.add(plain(x, 0));
@@ -319,7 +330,8 @@ uint64_t conv_workspace(const ProductTable& table, const Operand& x, const Opera
     const uint64_t data = product_workspace(table, panels_for(table, w.type, y.type, x.type), c, inputs, k * taps, workers);
     const uint64_t filter = product_workspace(table, panels_for(table, x.type, y.type, w.type), k, c * taps, outputs, workers);
     const uint64_t direct = is_depthwise(w, window) ? depthwise_workspace(forward_depthwise(x, w, y, window), workers) : 0;
-    return std::max({forward, data, filter, direct});
+    const uint64_t flat = is_flat(window) ? std::max(flat_workspace(forward_flat(x, w, y, window), table, workers), flat_workspace(dx_flat(w, y, x, window), table, workers)) : 0;
+    return std::max({forward, data, filter, direct, flat});
 }
 
 uint64_t conv_dw_workspace(const ProductTable& table, const Operand& x, const Operand& dy, const Operand& dw, const ConvWindow& window, uint32_t workers)
@@ -334,9 +346,14 @@ void conv(const Operand& x, const Operand& w, const Operand& y, const ConvWindow
         d.epilogue = epilogue;
         return run_depthwise(d, place);
     }
-    Product p;
+    if (is_flat(window) && !is_image_last(x)) {
+        FlatConv f = forward_flat(x, w, y, window);
+        f.epilogue = epilogue;
+        if (run_flat(f, place)) return;
+    }
+    Product p = {};
     p.a = matrix_of(w), p.b = matrix_of(x), p.epilogue = epilogue;
-    p.c = {static_cast<char*>(y.data), y.type, SPATIAL + window.spatial, {}, {}};
+    p.c = {static_cast<char*>(y.data), y.type, SPATIAL + window.spatial, {}, {}, 0};
     const Through seen = through(p.b, x, y, w, window);
     Axis          results[WINDOW_AXES];
     for (int d = 0; d < window.spatial; d++) {
@@ -357,6 +374,7 @@ void conv(const Operand& x, const Operand& w, const Operand& y, const ConvWindow
 
 void conv_dx(const Operand& w, const Operand& dy, const Operand& dx, const ConvWindow& window, const Workplace& place)
 {
+    if (is_flat(window) && !is_depthwise(w, window) && !is_image_last(dy) && run_flat(dx_flat(w, dy, dx, window), place)) return;
     const Gradient gradient = {w, dy, dx, window};
     int64_t        residues = 1;
     for (int d = 0; d < window.spatial; d++) residues *= window.stride[d];

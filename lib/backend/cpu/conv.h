@@ -1,4 +1,4 @@
-// What the files of convolution share: a window's axes as numbers, and depthwise convolution, which is no matrix product.
+// What the files of convolution share: a window's axes as numbers, depthwise convolution, which is no matrix product, and that of large pictures.
 #pragma once
 #include "lib/backend/cpu/gemm.h"
 
@@ -27,5 +27,17 @@ uint64_t depthwise_workspace(const Depthwise& largest, uint32_t workers);
 void     run_depthwise(const Depthwise& d, const Workplace& place);
 // The same with w as the result: the sum over n and positions of in and out; depth is 1.
 void     run_depthwise_dw(const Depthwise& d, const Workplace& place);
+
+// Two spatial axes, by steps of one: out[n, k, q..] = sum over channels and taps of w[k, c, taps..] in[n, c, start + q + step * tap ..].
+struct FlatConv {
+    Operand         in, w, out;
+    int64_t         groups, start[2], step[2];
+    bool            is_turned;               // k and c change places in w
+    uint64_t        fill;                    // bits of in's type, outside of in
+    const Epilogue* epilogue;
+};
+uint64_t flat_workspace(const FlatConv& largest, const ProductTable& table, uint32_t workers);
+// False: nothing was done, for the products of before take no longer. The same bits.
+bool     run_flat(const FlatConv& f, const Workplace& place);
 
 }  // namespace ng::cpu

@@ -1,6 +1,7 @@
 // The packed GEMM: divides a product among workers, packs blocks of its operands, and runs tiles over them.
 #include "lib/backend/cpu/gemm.h"
 
+#include "lib/backend/cpu/gemm_grid.h"
 #include "lib/backend/cpu/processor.h"
 
 #include <algorithm>
@@ -14,7 +15,6 @@ constexpr int64_t STRIP_BYTES = 64 << 10;   // of the result between two calls o
 
 constexpr int64_t LINE_END = 4;              // bytes for each line of a panel, past its units, of kinds that finish panels
 
-int64_t rounded(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 uint64_t aligned(int64_t bytes) { return uint64_t(rounded(bytes, 64)); }
 
 // Where things are in one worker's part of the workspace.
@@ -42,52 +42,6 @@ Layout layout_of(const TileKind& t, int64_t m, int64_t n, int64_t k)
     l.tile = take(t.accumulator_bytes * t.rows * t.columns);
     l.bytes = at;
     return l;
-}
-
-struct Shape {
-    int64_t m, n, k, depth;   // depth: of one block, from k alone, so that sums do not depend on anything else
-};
-
-// How one run cuts its product: into runs of batches, or each batch into a grid of rectangles.
-struct Grid {
-    int64_t row_pieces, column_pieces, rows, columns, batches;
-    int64_t tasks(int64_t all) const { return row_pieces * column_pieces * ((all + batches - 1) / batches); }
-};
-
-// The half of one side that leaves less to pack twice; what cannot be halved stays.
-Grid halved(const TileKind& t, const Shape& s, const Grid& whole)
-{
-    Grid       g = whole;
-    const bool rows = g.rows >= 4 * t.rows, columns = g.columns >= 2 * t.columns;
-    if (columns && (!rows || g.columns >= g.rows)) g.columns = rounded((g.columns + 1) / 2, t.columns);
-    else if (rows) g.rows = rounded((g.rows + 1) / 2, t.rows);
-    g.row_pieces = (s.m + g.rows - 1) / g.rows, g.column_pieces = (s.n + g.columns - 1) / g.columns;
-    return g;
-}
-
-Grid grid_of(const TileKind& t, const Shape& s, int64_t batches, uint32_t workers)
-{
-    const int64_t want = tasks_for(double(s.m) * double(s.n) * double(std::max<int64_t>(s.k, 1)) * double(batches), workers);
-    Grid          g = {1, 1, rounded(s.m, t.rows), rounded(s.n, t.columns), 1};
-    if (want <= batches) {
-        g.batches = (batches + want - 1) / want;
-        return g;
-    }
-    // Each piece packs its own rows and columns: more pieces than keep all workers busy to the end would pack too much twice.
-    // Where even halves of a worker's share are short, packing once more costs more than the last piece's wait.
-    constexpr double SHORT = 48e6;
-    const bool       is_short = double(s.m) * double(s.n) * double(s.k) * double(batches) < SHORT * 2 * workers;
-    const int64_t    most = std::min<int64_t>(want, is_short ? workers : 2 * workers);
-    const auto    pieces = [&](const Grid& of) { return of.row_pieces * of.column_pieces * batches; };
-    const auto    longest = [&](const Grid& of) { return double((pieces(of) + workers - 1) / workers) * double(of.rows) * double(of.columns); };
-    while (pieces(g) < most) {
-        const Grid next = halved(t, s, g);
-        if (pieces(next) == pieces(g)) break;
-        // A last piece that is much smaller than the others leaves somebody without work.
-        if (pieces(g) >= workers && longest(next) > 1.05 * longest(g)) break;
-        g = next;
-    }
-    return g;
 }
 
 // One product on its way: what all tasks share.
@@ -155,6 +109,7 @@ class Rectangle {
     }
     void load_rows(int64_t row, int64_t rows);
     void load_steps(const Depth& depth);
+    void load_columns(int64_t first, int64_t count);
     void tiles(const Panels& a, const Panels& b, const Depth& depth);
     void one_tile(const char* a, const char* b, const Spot& spot, const Depth& depth);
     void multiply(const char* a, const char* b, const Depth& depth, bool is_last, char* to, int64_t row_stride, bool accumulate) const;
@@ -172,6 +127,7 @@ class Rectangle {
     bool            resident_ = false;      // all of a's rows and depth are packed at once and kept
     bool            rows_affine_ = false;
     int64_t         row_step_ = 0, strip_ = 0;
+    int64_t         loaded_ = -1;           // the first of the steps of depth that are loaded
 };
 
 Strand strand(const Side& side, const Point* points, int64_t first, int64_t count)
@@ -261,9 +217,24 @@ void Rectangle::load_rows(int64_t row, int64_t rows)
 // Where b's steps of depth are, for tiles that read it in place.
 void Rectangle::load_steps(const Depth& depth)
 {
+    if (loaded_ == depth.first) return;
+    loaded_ = depth.first;
     int64_t* steps = at<int64_t>(at_.b_depth);
     fill_offsets(b_.depth, depth.first, depth.count, steps);
     std::fill_n(steps + depth.count, STEPS_AHEAD, steps[depth.count - 1]);
+}
+
+constexpr int64_t NOWHERE = INT64_MIN;     // in the result: columns that are dropped
+
+void Rectangle::load_columns(int64_t first, int64_t count)
+{
+    const Target& c = plan_.product.c;
+    int64_t*      columns = at<int64_t>(at_.columns);
+    fill_offsets(c.columns, first, count, columns);
+    if (c.kept == 0) return;
+    const int64_t extent = c.columns.axis[c.columns.rank - 1].extent;
+    for (int64_t j = 0, place = first % extent; j < count; j++, place = place + 1 == extent ? 0 : place + 1)
+        if (place >= c.kept) columns[j] = NOWHERE;
 }
 
 void Rectangle::multiply(const char* a, const char* b, const Depth& depth, bool is_last, char* to, int64_t row_stride, bool accumulate) const
@@ -280,7 +251,12 @@ void Rectangle::one_tile(const char* a, const char* b, const Spot& spot, const D
         return multiply(a, b, depth, is_last, c_ + (row[0] + column[0]) * plan_.result_bytes, row_step_, !depth.is_first);
     char* tile = at<char>(at_.tile);
     multiply(a, b, depth, is_last, tile, t_.columns, false);
-    plan_.table.store[plan_.packed][int(plan_.product.c.type)](tile, t_.columns, {c_, row, column, spot.rows, spot.columns, !depth.is_first});
+    const TileStore store = plan_.table.store[plan_.packed][int(plan_.product.c.type)];
+    const auto      is_kept = [&](int64_t j) { return column[j] != NOWHERE; };
+    for (int64_t j = 0, count; j < spot.columns; j += std::max<int64_t>(count, 1)) {
+        for (count = 0; j + count < spot.columns && is_kept(j + count);) count++;
+        if (count) store(tile + j * t_.accumulator_bytes, t_.columns, {c_, row, column + j, spot.rows, count, !depth.is_first});
+    }
 }
 
 // Packed rows times packed columns: a panel of columns stays in L1 while all rows pass.
@@ -326,7 +302,7 @@ void Rectangle::block(int64_t column, int64_t columns, const Depth& depth)
         if (!resident_) load_rows(a.first, rows);
         for (int64_t j = 0; j < columns; j += strip_) {
             const int64_t width = std::min(strip_, columns - j);
-            fill_offsets(plan_.product.c.columns, b.first + j, width, at<int64_t>(at_.columns));
+            load_columns(b.first + j, width);
             tiles(a, {b.data + j * line_bytes(depth), b.first + j, width, t_.columns}, depth);
             if (depth.is_last && plan_.product.epilogue) finish(plan_.product, where_.batch, {a.first, rows, b.first + j, width}, where_.worker);
         }
@@ -381,7 +357,7 @@ bool is_in_place(const TileKind& t, const Matrix& b)
 {
     if (!b.is_near || !t.in_place || b.bounds || b.lines.rank == 0) return false;
     const Axis& fast = b.lines.axis[b.lines.rank - 1];
-    return fast.stride == 1 && fast.extent % t.columns == 0;
+    return fast.stride == 1 && (fast.extent % t.columns == 0 || (b.lines.rank == 1 && b.beyond >= t.columns));
 }
 
 void run_packed(const Product& product, Packed packed, const Workplace& place)
@@ -427,13 +403,6 @@ Packed panels_for(const ProductTable& table, Dtype a, Dtype b, Dtype c)
     return is_byte(a) && is_byte(b) && has.vnni && table.tile[PACKED_BYTES].tile ? PACKED_BYTES : PACKED_I16;
 }
 
-int64_t tasks_for(double multiply_adds, uint32_t workers)
-{
-    constexpr double PER_TASK = 50e-6 * 20e9;   // 50 us at a modest rate
-    if (workers <= 1) return 1;
-    return int64_t(std::clamp(multiply_adds / PER_TASK, 1.0, 4.0 * workers));
-}
-
 uint64_t product_workspace(const ProductTable& table, Packed packed, int64_t m, int64_t n, int64_t k, uint32_t workers)
 {
     const TileKind& t = table.tile[packed];
@@ -445,7 +414,7 @@ void run_product(const Product& product, const Workplace& place)
     if (product.c.rows.count() == 0 || product.c.columns.count() == 0 || product.batches() == 0) return;
     if (run_direct(product, place)) return;
     const Packed packed = panels_for(place.table, product.a.type, product.b.type, product.c.type);
-    const bool   turned = is_better_transposed(place.table.tile[packed], product);
+    const bool   turned = product.c.kept == 0 && is_better_transposed(place.table.tile[packed], product);
     run_packed(turned ? transposed(product) : product, packed, place);
 }
 

@@ -34,6 +34,7 @@ struct Matrix {
     int         bounds;
     int64_t     start[WINDOW_AXES], limit[WINDOW_AXES];
     uint64_t    fill;
+    int64_t     beyond;          // elements behind those of all lines that may be read
     bool        is_near;         // caches have it, for all of it is read again and again: tiles read columns in place where they can
 };
 struct Target {
@@ -41,6 +42,7 @@ struct Target {
     Dtype type;
     int   rank;                  // of the tensor, for boxes
     Side  rows, columns;
+    int64_t kept;                // of the fastest axis of columns: those beyond are computed and dropped; 0: all are kept
 };
 // Products of one shape at many places: strides of a, b and c. In c it is axis `axis`, of which one step is `unit` elements.
 struct BatchAxis {

@@ -56,9 +56,9 @@ uint64_t matmul_workspace(const ProductTable& table, const MatmulExtents& larges
 
 void matmul(const Operand& a, const Operand& b, const Operand& c, int rank, const Epilogue* epilogue, const Workplace& place)
 {
-    Product p;
+    Product p = {};
     p.a = matrix(a, rank - 2, rank - 1), p.b = matrix(b, rank - 1, rank - 2);
-    p.c = {static_cast<char*>(c.data), c.type, rank, {}, {}};
+    p.c = {static_cast<char*>(c.data), c.type, rank, {}, {}, 0};
     p.c.rows.add({c.dims[rank - 2], c.strides[rank - 2], 0, -1, rank - 2});
     p.c.columns.add({c.dims[rank - 1], c.strides[rank - 1], 0, -1, rank - 1});
     p.epilogue = epilogue, p.batch_rank = 0;

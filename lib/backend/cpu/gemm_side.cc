@@ -173,6 +173,11 @@ void finish(const Product& product, int64_t batch, const Part& part, uint32_t wo
         for (Boxes columns{product.c.columns, part.first_column, part.first_column + part.columns};;) {
             std::copy_n(row_first, product.c.rank, first);
             if (!columns.next(first, count)) break;
+            if (product.c.kept) {
+                const int axis = product.c.columns.axis[product.c.columns.rank - 1].axis;
+                count[axis] = std::min(count[axis], product.c.kept - first[axis]);
+                if (count[axis] <= 0) continue;
+            }
             product.epilogue->box(product.epilogue->self, first, count, worker);
         }
     }

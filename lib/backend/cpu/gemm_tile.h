@@ -141,6 +141,19 @@ template <class T, class Memory>
 void store_tile(const void* tile, int64_t tile_columns, const TileTarget& target)
 {
     Memory* c = reinterpret_cast<Memory*>(target.data);
+    const auto are_neighbours = [&] {
+        for (int64_t j = 1; j < target.column_count; j++)
+            if (target.columns[j] != target.columns[0] + j) return false;
+        return true;
+    };
+    if (are_neighbours()) {
+        for (int64_t i = 0; i < target.row_count; i++) {
+            const T* from = static_cast<const T*>(tile) + i * tile_columns;
+            Memory*  to = c + target.rows[i] + target.columns[0];
+            for (int64_t j = 0; j < target.column_count; j++) to[j] = target.accumulate ? Memory(to[j] + Memory(from[j])) : Memory(from[j]);
+        }
+        return;
+    }
     for (int64_t i = 0; i < target.row_count; i++) {
         const T* from = static_cast<const T*>(tile) + i * tile_columns;
         Memory*  to = c + target.rows[i];
