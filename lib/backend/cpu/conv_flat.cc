@@ -133,6 +133,19 @@ Product product_of(const FlatConv& f, const Axes& a, char* copy, int64_t image)
     return p;
 }
 
+void of_image(const FlatConv& f, const Axes& a, int64_t image, uint32_t worker, const Workplace& place, const Room& room)
+{
+    char* const copy = static_cast<char*>(place.workspace) + worker * room.all;
+    if (f.in.type == Dtype::f32) copy_image(f, a, image, reinterpret_cast<float*>(copy));
+    else copy_image(f, a, image, reinterpret_cast<double*>(copy));
+    Product        p = product_of(f, a, copy, image);
+    ImageEpilogue  told = {f.epilogue, image, worker};
+    const Epilogue epilogue = {ImageEpilogue::box, &told};
+    p.epilogue = f.epilogue ? &epilogue : nullptr;
+    const Parallel alone;
+    run_product(p, {place.table, copy + room.copy, alone});
+}
+
 }  // namespace
 
 uint64_t flat_workspace(const FlatConv& f, const ProductTable& table, uint32_t workers)
@@ -144,17 +157,12 @@ bool run_flat(const FlatConv& f, const Workplace& place)
 {
     const Axes a = axes_of(f);
     if (!is_worth(f, a, place.parallel.workers())) return false;
-    const Room room = room_of(f, a, place.table);
-    place.parallel.for_each(uint32_t(f.out.dims[0]), [&](uint32_t image, uint32_t worker) {
-        char* const copy = static_cast<char*>(place.workspace) + worker * room.all;
-        if (f.in.type == Dtype::f32) copy_image(f, a, image, reinterpret_cast<float*>(copy));
-        else copy_image(f, a, image, reinterpret_cast<double*>(copy));
-        Product        p = product_of(f, a, copy, image);
-        ImageEpilogue  of_image = {f.epilogue, int64_t(image), worker};
-        const Epilogue epilogue = {ImageEpilogue::box, &of_image};
-        p.epilogue = f.epilogue ? &epilogue : nullptr;
-        const Parallel alone;
-        run_product(p, {place.table, copy + room.copy, alone});
+    const Room    room = room_of(f, a, place.table);
+    const int64_t images = f.out.dims[0];
+    const double  multiply_adds = double(f.w.dims[0]) * double(f.w.dims[1] * a.taps) * double(positions_of(f.out)) * double(images);
+    const int64_t tasks = std::min(images, tasks_for(multiply_adds, place.parallel.workers()));
+    place.parallel.for_each(uint32_t(tasks), [&](uint32_t task, uint32_t worker) {
+        for (int64_t image = images * task / tasks; image < images * (task + 1) / tasks; image++) of_image(f, a, image, worker, place, room);
     });
     return true;
 }
