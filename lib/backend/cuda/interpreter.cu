@@ -13,15 +13,13 @@
 
 namespace ng::interpreter {
 
-struct alignas(8) Half {
-    u32 low, high;
+struct alignas(16) Word {
+    u64 low, high;
 };
-DEVICE Half half_at(const Numbers& n, u32 half) { return reinterpret_cast<const Half*>(n.code)[half]; }
-// What the first half is not enough for.
-DEVICE Instruction all_of(const Numbers& n, Half first, u32 at)
+DEVICE Word word_at(const Numbers& n, u32 at) { return reinterpret_cast<const Word*>(n.code)[at]; }
+DEVICE Instruction all_of(Word w)
 {
-    const Half second = half_at(n, 2 * at + 1);
-    return {(u16)first.low, (u16)(first.low >> 16), first.high, (u16)second.low, (u16)(second.low >> 16), (u16)second.high, (u16)(second.high >> 16)};
+    return {(u16)w.low, (u16)(w.low >> 16), (u32)(w.low >> 32), (u16)w.high, (u16)(w.high >> 16), (u16)(w.high >> 32), (u16)(w.high >> 48)};
 }
 
 // ---- control: each gives the place of the next instruction ---------------------------------------------------------------
@@ -158,40 +156,40 @@ extern "C" __global__ void __launch_bounds__(128, 5) interpret(const __grid_cons
     __syncthreads();
     u32  a[ITEMS] = {};
     u32  at = 0;
-    Half next = half_at(n, 0);
+    Word next = word_at(n, 0);
     for (;;) {
-        const Half i = next;
-        next = half_at(n, 2 * ++at);                   // it comes while this one is at work
-        const u32 place = i.low >> 16;
+        const Word i = next;
+        next = word_at(n, ++at);                       // it comes while this one is at work
+        const u32 place = (u32)i.low >> 16, more = (u32)(i.low >> 32);
         u32       to = at;
-        switch (i.low % CODES) {
+        switch ((u32)i.low % CODES) {
         case END: return;
-        case BEGIN_POINTS: to = begin_points(n, p, i.high, at); break;
-        case NEXT_POINTS: to = next_points(n, p, i.high, at); break;
-        case BEGIN_ROWS: to = take_rows(n, p) ? at : i.high; break;
-        case NEXT_ROWS: to = n.pieces == 1 && take_rows(n, p) ? i.high : at; break;
-        case START: start(n, p, all_of(n, i, at - 1)); break;
-        case BEGIN_PASS: to = begin_pass(n, p, all_of(n, i, at - 1), at); break;
-        case NEXT_POINT: to = next_point(n, p, i.high, at); break;
-        case FINISH: finish(n, p, all_of(n, i, at - 1)); break;
+        case BEGIN_POINTS: to = begin_points(n, p, more, at); break;
+        case NEXT_POINTS: to = next_points(n, p, more, at); break;
+        case BEGIN_ROWS: to = take_rows(n, p) ? at : more; break;
+        case NEXT_ROWS: to = n.pieces == 1 && take_rows(n, p) ? more : at; break;
+        case START: start(n, p, all_of(i)); break;
+        case BEGIN_PASS: to = begin_pass(n, p, all_of(i), at); break;
+        case NEXT_POINT: to = next_point(n, p, more, at); break;
+        case FINISH: finish(n, p, all_of(i)); break;
         case END_PASS:
             if (place) __syncthreads();
-            if (n.pieces > 1 && n.stage == all_of(n, i, at - 1).z) to = i.high;
+            if (n.pieces > 1 && n.stage == all_of(i).z) to = more;
             break;
-        case LOAD_64: load_wide(n, p, all_of(n, i, at - 1)); break;
-        case STORE_64: store_wide(n, p, all_of(n, i, at - 1)); break;
-        case LOAD_8: load_narrow<u8>(n, p, place, i.high, a); continue;
-        case LOAD_16: load_narrow<u16>(n, p, place, i.high, a); continue;
-        case LOAD_32: load_narrow<u32>(n, p, place, i.high, a); continue;
-        case STORE_8: store_narrow<u8>(n, p, place, i.high, a); continue;
-        case STORE_16: store_narrow<u16>(n, p, place, i.high, a); continue;
-        case STORE_32: store_narrow<u32>(n, p, place, i.high, a); continue;
-        case HOLD: read_items(slot_at(n, p, i.high), a); continue;
-        case HOLD_NUMBER: read_items({p.base + i.high, 0}, a); continue;
-        case KEEP: write_items(slot_at(n, p, i.high), a); continue;
-        case SPILL: spill(n, p, all_of(n, i, at - 1)); continue;
-        case FILL: fill(n, p, all_of(n, i, at - 1)); continue;
-        case WHERE: where(n, p, all_of(n, i, at - 1), a); continue;
+        case LOAD_64: load_wide(n, p, all_of(i)); break;
+        case STORE_64: store_wide(n, p, all_of(i)); break;
+        case LOAD_8: load_narrow<u8>(n, p, place, more, a); continue;
+        case LOAD_16: load_narrow<u16>(n, p, place, more, a); continue;
+        case LOAD_32: load_narrow<u32>(n, p, place, more, a); continue;
+        case STORE_8: store_narrow<u8>(n, p, place, more, a); continue;
+        case STORE_16: store_narrow<u16>(n, p, place, more, a); continue;
+        case STORE_32: store_narrow<u32>(n, p, place, more, a); continue;
+        case HOLD: read_items(slot_at(n, p, more), a); continue;
+        case HOLD_NUMBER: read_items({p.base + more, 0}, a); continue;
+        case KEEP: write_items(slot_at(n, p, more), a); continue;
+        case SPILL: spill(n, p, all_of(i)); continue;
+        case FILL: fill(n, p, all_of(i)); continue;
+        case WHERE: where(n, p, all_of(i), a); continue;
         case ROUND_F16:
             UNROLLED for (int e = 0; e < ITEMS; e++) a[e] = bits_f32(round_f16(f32_bits(a[e])));
             continue;
@@ -202,10 +200,10 @@ extern "C" __global__ void __launch_bounds__(128, 5) interpret(const __grid_cons
         case FOLD_HELD + FOLD_MIN: fold_held<Folder_min<f32>>(a, p.here + states_of(n, place), own_items(n, p)); continue;
         case FOLD_HELD + FOLD_MAX: fold_held<Folder_max<f32>>(a, p.here + states_of(n, place), own_items(n, p)); continue;
 #include "lib/backend/cuda/interpreter_fast.cuh"
-        default: slow(n, p, all_of(n, i, at - 1));
+        default: slow(n, p, all_of(i));
         }
         // Nothing is in registers across these: their code may have them all.
         UNROLLED for (int e = 0; e < ITEMS; e++) a[e] = 0;
-        if (to != at) at = to, next = half_at(n, 2 * at);
+        if (to != at) at = to, next = word_at(n, at);
     }
 }
