@@ -131,6 +131,7 @@ struct Numbers {
     u32   accesses_at, axes_at, numbers_at;     // among the words
     u32   is_long;                              // numbers of points do not fit 31 bits
     u32   spilled;                              // units of scratch that a block has
+    u32   item_shift;                           // item_points is 1 << item_shift
     u64   words[WORDS];
 };
 static_assert(sizeof(Numbers) <= 4096, "what every driver takes as a parameter");

@@ -42,7 +42,8 @@ DEVICE u32 next_points(const Numbers& n, Place& p, u32 again, u32 next)
 // The block's next `row_mask` + 1 rows; false beyond the last.
 DEVICE bool take_rows(const Numbers& n, Place& p)
 {
-    const i64 group = blockIdx.x / n.pieces + p.turn++ * (i64)gridDim.x;
+    // Of split rows a block has one turn.
+    const i64 group = n.pieces == 1 ? blockIdx.x + p.turn++ * (i64)gridDim.x : blockIdx.x / n.pieces;
     const i64 first = group * (i64)(n.row_mask + 1), row = first + (p.thread >> n.row_shift & n.row_mask);
     if (first >= n.rows) return false;
     p.is_row = row < n.rows;
@@ -52,7 +53,7 @@ DEVICE bool take_rows(const Numbers& n, Place& p)
 }
 DEVICE u32 begin_pass(const Numbers& n, Place& p, const Instruction& i, u32 next)
 {
-    const i64 begin = piece_begin(n);
+    const i64 begin = piece_begin(n, p);
     if (begin >= n.points || (n.pieces > 1 && n.stage != i.z)) return i.more;
     p.first = begin + lane_of(n, p);
     arrive(n, p);
@@ -61,7 +62,7 @@ DEVICE u32 begin_pass(const Numbers& n, Place& p, const Instruction& i, u32 next
 DEVICE u32 next_point(const Numbers& n, Place& p, u32 again, u32 next)
 {
     p.first += (i64)n.lanes * ITEMS;
-    if (p.first - lane_of(n, p) >= piece_end(n)) return next;
+    if (p.first - lane_of(n, p) >= piece_end(n, p)) return next;
     arrive(n, p);
     return again;
 }
@@ -78,7 +79,7 @@ DEVICE u32 own_items(const Numbers& n, const Place& p)
 {
     if (p.is_whole) return ITEMS;
     const i64 left = own_end(n, p) - p.first;
-    return left <= 0 ? 0 : (u32)(left + n.item_points - 1) / n.item_points;
+    return left <= 0 ? 0 : (u32)(left + n.item_points - 1) >> n.item_shift;
 }
 DEVICE void fold(const Numbers& n, const Place& p, const Instruction& i)
 {
@@ -90,7 +91,7 @@ DEVICE void finish(const Numbers& n, const Place& p, const Instruction& i)
     Circle c;
     c.thread = p.thread, c.lane = lane_of(n, p), c.lanes = n.lanes, c.lane_shift = n.lane_shift;
     c.partials = n.scratch + ((u64)i.place * n.rows + p.row) * n.pieces * UNIT_BYTES;
-    c.pieces = n.pieces, c.piece = blockIdx.x % n.pieces, c.is_row = p.is_row;
+    c.pieces = n.pieces, c.piece = p.piece, c.is_row = p.is_row;
     c.meeting = n.pieces == 1 ? Meeting::Whole : n.stage == i.z ? Meeting::Given : Meeting::Taken;
     const Operand out = operand_of(n, p, i.out);
     finish_fold(i.more, c, p.base + states_of(n, i.place), out.at, out.step);
@@ -151,6 +152,7 @@ extern "C" __global__ void __launch_bounds__(128, 5) interpret(const __grid_cons
     using namespace ng::interpreter;
     Place p;
     p.thread = threadIdx.x, p.base = shared_base(), p.here = p.base + threadIdx.x * UNIT_BYTES;
+    p.piece = n.pieces == 1 ? 0 : blockIdx.x % n.pieces;
     p.first = 0, p.row = 0, p.turn = 0, p.is_row = true, p.is_whole = false;
     for (u32 k = threadIdx.x; k < 2 * n.number_count; k += blockDim.x) *reinterpret_cast<u64*>(shared_at(p.base + k * 8)) = n.words[n.numbers_at + k / 2];
     __syncthreads();

@@ -165,7 +165,8 @@ void Filler::cut(uint32_t launch)
     const bool across = t_.has_rows && is_across(t_, run_.variables);
     n_.lane_shift = across ? u32(std::countr_zero(g_.per_block)) : 0;
     n_.row_shift = across ? 0 : u32(std::countr_zero(n_.lanes));
-    n_.item_points = n_.lanes;
+    n_.item_points = n_.lanes;              // a power of two: threads are, and so are rows at once
+    n_.item_shift = u32(std::countr_zero(n_.item_points));
     n_.quad_points = ITEMS_A_UNIT * (t_.has_rows ? n_.lanes : g_.threads);
     const int64_t at_once = int64_t(n_.lanes) * ITEMS;
     n_.piece_points = g_.pieces == 1 ? std::max<i64>(n_.points, 1) : divided_up(divided_up(n_.points, at_once), g_.pieces) * at_once;

@@ -57,7 +57,7 @@ DEVICE void store_items(const Numbers& n, const Place& p, u32 access, u32 how, c
     T* to = reinterpret_cast<T*>(r.base);
     if (!to) return;
     if (how & OF_ROW) {
-        if (p.is_row && lane_of(n, p) == 0 && blockIdx.x % n.pieces == 0) to[r.row] = x[0];
+        if (p.is_row && lane_of(n, p) == 0 && p.piece == 0) to[r.row] = x[0];
         return;
     }
     if ((r.form & QUADS) && p.is_whole) {
@@ -142,7 +142,7 @@ DEVICE void store_wide(const Numbers& n, const Place& p, const Instruction& i)
     u64* to = reinterpret_cast<u64*>(r.base);
     if (!to) return;
     if (i.more & OF_ROW) {
-        if (p.is_row && lane_of(n, p) == 0 && blockIdx.x % n.pieces == 0) to[r.row] = read<u64>(from, 0);
+        if (p.is_row && lane_of(n, p) == 0 && p.piece == 0) to[r.row] = read<u64>(from, 0);
         return;
     }
     const i64 end = own_end(n, p);

@@ -29,10 +29,11 @@ struct alignas(16) Unit {
     u32 word[ITEMS_A_UNIT];
 };
 
-// Where a thread is: the point of its first item, its row, how many groups of rows its block had before.
+// Where a thread is: the point of its first item, its row, how many groups of rows its block had before, which piece of rows
+// that has (found once: a division takes about 200 cycles).
 struct Place {
     i64  first, row;
-    u32  turn, thread, base, here;       // base: where shared memory begins; here: the thread's part of a unit at 0
+    u32  turn, piece, thread, base, here;       // base: where shared memory begins; here: the thread's part of a unit at 0
     bool is_row, is_whole;               // beyond the last row a thread reads what that has; is_whole: all items are in the row
 };
 
@@ -103,14 +104,15 @@ DEVICE void fill(const Numbers& n, const Place& p, const Instruction& i)
 // ---- places ------------------------------------------------------------------------------------------------------------
 
 DEVICE u32 lane_of(const Numbers& n, const Place& p) { return p.thread >> n.lane_shift & (n.lanes - 1); }
-DEVICE i64 piece_begin(const Numbers& n) { return blockIdx.x % n.pieces * n.piece_points; }
+DEVICE i64 piece_begin(const Numbers& n, const Place& p) { return p.piece * n.piece_points; }
 // Where the block's piece of a row ends; all points without rows.
-DEVICE i64 piece_end(const Numbers& n)
+DEVICE i64 piece_end(const Numbers& n, const Place& p)
 {
-    const i64 end = piece_begin(n) + n.piece_points;
+    if (n.pieces == 1) return n.points;
+    const i64 end = piece_begin(n, p) + n.piece_points;
     return end < n.points ? end : n.points;
 }
-DEVICE i64 own_end(const Numbers& n, const Place& p) { return p.is_row ? piece_end(n) : 0; }
+DEVICE i64 own_end(const Numbers& n, const Place& p) { return p.is_row ? piece_end(n, p) : 0; }
 
 DEVICE i64 point_of(const Numbers& n, const Place& p, int item)
 {
