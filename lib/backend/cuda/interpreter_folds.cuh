@@ -91,14 +91,26 @@ SLOW_CALL void fold_items(u32 kind, u32 x_at, u32 x_step, u32 state_at, u32 coun
     }
 }
 
+// A state with one more f32. A sum's rest begins as 0, so it is never -0, and the 0 that is a number's rest needs no addition.
+template <class Folder>
+DEVICE f32 with(Folder, f32 state, f32 x) { return Folder::join(state, x); }
+DEVICE pair_f32 with(Folder_sum<f32>, pair_f32 state, f32 x)
+{
+    const f32 hi = state.hi + x, t = hi - state.hi;
+    return {hi, (state.hi - (hi - t)) + (x - t) + state.lo};
+}
 // The same of f32 that are in registers.
 template <class Folder>
 DEVICE void fold_held(const u32 (&a)[ITEMS], u32 state_at, u32 count)
 {
     auto& held = *reinterpret_cast<typename Folder::State*>(shared_at(state_at));
     auto state = held;
-    UNROLLED for (u32 e = 0; e < ITEMS; e++)
-        if (e < count) state = Folder::join(state, Folder::lift(f32_bits(a[e]), 0));
+    if (count == ITEMS) {
+        UNROLLED for (u32 e = 0; e < ITEMS; e++) state = with(Folder(), state, f32_bits(a[e]));
+    } else {
+        UNROLLED for (u32 e = 0; e < ITEMS; e++)
+            if (e < count) state = with(Folder(), state, f32_bits(a[e]));
+    }
     held = state;
 }
 
