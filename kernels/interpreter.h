@@ -132,6 +132,7 @@ struct Numbers {
     u32   is_long;                              // numbers of points do not fit 31 bits
     u32   spilled;                              // units of scratch that a block has
     u32   item_shift;                           // item_points is 1 << item_shift
+    u32   last_points;                          // from a thread's first item to its last
     u64   words[WORDS];
 };
 static_assert(sizeof(Numbers) <= 4096, "what every driver takes as a parameter");

@@ -14,15 +14,33 @@
 namespace ng::interpreter {
 
 struct alignas(16) Word {
-    u64 low, high;
+    u32 a, b, c, d;
 };
-DEVICE Word word_at(const Numbers& n, u32 at) { return reinterpret_cast<const Word*>(n.code)[at]; }
-DEVICE Instruction all_of(Word w)
+// Begins here, and is waited for where it is used: the compiler would move it there.
+DEVICE Word word_at(const Numbers& n, u32 at)
 {
-    return {(u16)w.low, (u16)(w.low >> 16), (u32)(w.low >> 32), (u16)w.high, (u16)(w.high >> 16), (u16)(w.high >> 32), (u16)(w.high >> 48)};
+    const Word* from = reinterpret_cast<const Word*>(n.code) + at;
+#ifdef __CUDACC__
+    Word w;
+    asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(w.a), "=r"(w.b), "=r"(w.c), "=r"(w.d) : "l"(from));
+    return w;
+#else
+    return *from;
+#endif
+}
+// The word's parts are taken out of sight of the compiler: else it may keep the word beyond the load of the next one, then
+// copies that one, and waits for it, at once.
+DEVICE Instruction instruction_of(Word w)
+{
+    u32 code = w.a & 0xffff, place = w.a >> 16;
+#ifdef __CUDACC__
+    asm volatile("and.b32 %0, %1, 0xffff;" : "=r"(code) : "r"(w.a));
+    asm volatile("shr.u32 %0, %1, 16;" : "=r"(place) : "r"(w.a));
+#endif
+    return {(u16)code, (u16)place, w.b, (u16)w.c, (u16)(w.c >> 16), (u16)w.d, (u16)(w.d >> 16)};
 }
 
-// ---- control: each gives the place of the next instruction ---------------------------------------------------------------
+// ---- control: where the next instruction is, or whether the last one's jump is taken ------------------------------------
 
 DEVICE u32 begin_points(const Numbers& n, Place& p, u32 end, u32 next)
 {
@@ -31,12 +49,12 @@ DEVICE u32 begin_points(const Numbers& n, Place& p, u32 end, u32 next)
     arrive(n, p);
     return next;
 }
-DEVICE u32 next_points(const Numbers& n, Place& p, u32 again, u32 next)
+DEVICE bool next_points(const Numbers& n, Place& p)
 {
     p.first += (i64)gridDim.x * ITEMS * blockDim.x;
-    if (p.first - p.thread * ITEMS_A_UNIT >= n.points) return next;
+    if (p.first - p.thread * ITEMS_A_UNIT >= n.points) return false;
     arrive(n, p);
-    return again;
+    return true;
 }
 
 // The block's next `row_mask` + 1 rows; false beyond the last.
@@ -48,6 +66,7 @@ DEVICE bool take_rows(const Numbers& n, Place& p)
     if (first >= n.rows) return false;
     p.is_row = row < n.rows;
     p.row = p.is_row ? row : n.rows - 1;
+    p.end = p.is_row ? piece_end(n, p) : 0;
     find_row(n, p);
     return true;
 }
@@ -59,12 +78,14 @@ DEVICE u32 begin_pass(const Numbers& n, Place& p, const Instruction& i, u32 next
     arrive(n, p);
     return next;
 }
-DEVICE u32 next_point(const Numbers& n, Place& p, u32 again, u32 next)
+DEVICE bool next_point(const Numbers& n, Place& p)
 {
     p.first += (i64)n.lanes * ITEMS;
-    if (p.first - lane_of(n, p) >= piece_end(n, p)) return next;
-    arrive(n, p);
-    return again;
+    p.is_whole = is_whole(n, p);
+    // All threads go the same way: where one's items are all in the row, its neighbours' begin there.
+    if (!p.is_whole && p.first - lane_of(n, p) >= piece_end(n, p)) return false;
+    find_coordinates(n, p);
+    return true;
 }
 
 DEVICE u32 states_of(const Numbers& n, u32 fold) { return n.folds_at + fold * n.unit_bytes; }
@@ -78,7 +99,7 @@ DEVICE void start(const Numbers& n, const Place& p, const Instruction& i)
 DEVICE u32 own_items(const Numbers& n, const Place& p)
 {
     if (p.is_whole) return ITEMS;
-    const i64 left = own_end(n, p) - p.first;
+    const i64 left = p.end - p.first;
     return left <= 0 ? 0 : (u32)(left + n.item_points - 1) >> n.item_shift;
 }
 DEVICE void fold(const Numbers& n, const Place& p, const Instruction& i)
@@ -153,33 +174,41 @@ extern "C" __global__ void __launch_bounds__(128, 5) interpret(const __grid_cons
     Place p;
     p.thread = threadIdx.x, p.base = shared_base(), p.here = p.base + threadIdx.x * UNIT_BYTES;
     p.piece = n.pieces == 1 ? 0 : blockIdx.x % n.pieces;
-    p.first = 0, p.row = 0, p.turn = 0, p.is_row = true, p.is_whole = false;
+    p.first = 0, p.end = n.points, p.row = 0, p.turn = 0, p.is_row = true, p.is_whole = false;
     for (u32 k = threadIdx.x; k < 2 * n.number_count; k += blockDim.x) *reinterpret_cast<u64*>(shared_at(p.base + k * 8)) = n.words[n.numbers_at + k / 2];
     __syncthreads();
     u32  a[ITEMS] = {};
     u32  at = 0;
     Word next = word_at(n, 0);
     for (;;) {
-        const Word i = next;
+        const Instruction i = instruction_of(next);
         next = word_at(n, ++at);                       // it comes while this one is at work
-        const u32 place = (u32)i.low >> 16, more = (u32)(i.low >> 32);
+        const u32 place = i.place, more = i.more;
         u32       to = at;
-        switch ((u32)i.low % CODES) {
+        switch (i.code % CODES) {
         case END: return;
         case BEGIN_POINTS: to = begin_points(n, p, more, at); break;
-        case NEXT_POINTS: to = next_points(n, p, more, at); break;
+        case NEXT_POINTS: {
+            const Word again = word_at(n, more);
+            if (next_points(n, p)) to = at = more, next = again;
+            break;
+        }
         case BEGIN_ROWS: to = take_rows(n, p) ? at : more; break;
         case NEXT_ROWS: to = n.pieces == 1 && take_rows(n, p) ? more : at; break;
-        case START: start(n, p, all_of(i)); break;
-        case BEGIN_PASS: to = begin_pass(n, p, all_of(i), at); break;
-        case NEXT_POINT: to = next_point(n, p, more, at); break;
-        case FINISH: finish(n, p, all_of(i)); break;
+        case START: start(n, p, i); break;
+        case BEGIN_PASS: to = begin_pass(n, p, i, at); break;
+        case NEXT_POINT: {
+            const Word again = word_at(n, more);
+            if (next_point(n, p)) to = at = more, next = again;
+            break;
+        }
+        case FINISH: finish(n, p, i); break;
         case END_PASS:
             if (place) __syncthreads();
-            if (n.pieces > 1 && n.stage == all_of(i).z) to = more;
+            if (n.pieces > 1 && n.stage == i.z) to = more;
             break;
-        case LOAD_64: load_wide(n, p, all_of(i)); break;
-        case STORE_64: store_wide(n, p, all_of(i)); break;
+        case LOAD_64: load_wide(n, p, i); break;
+        case STORE_64: store_wide(n, p, i); break;
         case LOAD_8: load_narrow<u8>(n, p, place, more, a); continue;
         case LOAD_16: load_narrow<u16>(n, p, place, more, a); continue;
         case LOAD_32: load_narrow<u32>(n, p, place, more, a); continue;
@@ -189,9 +218,9 @@ extern "C" __global__ void __launch_bounds__(128, 5) interpret(const __grid_cons
         case HOLD: read_items(slot_at(n, p, more), a); continue;
         case HOLD_NUMBER: read_items({p.base + more, 0}, a); continue;
         case KEEP: write_items(slot_at(n, p, more), a); continue;
-        case SPILL: spill(n, p, all_of(i)); continue;
-        case FILL: fill(n, p, all_of(i)); continue;
-        case WHERE: where(n, p, all_of(i), a); continue;
+        case SPILL: spill(n, p, i); continue;
+        case FILL: fill(n, p, i); continue;
+        case WHERE: where(n, p, i, a); continue;
         case ROUND_F16:
             UNROLLED for (int e = 0; e < ITEMS; e++) a[e] = bits_f32(round_f16(f32_bits(a[e])));
             continue;
@@ -202,7 +231,7 @@ extern "C" __global__ void __launch_bounds__(128, 5) interpret(const __grid_cons
         case FOLD_HELD + FOLD_MIN: fold_held<Folder_min<f32>>(a, p.here + states_of(n, place), own_items(n, p)); continue;
         case FOLD_HELD + FOLD_MAX: fold_held<Folder_max<f32>>(a, p.here + states_of(n, place), own_items(n, p)); continue;
 #include "lib/backend/cuda/interpreter_fast.cuh"
-        default: slow(n, p, all_of(i));
+        default: slow(n, p, i);
         }
         // Nothing is in registers across these: their code may have them all.
         UNROLLED for (int e = 0; e < ITEMS; e++) a[e] = 0;

@@ -168,6 +168,7 @@ void Filler::cut(uint32_t launch)
     n_.item_points = n_.lanes;              // a power of two: threads are, and so are rows at once
     n_.item_shift = u32(std::countr_zero(n_.item_points));
     n_.quad_points = ITEMS_A_UNIT * (t_.has_rows ? n_.lanes : g_.threads);
+    n_.last_points = (ITEMS_A_UNIT - 1) * n_.item_points + (ITEMS / ITEMS_A_UNIT - 1) * n_.quad_points;
     const int64_t at_once = int64_t(n_.lanes) * ITEMS;
     n_.piece_points = g_.pieces == 1 ? std::max<i64>(n_.points, 1) : divided_up(divided_up(n_.points, at_once), g_.pieces) * at_once;
     n_.is_long = n_.points >= i64(1) << 31;

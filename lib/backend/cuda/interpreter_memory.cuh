@@ -69,7 +69,7 @@ DEVICE void store_items(const Numbers& n, const Place& p, u32 access, u32 how, c
         }
         return;
     }
-    const i64 end = own_end(n, p);
+    const i64 end = p.end;
     UNROLLED for (int half = 0; half < ITEMS; half += 8) {
         i64 at[8];
         find_offsets<1>(n, p, r, half, at);
@@ -145,7 +145,7 @@ DEVICE void store_wide(const Numbers& n, const Place& p, const Instruction& i)
         if (p.is_row && lane_of(n, p) == 0 && p.piece == 0) to[r.row] = read<u64>(from, 0);
         return;
     }
-    const i64 end = own_end(n, p);
+    const i64 end = p.end;
     if (r.form == QUADS && p.is_whole) {
         to += r.row + p.first;
         UNROLLED for (int e = 0; e < ITEMS; e += ITEMS_A_UNIT)

@@ -32,7 +32,7 @@ struct alignas(16) Unit {
 // Where a thread is: the point of its first item, its row, how many groups of rows its block had before, which piece of rows
 // that has (found once: a division takes about 200 cycles).
 struct Place {
-    i64  first, row;
+    i64  first, end, row;                // end: of its own points; 0 beyond the last row
     u32  turn, piece, thread, base, here;       // base: where shared memory begins; here: the thread's part of a unit at 0
     bool is_row, is_whole;               // beyond the last row a thread reads what that has; is_whole: all items are in the row
 };
@@ -108,11 +108,9 @@ DEVICE i64 piece_begin(const Numbers& n, const Place& p) { return p.piece * n.pi
 // Where the block's piece of a row ends; all points without rows.
 DEVICE i64 piece_end(const Numbers& n, const Place& p)
 {
-    if (n.pieces == 1) return n.points;
     const i64 end = piece_begin(n, p) + n.piece_points;
     return end < n.points ? end : n.points;
 }
-DEVICE i64 own_end(const Numbers& n, const Place& p) { return p.is_row ? piece_end(n, p) : 0; }
 
 DEVICE i64 point_of(const Numbers& n, const Place& p, int item)
 {
@@ -123,10 +121,10 @@ DEVICE i64 readable(const Numbers& n, i64 point) { return point < n.points ? poi
 
 DEVICE u32 high_product(u32 a, u32 b) { return (u32)((u64)a * b >> 32); }
 
-// After `first` has changed: the walked axes' coordinates of this thread's items, in the first slots.
-DEVICE void arrive(const Numbers& n, Place& p)
+DEVICE bool is_whole(const Numbers& n, const Place& p) { return p.first + n.last_points < p.end; }
+// The walked axes' coordinates of this thread's items, in the first slots.
+DEVICE void find_coordinates(const Numbers& n, const Place& p)
 {
-    p.is_whole = point_of(n, p, ITEMS - 1) < own_end(n, p);
     if (n.axes == 0) return;
     const int step = n.are_quads && p.is_whole ? ITEMS_A_UNIT : 1;
     ROLLED for (int e = 0; e < ITEMS; e += step) {
@@ -140,6 +138,12 @@ DEVICE void arrive(const Numbers& n, Place& p)
             rest = q;
         }
     }
+}
+// After `first` has changed.
+DEVICE void arrive(const Numbers& n, Place& p)
+{
+    p.is_whole = is_whole(n, p);
+    find_coordinates(n, p);
 }
 
 // The row's coordinates, 4 bytes each.
