@@ -15,6 +15,15 @@ DEVICE void load_four(const T* from, T (&x)[ITEMS], int first)
     const Four<T> four = *reinterpret_cast<const Four<T>*>(from);
     UNROLLED for (int e = 0; e < ITEMS_A_UNIT; e++) x[first + e] = four.item[e];
 }
+// The bytes from one of a thread's items to the next where those of a row lie evenly and their distances fit 32 bits, as most
+// do: so each address is the one before and that. 0: not so.
+template <class T>
+DEVICE u32 even_bytes(const Numbers& n, const Place& p, const Reach& r)
+{
+    static_assert(MAX_THREADS * sizeof(T) <= 1 << 10, "an item's distance times 2^22 fits 32 bits");
+    if (r.form != 0 || !p.is_whole || n.quad_points != ITEMS_A_UNIT * n.item_points || (u64)r.point_stride >> 22) return 0;
+    return n.item_points * (u32)r.point_stride * (u32)sizeof(T);
+}
 template <class T>
 DEVICE void load_items(const Numbers& n, const Place& p, u32 access, T (&x)[ITEMS])
 {
@@ -23,6 +32,11 @@ DEVICE void load_items(const Numbers& n, const Place& p, u32 access, T (&x)[ITEM
     if (r.form == QUADS && p.is_whole) {
         from += r.row + p.first;
         UNROLLED for (int k = 0; k < FOURS; k++) load_four(from + k * (i64)n.quad_points, x, k * ITEMS_A_UNIT);
+        return;
+    }
+    if (const u32 bytes = even_bytes<T>(n, p, r); bytes != 0) {
+        char* first = reinterpret_cast<char*>(r.base) + (r.row + p.first * r.point_stride) * (i64)sizeof(T);
+        UNROLLED for (u32 e = 0; e < ITEMS; e++) x[e] = *reinterpret_cast<T*>(first + (u64)bytes * e);
         return;
     }
     if (r.form & SAME) {
@@ -67,6 +81,11 @@ DEVICE void store_items(const Numbers& n, const Place& p, u32 access, u32 how, c
             const int e = k * ITEMS_A_UNIT;
             *reinterpret_cast<Four<T>*>(to + at[k]) = {{x[e], x[e + 1], x[e + 2], x[e + 3]}};
         }
+        return;
+    }
+    if (const u32 bytes = even_bytes<T>(n, p, r); bytes != 0) {
+        char* first = reinterpret_cast<char*>(r.base) + (r.row + p.first * r.point_stride) * (i64)sizeof(T);
+        UNROLLED for (u32 e = 0; e < ITEMS; e++) *reinterpret_cast<T*>(first + (u64)bytes * e) = x[e];
         return;
     }
     const i64 end = p.end;

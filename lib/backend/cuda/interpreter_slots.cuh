@@ -172,11 +172,10 @@ DEVICE Reach reach_of(const Numbers& n, const Place& p, u32 access)
 {
     const u32 at = n.accesses_at + access * 4;
     const u64 how = n.words[at + 3];
-    Reach r = {n.words[at], 0, (i64)n.words[at + 2], (u32)how, (u32)(how >> 32)};
+    Reach r = {n.words[at], p.row * (i64)n.words[at + 1], (i64)n.words[at + 2], (u32)how, (u32)(how >> 32)};
     if (r.form & ROWS_LISTED) {
+        r.row = 0;
         ROLLED for (u32 k = 0; k < n.row_axes; k++) r.row += (i64)row_coordinate(n, p, k) * (i64)n.words[r.strides + k];
-    } else {
-        r.row = p.row * (i64)n.words[at + 1];
     }
     r.strides += n.row_axes;
     return r;
