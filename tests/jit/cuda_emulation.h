@@ -184,6 +184,7 @@ template <class T> T exchanged(T x, unsigned from)
     return x;
 }
 template <class T> T __shfl_xor_sync(unsigned, T x, int reach) { return exchanged(x, threadIdx.x ^ unsigned(reach)); }
+template <class T> T __shfl_down_sync(unsigned, T x, unsigned reach) { return exchanged(x, threadIdx.x + reach); }
 template <class T> T __shfl_sync(unsigned, T x, int lane, int width) { return exchanged(x, threadIdx.x / unsigned(width) * unsigned(width) + unsigned(lane)); }
 static inline unsigned __umulhi(unsigned x, unsigned y) { return unsigned((unsigned long long)x * y >> 32); }
 __extension__ typedef unsigned __int128 Wide;

@@ -114,6 +114,11 @@ DEVICE void fold_held(const u32 (&a)[ITEMS], u32 state_at, u32 count)
     held = state;
 }
 
+constexpr u32 WARP = 32;
+static_assert(MAX_THREADS <= 4 * WARP && MIN_THREADS >= WARP, "a row's lanes are at most four warps', and warps are whole");
+template <bool IS_WIDE> struct Parts { using Type = u32; };
+template <> struct Parts<true> { using Type = u64; };
+
 enum class Meeting : u32 { Whole, Given, Taken };    // of one launch; what a piece has goes to the scratch; it comes from there
 
 // Who meets: a thread, its lane among those of its row, and where a row's pieces lie.
@@ -125,34 +130,62 @@ struct Circle {
     Meeting meeting;
 };
 
+// A state from another thread of the warp.
+template <class State, class Exchange>
+DEVICE State exchanged_state(State x, Exchange exchange)
+{
+    using Part = Parts<sizeof(State) % 8 == 0>::Type;
+    constexpr int PARTS = sizeof(State) / sizeof(Part);
+    Part part[PARTS];
+    __builtin_memcpy(part, &x, sizeof x);
+    UNROLLED for (int k = 0; k < PARTS; k++) part[k] = exchange(part[k]);
+    __builtin_memcpy(&x, part, sizeof x);
+    return x;
+}
+// Lanes join those half of their number away, then a quarter, and so on: those of other warps' lanes by shared memory, at
+// once, the rest by shuffles. Every lane ends with the first one's.
+template <class State, class Join>
+DEVICE State joined_lanes(const Circle& c, u32 states_at, State state, Join join)
+{
+    const u32 apart = 1u << c.lane_shift, span = c.lanes << c.lane_shift;      // of neighbouring lanes; of all, in threads
+    const u32 near = apart > WARP ? apart : WARP;
+    if (span > near) {
+        const u32 first = states_at + (c.thread - c.thread % span + c.thread % near) * UNIT_BYTES;
+        const auto state_at = [&](u32 k) -> State& { return *reinterpret_cast<State*>(shared_at(first + k * near * UNIT_BYTES)); };
+        *reinterpret_cast<State*>(shared_at(states_at + c.thread * UNIT_BYTES)) = state;
+        __syncthreads();
+        state = span == 2 * near ? join(state_at(0), state_at(1)) : join(join(state_at(0), state_at(2)), join(state_at(1), state_at(3)));
+        __syncthreads();
+    }
+    u32 reach = (span < WARP ? span : WARP) / 2;
+    if (reach < apart) return state;
+    ROLLED for (; reach >= apart; reach /= 2) state = join(state, exchanged_state(state, [&](auto x) { return __shfl_down_sync(~0u, x, reach); }));
+    const u32 first = c.thread % WARP - c.thread % (span < WARP ? span : WARP) + c.thread % apart;
+    return exchanged_state(state, [&](auto x) { return __shfl_sync(~0u, x, (int)first, (int)WARP); });
+}
+
+// One number in all of a thread's items.
+template <class T>
+DEVICE void write_all(Operand out, T x)
+{
+    u32 word[2];
+    __builtin_memcpy(word, &x, sizeof x);
+    if (sizeof x == 4) word[1] = word[0];
+    constexpr u32 UNITS = sizeof x == 4 ? UNITS_32 : UNITS_64;
+    UNROLLED for (u32 k = 0; k < UNITS; k++) unit_at(out.at + k * out.step) = {{word[0], word[1], word[0], word[1]}};
+}
+
 template <class Folder>
 DEVICE void meet(const Circle& c, u32 states_at, Operand out)
 {
     using State = typename Folder::State;
-    const u32 mine = states_at + c.thread * UNIT_BYTES;
-    const auto state_at = [](u32 at) -> State& { return *reinterpret_cast<State*>(shared_at(at)); };
+    State state = *reinterpret_cast<State*>(shared_at(states_at + c.thread * UNIT_BYTES));
     if (c.meeting == Meeting::Taken) {
-        State state = state_at(mine);
         ROLLED for (u32 k = c.lane; k < c.pieces; k += c.lanes) state = Folder::join(state, *reinterpret_cast<const State*>(c.partials + (u64)k * UNIT_BYTES));
-        state_at(mine) = state;
     }
-    // Lanes side by side meet in their warp from the last 32 on.
-    const u32 near = c.lane_shift == 0 ? 32 : 0;
-    const auto gather = [&](u32 lanes) {
-        if (lanes <= near) SYNC_WARP;
-        else __syncthreads();
-    };
-    gather(c.lanes);
-    ROLLED for (u32 reach = c.lanes / 2; reach > 0; reach /= 2) {
-        if (c.lane < reach) state_at(mine) = Folder::join(state_at(mine), state_at(mine + (reach << c.lane_shift) * UNIT_BYTES));
-        gather(reach);
-    }
-    if (c.lanes > near) __syncthreads();
-    const State all = state_at(states_at + (c.thread - (c.lane << c.lane_shift)) * UNIT_BYTES);
-    if (c.meeting == Meeting::Given && c.lane == 0 && c.is_row) *reinterpret_cast<State*>(c.partials + (u64)c.piece * UNIT_BYTES) = all;
-    const auto result = Folder::finish(all);
-    UNROLLED for (u32 e = 0; e < ITEMS; e++) write(out, e, result);
-    gather(c.lanes);
+    state = joined_lanes(c, states_at, state, [](State x, State y) { return Folder::join(x, y); });
+    if (c.meeting == Meeting::Given && c.lane == 0 && c.is_row) *reinterpret_cast<State*>(c.partials + (u64)c.piece * UNIT_BYTES) = state;
+    write_all(out, Folder::finish(state));
 }
 SLOW_CALL void finish_fold(u32 kind, const Circle& c, u32 states_at, u32 out_at, u32 out_step)
 {

@@ -10,7 +10,6 @@
 #define ROLLED   _Pragma("unroll 1")
 #define BY_FOURS _Pragma("unroll 4")
 #define SLOW_CALL static __device__ __noinline__
-#define SYNC_WARP __syncwarp()
 extern __shared__ __align__(16) char interpreter_memory[];
 DEVICE char* shared_at(u32 at) { return static_cast<char*>(__cvta_shared_to_generic(at)); }
 #else
@@ -18,7 +17,6 @@ DEVICE char* shared_at(u32 at) { return static_cast<char*>(__cvta_shared_to_gene
 #define ROLLED
 #define BY_FOURS
 #define SLOW_CALL static __device__
-#define SYNC_WARP __syncthreads()
 alignas(16) static char interpreter_memory[ng::interpreter::MOST_SHARED_BYTES];
 DEVICE char* shared_at(u32 at) { return interpreter_memory + at; }
 #endif
