@@ -82,7 +82,7 @@ enum Draw : u32 { DRAW_BITS, DRAW_WORD3, DRAW_UNIFORM_F32, DRAW_UNIFORM_F64, DRA
 constexpr u32 LANES = 6;
 enum FoldWord : u32 { FOLD_SUM, FOLD_PROD, FOLD_MIN, FOLD_MAX, FOLD_ARGMIN, FOLD_ARGMAX, FOLD_ANY, FOLD_ALL };
 
-// The second half is read only by those that need it.
+// The machine fetches one at once, 16 bytes, while the one before is at work.
 struct alignas(16) Instruction {
     u16 code, place;
     u32 more;

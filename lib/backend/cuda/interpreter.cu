@@ -4,9 +4,10 @@
 //   thread    ITEMS elements at a time: two times four neighbours, or points that lie `lanes` apart
 //   shared    kernels/interpreter.h draws it
 //   sm_90     96 registers, no spills; a stack of 80 bytes for large angles and the calls of folds
-// What takes its time is the way from one instruction to the next, about 300 cycles of a warp: so a thread has 16 elements,
-// and five blocks share a multiprocessor. An H200 then does x + y of f32 or f16 at the compiled kernel's speed, chains of 9
-// and 20 operations in 1.5 and 1.7 times its time (64 M elements; with 8 elements a thread 1.2, 2.1 and 2.4).
+// What takes its time is the way from one instruction to the next: so a thread has 16 elements, five blocks share a
+// multiprocessor, and the next instruction is fetched before this one begins. While each still waited for that fetch, about 300
+// cycles in all, an H200 did x + y of f32 or f16 at the compiled kernel's speed, chains of 9 and 20 operations in 1.5 and 1.7
+// times its time (64 M elements; with 8 elements a thread 1.2, 2.1 and 2.4).
 #include "lib/backend/cuda/interpreter_folds.cuh"
 #include "lib/backend/cuda/interpreter_memory.cuh"
 #include "lib/backend/cuda/interpreter_slow.cuh"
