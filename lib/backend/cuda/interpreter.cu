@@ -5,9 +5,8 @@
 //   shared    kernels/interpreter.h draws it
 //   sm_90     96 registers, no spills; a stack of 80 bytes for large angles and the calls of folds
 // What takes its time is the way from one instruction to the next: so a thread has 16 elements, five blocks share a
-// multiprocessor, and the next instruction is fetched before this one begins. While each still waited for that fetch, about 300
-// cycles in all, an H200 did x + y of f32 or f16 at the compiled kernel's speed, chains of 9 and 20 operations in 1.5 and 1.7
-// times its time (64 M elements; with 8 elements a thread 1.2, 2.1 and 2.4).
+// multiprocessor, and the next instruction is fetched before this one begins. An H200 sums 64 M elements, f32 or f16, in 95 us
+// (compiled 61 and 33), a chain of 9 operations takes 227 (130 and 69), softmax of rows of 1024 469 (130 and 67).
 #include "lib/backend/cuda/interpreter_folds.cuh"
 #include "lib/backend/cuda/interpreter_memory.cuh"
 #include "lib/backend/cuda/interpreter_slow.cuh"
