@@ -16,6 +16,7 @@ constexpr int64_t LEAST_TAPS = 4, LEAST_ROWS = 16;
 // Elements of w. Zen 5, one thread, by panels' time (2026-11-25): 16 x 16 x 224 x 224 1.26, 32 x 32 x 112 x 112 1.15, 64 x 64 x 56 x 56 1.05, 128 x 64 and 64 x 128
 // channels 1.05 and 0.98, 128 x 128 1.00, 256 x 256 0.96: copies of many channels leave the caches before all rows have passed.
 constexpr int64_t MOST_WEIGHTS = 96 << 10;
+constexpr int64_t MOST_BYTES = 8 << 20;           // of a copy, for each worker has one
 constexpr int64_t BEYOND = 64;                    // elements behind the copy that the last tile reads
 
 struct Axes {
@@ -58,7 +59,7 @@ struct Room {
 };
 Room room_of(const FlatConv& f, const Axes& a, const ProductTable& table)
 {
-    const int64_t copy = aligned((most_copied(f, a) + BEYOND) * bytes_of(f.in.type));
+    const int64_t copy = std::min(aligned((most_copied(f, a) + BEYOND) * bytes_of(f.in.type)), MOST_BYTES);
     return {copy, copy + aligned(int64_t(product_workspace(table, packed_for(f.w.type, f.in.type, f.out.type), a.rows.extent, most_columns(f, a), a.depth.extent * a.taps, 1)))};
 }
 
@@ -68,6 +69,7 @@ bool is_worth(const FlatConv& f, const Axes& a, uint32_t workers)
     const int64_t images = f.out.dims[0];
     if (!is_possible(f) || f.in.strides[3] != 1 || a.taps < LEAST_TAPS || a.rows.extent < LEAST_ROWS || a.depth.extent == 0 || positions == 0) return false;
     if (a.rows.extent * a.depth.extent * a.taps > MOST_WEIGHTS) return false;
+    if ((double(f.in.dims[1]) * double(a.plane()) + BEYOND + 16) * bytes_of(f.in.type) > double(MOST_BYTES)) return false;
     if (images < workers || (images % workers && images < 4 * int64_t(workers))) return false;
     const double dropped = double(a.extent[1]) / double(f.out.dims[SPATIAL + 1]) - 1;
     return dropped + PACKING / positions <= MOST_DROPPED && double(a.plane()) <= MOST_COPIED * positions;
@@ -150,7 +152,9 @@ void of_image(const FlatConv& f, const Axes& a, int64_t image, uint32_t worker, 
 
 uint64_t flat_workspace(const FlatConv& f, const ProductTable& table, uint32_t workers)
 {
-    return is_possible(f) ? uint64_t(room_of(f, axes_of(f), table).all) * std::max(1u, workers) : 0;
+    // No more workers than images have one each.
+    const auto most = uint64_t(std::clamp<int64_t>(f.out.dims[0], 1, std::max(1u, workers)));
+    return is_possible(f) ? uint64_t(room_of(f, axes_of(f), table).all) * most : 0;
 }
 
 bool run_flat(const FlatConv& f, const Workplace& place)
