@@ -39,13 +39,14 @@ int32_t cost_of(const Kernel& kernel, const Words& words, size_t v)
 class FinishPrinter {
   public:
     FinishPrinter(const Kernel& kernel, int32_t buffer, const Dialect& dialect, std::span<const FinishFold> folds)
-        : kernel_(kernel), passes_(passes_of(kernel)), product_(buffer), folds_(folds), helpers_(dialect), words_(kernel, buffer, dialect, helpers_, numbers_) {}
+        : kernel_(kernel), passes_(passes_of(kernel)), product_(buffer), folds_(folds), helpers_(dialect), words_(kernel, buffer, dialect, helpers_, numbers_) { fetch_each(); }
 
     std::optional<FinishSource> print();
 
   private:
     const Value& value(int32_t v) const { return kernel_.values[size_t(v)]; }
     bool is_wanted(size_t v, Level level) const { return passes_.wanted[v] && passes_.level[v] == level && !words_.is_inline(int32_t(v)); }
+    void fetch_each();
     bool is_possible();
     bool can_be_result(const StoreTo& s) const;
     std::string define(size_t v) { return text("const ", held_name(kernel_.values[v].type), " v", v, " = ", words_.expression(int32_t(v)), ";\n"); }
@@ -65,6 +66,17 @@ class FinishPrinter {
     FinishWords   words_;
     FinishSource  out_;
 };
+
+// A tensor of one element comes as others do, and what is made of it with them.
+void FinishPrinter::fetch_each()
+{
+    for (size_t v = 0; v < kernel_.values.size(); v++) {
+        const Value& a = kernel_.values[v];
+        bool is_full = a.kind == ValueKind::Load;
+        for (const int32_t x : a.args) is_full |= x >= 0 && passes_.level[size_t(x)] == Level::Full;
+        if (is_full && passes_.level[v] == Level::Uniform) passes_.level[v] = Level::Full;
+    }
+}
 
 // Products store floats that fit an f32, or the i32 that their sums are.
 bool FinishPrinter::can_be_result(const StoreTo& s) const
