@@ -7,7 +7,7 @@
 // written; and about how many instructions it is for a sum.
 #pragma once
 #include "kernels/elements.cuh"
-#include "kernels/gemm_epilogue.h"
+#include "kernels/gemm_list.h"
 
 #ifndef HAS_EPILOGUE
 #define HAS_EPILOGUE false
@@ -17,6 +17,9 @@
 #endif
 #ifndef HAS_OUTER
 #define HAS_OUTER false
+#endif
+#ifndef HAS_LIST
+#define HAS_LIST false
 #endif
 
 namespace ng::kernels {
@@ -49,6 +52,9 @@ DEVICE constexpr int kind_of(int) { return ANYHOW; }
 DEVICE constexpr bool is_vector(int tensor) { return kind_of(tensor) == OF_COLUMNS || kind_of(tensor) == OF_ROWS; }
 DEVICE constexpr int  vector_count(int from = 0) { return from == EPILOGUE_TENSORS ? 0 : is_vector(from) + vector_count(from + 1); }
 static_assert(EPILOGUE_TENSORS == 8, "as many as kind_of knows");
+// Which tensor is the vector of this number, -1: none, and whether columns have an element each: a list says so when it is run.
+DEVICE i32 vector_tensor(const Epilogue& e, int vector, int tensor) { return HAS_LIST ? list_vector(e.numbers[0], vector) : tensor; }
+DEVICE bool is_of_columns(const Epilogue& e, i32 tensor) { return HAS_LIST ? (e.tensor[tensor].kind & 255) == OF_COLUMNS : kind_of(tensor) == OF_COLUMNS; }
 
 // The struct of a text's numbers, from the words that hold it.
 template <class N>

@@ -103,8 +103,17 @@ DEVICE void finish(const MmaNumbers& n, i64 batch, i64 row, i64 column, SUM (&v)
         EpilogueOperands<4> operands[FOURS];
         const auto spot = [&](int four) { return EpilogueSpot{batch, row, column + four * MMA_FOUR, valid - four * MMA_FOUR < MMA_FOUR ? valid - four * MMA_FOUR : MMA_FOUR}; };
         UNROLLED for (int i = 0; i < FOURS; i++) fetch_operands(FromMemory{n.epilogue, spot(i)}, operands[i]);
+        float listed[COUNT];
+        if constexpr (HAS_LIST) {
+            UNROLLED for (int j = 0; j < COUNT; j++) listed[j] = float(v[j]);
+            finish_list(n.epilogue, operands, listed);
+        }
         UNROLLED for (int i = 0; i < FOURS; i++) {
             SUM* const sums = v + i * MMA_FOUR;
+            if constexpr (HAS_LIST) {
+                store_floats(n, at + i * MMA_FOUR * n.c_column, valid - i * MMA_FOUR, listed + i * MMA_FOUR);
+                continue;
+            }
             float      x[MMA_FOUR];
             u32        bits[MMA_FOUR];
             if constexpr (HAS_EPILOGUE) {

@@ -75,9 +75,15 @@ DEVICE void fetch_vectors(const GemmOutput& o, const TileSpot& first, HeldVector
     int vector = 0;
     UNROLLED for (int i = 0; i < EPILOGUE_TENSORS; i++) {
         if (!is_vector(i)) continue;
-        const EpilogueTensor& t = o.epilogue.tensor[i];
-        const bool is_row = kind_of(i) == OF_COLUMNS;
-        const i64  step = is_row ? t.column : t.row, from = to_batch(o.epilogue, i, first.batch) + (is_row ? first.column : first.row) * step;
+        const i32 tensor = vector_tensor(o.epilogue, vector, i);
+        if (tensor < 0) {
+            UNROLLED for (i32 half = 0; half < HALVES; half++) held.bits[vector][half] = 0;
+            vector++;
+            continue;
+        }
+        const EpilogueTensor& t = o.epilogue.tensor[tensor];
+        const bool is_row = is_of_columns(o.epilogue, tensor);
+        const i64  step = is_row ? t.column : t.row, from = to_batch(o.epilogue, tensor, first.batch) + (is_row ? first.column : first.row) * step;
         const i32  count = is_row ? min(COLUMNS, o.n - first.column) : min(ROWS, o.m - first.row);
         UNROLLED for (i32 half = 0; half < HALVES; half++) {
             const i32 j = i32(threadIdx.x & 127) + half * 128;
@@ -92,7 +98,7 @@ DEVICE void put_vectors(const GemmOutput& o, const HeldVectors& held, u32 to)
     int vector = 0;
     UNROLLED for (int i = 0; i < EPILOGUE_TENSORS; i++) {
         if (!is_vector(i)) continue;
-        const i32 bytes = o.epilogue.tensor[i].bytes;
+        const i32 tensor = vector_tensor(o.epilogue, vector, i), bytes = o.epilogue.tensor[tensor < 0 ? 0 : tensor].bytes;
         UNROLLED for (u32 half = 0; half < STRIDE / 512; half++) write_shared(to + u32(vector) * STRIDE + ((threadIdx.x & 127) + half * 128) * u32(bytes), bytes, held.bits[vector][half]);
         vector++;
     }

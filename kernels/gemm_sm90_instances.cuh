@@ -5,6 +5,11 @@
 #include "kernels/gemm_sm90_double.cuh"
 #include "kernels/gemm_sm90_split.cuh"
 
+// Behind gemm_list.cuh: of rows that have such kernels, what carries out lists; where a tensor comes by boxes, of tiles alone.
+#ifndef GEMM_NAME
+#define GEMM_NAME(name) gemm_##name
+#endif
+
 namespace ng::kernels {
 
 template <class S>
@@ -14,12 +19,12 @@ DEVICE void run_any_tiles(const GemmTilesNumbers& g)
     else run_tiles<S>(g);
 }
 #define TILES_KERNEL(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns)                           \
-    extern "C" __global__ void __launch_bounds__(TILES_THREADS, 1) gemm_##types##_##way##_##tile(const __grid_constant__ GemmTilesNumbers numbers) \
+    extern "C" __global__ void __launch_bounds__(TILES_THREADS, 1) GEMM_NAME(types##_##way##_##tile)(const __grid_constant__ GemmTilesNumbers numbers) \
     {                                                                                                                              \
         run_any_tiles<TilesShape<Kind, m, n, down, across, stages, a, b, schedule, promote, turns>>(numbers);                      \
     }
 #define SPLIT_KERNEL(types, way, Kind, a, b, promote, tile, m, n, stages, units)                                                   \
-    extern "C" __global__ void __launch_bounds__(split_threads(m), units) gemm_##types##_##way##_s##tile(const __grid_constant__ GemmSplitNumbers numbers) \
+    extern "C" __global__ void __launch_bounds__(split_threads(m), units) GEMM_NAME(types##_##way##_s##tile)(const __grid_constant__ GemmSplitNumbers numbers) \
     {                                                                                                                              \
         run_split<SplitShape<Kind, m, n, stages, a, b, promote>>(numbers);                                                         \
     }
@@ -30,7 +35,7 @@ DEVICE void run_any_tiles(const GemmTilesNumbers& g)
         run_odd<OddShape<Kind, m, stages>>(numbers);                                                                               \
     }
 #define CUT_KERNEL(types, way, Kind, a, b, promote, tile, m, n, stages, slots)                                                     \
-    extern "C" __global__ void __launch_bounds__(CUT_THREADS, 1) gemm_##types##_##way##_c##tile(const __grid_constant__ GemmSplitNumbers numbers) \
+    extern "C" __global__ void __launch_bounds__(CUT_THREADS, 1) GEMM_NAME(types##_##way##_c##tile)(const __grid_constant__ GemmSplitNumbers numbers) \
     {                                                                                                                              \
         run_cut<CutShape<m, n, stages, slots, a, b>>(numbers);                                                                     \
     }
@@ -58,6 +63,17 @@ DEVICE void run_any_tiles(const GemmTilesNumbers& g)
 #ifndef OF_Double
 #define OF_Double(...)
 #endif
+#if HAS_LIST
+#define LISTED_TILES(group, ...) OF_##group(GEMM_SM90_##group(TILES_KERNEL, __VA_ARGS__))
+#if HAS_BOX
+#define LISTED_SPLIT(...)
+#define LISTED_CUT(...)
+#else
+#define LISTED_SPLIT(group, ...) OF_##group(GEMM_SM90_##group(SPLIT_KERNEL, __VA_ARGS__))
+#define LISTED_CUT(group, ...) OF_##group(GEMM_SM90_##group(CUT_KERNEL, __VA_ARGS__))
+#endif
+#include "kernels/gemm_sm90_listed.def"
+#else
 #define TILES(group, ...) OF_##group(GEMM_SM90_##group(TILES_KERNEL, __VA_ARGS__))
 #define SPLIT(group, ...) OF_##group(GEMM_SM90_##group(SPLIT_KERNEL, __VA_ARGS__))
 #define ODD(group, ...) OF_##group(GEMM_SM90_Odd(ODD_KERNEL, __VA_ARGS__))
@@ -69,6 +85,7 @@ DEVICE void run_any_tiles(const GemmTilesNumbers& g)
 #undef ODD
 #undef CUT
 #undef ASIDE
+#endif
 #undef TILES_KERNEL
 #undef SPLIT_KERNEL
 #undef ODD_KERNEL

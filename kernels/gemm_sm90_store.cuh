@@ -75,6 +75,8 @@ template <class Word>
 DEVICE void finish_four(const GemmOutput& o, const TileSpot& at, i32 valid, const EpilogueOperands<4>& operands, u32 (&v)[4], EpilogueTerms<4>& terms)
 {
     if constexpr (HAS_EPILOGUE) {
+        if constexpr (HAS_LIST && !IS_REAL<Word>)
+            UNROLLED for (i32 j = 0; j < 4; j++) v[j] = __float_as_uint(float(i32(v[j])));
         finish_sums(o.epilogue, spot_of(at, valid), operands, v, terms);
     } else if constexpr (!IS_REAL<Word>) {
         if (o.epilogue.is_cast)
@@ -255,6 +257,9 @@ struct Staging {
     i32 barrier;
     u32 vectors, full, phase;
 };
+
+template <u32 COUNT>
+struct Buffers {};
 
 // c's map by boxes of 64 columns of halves or 32 of words, and of a tile's rest beyond multiples of 64.
 struct StoreMaps {

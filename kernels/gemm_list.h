@@ -1,0 +1,46 @@
+// An epilogue as a list of instructions that shipped kernels carry out, in the words of its numbers: no text is compiled for it.
+//
+//   word 0       instructions, types of tensors, which tensor each vector in shared memory is
+//   from 1 on    an instruction each: code, where a second operand is from, whether it goes first, and a number
+// The list works on a value, which begins as the sum, and has two places to keep others. A map of three operands has the one in the second place as
+// its third. What is true is 1, else 0.
+#pragma once
+#include "kernels/gemm_epilogue.h"
+
+namespace ng::kernels {
+
+// Maps of jit/ops.def, on f32, that an instruction can be.
+constexpr const char* LISTED_MAPS[] = {"add",  "sub",     "mul",  "div",     "maximum", "minimum",       "less",       "less_equal", "greater",   "greater_equal", "equal", "not_equal", "neg",   "abs", "square",
+                                       "sqrt", "reciprocal", "exp", "tanh",  "erf",     "relu",          "relu6",      "sigmoid",    "hard_sigmoid", "hard_swish", "silu",  "gelu",      "gelu_tanh", "elu", "where",
+                                       "clip", "fma"};
+constexpr bool is_listed_map(const char* name)
+{
+    for (const char* map : LISTED_MAPS) {
+        int i = 0;
+        while (map[i] && map[i] == name[i]) i++;
+        if (map[i] == name[i]) return true;
+    }
+    return false;
+}
+
+// A code is a map's number among all rows of ops.def, or one of these: the value is kept, or takes the place of what is, the second operand is kept in
+// the second place or becomes the value, or the value is rounded.
+enum ListCode : u32 { LIST_KEEP_0 = 240, LIST_KEEP_1, LIST_SWAP_0, LIST_SWAP_1, LIST_BESIDE, LIST_TAKE, LIST_ROUND_F16, LIST_ROUND_BF16 };
+enum ListSource : u32 { FROM_NUMBER, FROM_KEPT_0, FROM_KEPT_1, FROM_TENSOR };    // FROM_TENSOR + i: the i-th
+constexpr int LIST_TENSORS = 3;
+constexpr int LIST_MOST = EPILOGUE_NUMBERS - 1;          // instructions
+
+ANYWHERE constexpr u64 list_word(u32 code, u32 source, bool is_turned, u32 number) { return code | source << 8 | u32(is_turned) << 12 | u64(number) << 32; }
+ANYWHERE constexpr u32 list_code(u64 word) { return u32(word) & 255; }
+ANYWHERE constexpr u32 list_source(u64 word) { return u32(word) >> 8 & 15; }
+ANYWHERE constexpr bool list_is_turned(u64 word) { return u32(word) >> 12 & 1; }
+ANYWHERE constexpr u32 list_number(u64 word) { return u32(word >> 32); }
+
+// Of word 0. A tensor's kind has the number of its vector in bits 8 and up.
+ANYWHERE constexpr u64 list_type_bits(int tensor, i32 type) { return u64(type) << (8 + 4 * tensor); }
+ANYWHERE constexpr i32 list_type(u64 head, int tensor) { return i32(head >> (8 + 4 * tensor)) & 15; }
+ANYWHERE constexpr u64 list_vector_bits(int vector, int tensor) { return u64(tensor + 1) << (24 + 4 * vector); }
+ANYWHERE constexpr i32 list_vector(u64 head, int vector) { return (i32(head >> (24 + 4 * vector)) & 15) - 1; }   // -1: none
+ANYWHERE constexpr i32 list_length(u64 head) { return i32(head) & 255; }
+
+}  // namespace ng::kernels
