@@ -92,12 +92,12 @@ void Shipped::launch(const basic::Launch& l, CUstream stream) const
     launch_with(home_, function_of(l), shape_of(l), stream, l.numbers);
 }
 
-void Shipped::need_products(Dtype a, Dtype b)
+void Shipped::need_products(Dtype a, Dtype b, bool has_list)
 {
     for (size_t i = 0; i < std::size(products_); i++) {
         const auto image = gemm::Image(i);
-        if (!gemm::needs(image, a, b) || products_[i].is_loaded.load(std::memory_order_acquire)) continue;
-        const bool is_portable = image == gemm::Image::Mma && may_compile_ && !gemm_image(image).empty();
+        if (!gemm::needs(image, a, b, has_list) || products_[i].is_loaded.load(std::memory_order_acquire)) continue;
+        const bool is_portable = (image == gemm::Image::Mma || image == gemm::Image::MmaListed) && may_compile_ && !gemm_image(image).empty();
         if (!is_portable && !has_gemm_code(image, compute_of(home_.driver(), home_.device()))) continue;
         const std::lock_guard hold(lock_);
         if (products_[i].is_loaded.load(std::memory_order_relaxed)) continue;

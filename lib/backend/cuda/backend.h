@@ -23,7 +23,7 @@ class Shipped {
     // Throws what the driver says.
     void launch(const basic::Launch& launch, CUstream stream) const;
     // The images that products of these types need, where this build and device have them; once they are there, nothing.
-    void need_products(Dtype a, Dtype b);
+    void need_products(Dtype a, Dtype b, bool has_list);
     // has: what need_products() brought.
     gemm::Device product_device(int32_t compute, uint32_t units) const;
     void launch(const gemm::Launch& launch, CUstream stream) const;

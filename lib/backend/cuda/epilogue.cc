@@ -61,6 +61,8 @@ std::optional<EpilogueForm> EpilogueForm::of(const Step& product, const Step& fu
     if (!fused.turned.empty() && (finish->result < 0 || !lies_along(form.result_))) return std::nullopt;
     for (const FinishTensor& t : finish->tensors) form.tensors_.push_back(tensor(t.buffer, t.type, t.access));
     form.is_cast_ = !folds && is_plain_cast(k);
+    if (!folds && !form.is_cast_) form.list_ = EpilogueList::of(k, place);
+    if (form.list_ && form.list_->tensors() != finish->loads) form.list_.reset();
     if (folds) {
         const bool is_pivoted = std::ranges::any_of(folds->folds, [](const FinishFold& f) { return f.term == FoldTerm::Pivot; });
         for (int32_t& b : folds->after_buffers) b = b < 0 ? b : fused.buffers[size_t(b)];
@@ -98,6 +100,13 @@ kernels::Epilogue EpilogueForm::in_numbers(std::span<const int64_t> variables, c
 {
     kernels::Epilogue e = in_numbers();
     if (!is_cast_) fill_numbers(finish_.source, variables, scalars, 0, e.numbers);
+    return e;
+}
+
+kernels::Epilogue EpilogueForm::in_list(const void* scalars) const
+{
+    kernels::Epilogue e = in_numbers();
+    list_->fill(scalars, e.numbers);
     return e;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include "jit/fold_parts.h"
 #include "jit/plan.h"
+#include "lib/backend/cuda/epilogue_list.h"
 #include "lib/backend/cuda/gemm.h"
 
 #include <algorithm>
@@ -34,10 +35,13 @@ class EpilogueForm {
 
     bool is_cast() const { return is_cast_; }            // no more than that: shipped kernels do it
     const std::string& text() const { return finish_.source.text; }
+    const EpilogueList* list() const { return list_ ? &*list_ : nullptr; }       // that shipped kernels can carry out
+    int32_t list_weight() const { return weight() + list_->weight(); }
     int32_t weight() const { return is_cast_ ? 0 : std::max(finish_.weight, 1); }
     // Addresses and strides of tensors() are still missing, and in the first the numbers.
     kernels::Epilogue in_numbers() const;
     kernels::Epilogue in_numbers(std::span<const int64_t> variables, const void* scalars) const;
+    kernels::Epilogue in_list(const void* scalars) const;        // the same where it is a list
     const std::vector<EpilogueTensor>& tensors() const { return tensors_; }
     bool has_result() const { return finish_.result >= 0; }
     const EpilogueTensor& result() const { return result_; }     // where there is one
@@ -48,6 +52,7 @@ class EpilogueForm {
   private:
     FinishSource                finish_;
     bool                        is_cast_ = false;
+    std::optional<EpilogueList> list_;
     std::vector<EpilogueTensor> tensors_;
     EpilogueTensor              result_;
     std::optional<EpilogueFolds> folds_;

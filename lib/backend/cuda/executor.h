@@ -104,7 +104,8 @@ class CudaExecutor final : public Executor {
         std::unique_ptr<Starting>   starting = {};       // the step before it that is compiled with it as well
         std::unique_ptr<Folding>    folding = {};        // with folds in the epilogue: what is behind it
         uint64_t                    fixed_scratch = 0;
-        std::unique_ptr<gemm::Memory[]> memories = {};   // without, and with the epilogue
+        std::unique_ptr<gemm::Memory[]> memories = {};   // without, with the epilogue compiled, and with its list
+        bool                        is_listed = false;       // shipped kernels may carry out the epilogue
         bool is_matmul() const { return node && node->op == Op::matmul; }
     };
     struct Work {
@@ -150,6 +151,7 @@ class CudaExecutor final : public Executor {
     MatmulStep matmul_step(const Call& c, bool has_epilogue, MatmulParts* parts = nullptr) const { return {*c.node, c.in, c.out, has_epilogue ? &*c.epilogue : nullptr, parts}; }
     // With all that was compiled with it.
     MatmulStep finished_step(const Call& c, MatmulParts* parts = nullptr) const;
+    MatmulStep listed_step(const Call& c) const { return {*c.node, c.in, c.out, &*c.epilogue, nullptr, nullptr, true}; }
     bool launch_product(const Call& c, const MatmulStep& step, const Finished* finished, const ExecutorRun& run) const;
     bool prepare_starting(Call& c, const Plan& plan, size_t at);
     void prepare_finished(Call& c, const Plan& plan, const gemm::Finisher& finisher);

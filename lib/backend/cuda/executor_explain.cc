@@ -83,6 +83,7 @@ std::vector<CodeText> CudaExecutor::shipped_of(const Call& c) const
     const ExecutorRun run{most_.data(), buffers.data(), nullptr, scratch};
     const CurrentContext now(backend_.home());
     if (c.is_matmul()) {
+        if (c.is_listed && run_matmul(listed_step(c), run, variables_, products_, nullptr, {scratch, call_scratch(c, most_), launcher, basic_launcher, &backend_.home().driver()})) return all;
         const MatmulStep step = matmul_step(c, c.epilogue && c.epilogue->is_cast());
         if (run_matmul(step, run, variables_, products_, nullptr, {scratch, call_scratch(c, most_), launcher, basic_launcher, &backend_.home().driver(), nullptr, tuned_})) return all;
     }
@@ -100,6 +101,7 @@ StepCode CudaExecutor::code_of(size_t step) const
         code.tier = w.call->is_matmul() ? "shipped, by a kernel made for products where one fits" : "shipped";
         code.texts = shipped_of(*w.call);
         const std::optional<gemm::Measured> best = tuned_ && w.call->shape ? tuned_->find(*w.call->shape) : std::nullopt;
+        if (w.call->is_listed) code.tier += text(", or a shipped one that carries out the step behind it as a list: ", w.call->epilogue->list()->text());
         if (best) code.tier += text("; measured: ", gemm::words_of(best->way), ", ", rounded(best->us), " us; the model's choice ", rounded(best->usual_us), " us");
         if (const Finished* const f = w.call->finished.get()) {
             const bool has_epilogue = !f->epilogue.empty();
@@ -121,7 +123,7 @@ StepCode CudaExecutor::code_of(size_t step) const
     if (w.interim && code.tier == "interpreted") code.texts.push_back(text_of(INTERPRETER_KERNEL, backend_.shipped().interpreter()));
     if (w.waits) code.tier += ", or inside the product whose operand it makes";
     const Call* const before = step > 0 ? works_[step - 1].call.get() : nullptr;
-    if (before && before->epilogue && (before->finished || before->epilogue->is_cast())) code.tier += ", or inside the product before it";
+    if (before && before->epilogue && (before->finished || before->is_listed || before->epilogue->is_cast())) code.tier += ", or inside the product before it";
     return code;
 }
 

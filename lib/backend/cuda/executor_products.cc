@@ -22,13 +22,14 @@ void Finished::make(CodeStore& store, const DeviceContext& home) noexcept
 void CudaExecutor::prepare_product(Call& c, const Plan& plan, size_t at)
 {
     const Step& step = plan.steps[at];
-    backend_.shipped().need_products(step.in[0].dtype, step.in[1].dtype);
-    products_ = backend_.shipped().product_device(backend_.compute(), backend_.units());
     const Step* const next = at + 1 < plan.steps.size() ? &plan.steps[at + 1] : nullptr;
     if (next && next->runs_with_product()) c.epilogue = EpilogueForm::of(step, *next, variables_);
-    const bool is_often = use_ == Backend::Use::Often;
-    if (is_often) c.memories = std::make_unique<gemm::Memory[]>(2);
     // Contract P6: a deterministic context's choice depends on the shape alone, and no instance of its own adds in another order.
+    c.is_listed = c.epilogue && c.epilogue->list() && !backend_.is_ordered();
+    backend_.shipped().need_products(step.in[0].dtype, step.in[1].dtype, c.is_listed);
+    products_ = backend_.shipped().product_device(backend_.compute(), backend_.units());
+    const bool is_often = use_ == Backend::Use::Often;
+    if (is_often) c.memories = std::make_unique<gemm::Memory[]>(3);
     if (is_often && !backend_.is_ordered()) tuned_ = &backend_.tuned();
     if (tuned_ && plan.most.size() == size_t(variables_))
         if (const auto problem = matmul_problem(matmul_step(c, c.epilogue && c.epilogue->is_cast()), plan.most)) c.shape = gemm::shape_of(*problem);
@@ -163,9 +164,9 @@ bool CudaExecutor::launch_product(const Call& c, const MatmulStep& step, const F
     const gemm::Launcher launcher(body);
     const std::span<const int64_t> variables(run.variables, size_t(variables_));
     const uint64_t bytes = variables.empty() ? c.fixed_scratch : product_scratch(c, variables);
-    gemm::Memory* const memory = c.memories ? &c.memories[finished ? 1 : 0] : nullptr;
+    gemm::Memory* const memory = c.memories ? &c.memories[finished ? 1 : step.is_listed ? 2 : 0] : nullptr;
     return run_matmul(step, run, variables_, products_, finished ? &finished->finisher : nullptr,
-                      {aligned_scratch(run) + (finished ? folded_bytes(c, variables) : 0), bytes, launcher, basic_launcher, &backend_.home().driver(), memory, tuned_});
+                      {aligned_scratch(run) + (finished ? folded_bytes(c, variables) : 0), bytes, launcher, basic_launcher, &backend_.home().driver(), memory, step.is_listed ? nullptr : tuned_});
 }
 
 // How many steps behind it are done, too.
@@ -183,6 +184,7 @@ int CudaExecutor::run_product(const Call& c, const ExecutorRun& run, bool& is_sl
     }
     if (c.starting) is_slow |= run_fused(works_[c.starting->step], run);
     if (c.epilogue && c.epilogue->is_cast() && launch_product(c, matmul_step(c, true), nullptr, run)) return 1;
+    if (c.is_listed && launch_product(c, listed_step(c), nullptr, run)) return 1;
     if (!launch_product(c, matmul_step(c, false), nullptr, run)) run_call(c, run);
     return 0;
 }

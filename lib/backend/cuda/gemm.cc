@@ -57,12 +57,15 @@ std::span<const KernelFacts> kernels_of(Image image)
     case Image::Sm90Half:
     case Image::Sm90Byte:
     case Image::Sm90Wide: return sm90::kernels_of(image);
+    case Image::Sm90Listed:
+    case Image::Sm90Boxed: return sm90::listed_kernels_of(image);
     case Image::Mma: return mma::kernels();
+    case Image::MmaListed: return mma::listed_kernels();
     default: return {};
     }
 }
 
-bool needs(Image image, Dtype a, Dtype b)
+bool needs(Image image, Dtype a, Dtype b, bool has_list)
 {
     const bool is_half = (a == Dtype::f16 || a == Dtype::bf16) && a == b;
     switch (image) {
@@ -70,6 +73,9 @@ bool needs(Image image, Dtype a, Dtype b)
     case Image::Sm90Byte: return bytes_of(a) == 1 && bytes_of(b) == 1 && is_float(a) == is_float(b);
     case Image::Sm90Wide: return (a == Dtype::f32 || a == Dtype::f64) && a == b;
     case Image::Mma: return mma::takes(a, b);
+    case Image::MmaListed: return has_list && mma::takes(a, b);
+    case Image::Sm90Listed: return has_list && (needs(Image::Sm90Half, a, b) || needs(Image::Sm90Byte, a, b) || (a == Dtype::f32 && b == a));
+    case Image::Sm90Boxed: return needs(Image::Sm90Listed, a, b, has_list);
     default: return false;
     }
 }
@@ -152,6 +158,14 @@ bool run_finished(const Problem& problem, const Device& device, const Finisher& 
     look_up(problem, device, place, &finisher);
     if (finisher.makes_operand) return made::run_finished(problem, device, finisher, place);
     return finisher.is_portable ? mma::run_finished(problem, device, finisher, place) : sm90::run_finished(problem, device, finisher, place);
+}
+
+// ---- with an epilogue's list ------------------------------------------------------------------------------------------------
+
+bool run_listed(const Problem& problem, const Device& device, const Place& place)
+{
+    look_up(problem, device, place, nullptr);
+    return sm90::can_run(problem, device, place.workspace_bytes) ? sm90::run_listed(problem, device, place) : mma::run_listed(problem, device, place);
 }
 
 }  // namespace ng::cuda::gemm

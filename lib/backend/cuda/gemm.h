@@ -1,5 +1,6 @@
 // Matrix products by kernels made for them: one problem in numbers, who can do it, and its launches.
 #pragma once
+#include "kernels/gemm_list.h"
 #include "kernels/gemm_operand.h"
 #include "lib/backend/cuda/basic_launch.h"
 
@@ -50,6 +51,8 @@ enum class Image : uint32_t {
     Sm90Byte,                            // fp8 and 8-bit integers
     Sm90Wide,                            // f32 and f64
     Mma,                                 // mma.sync and plain multiply-adds, from sm_80 on
+    Sm90Listed, Sm90Boxed,               // Hopper's that carry out epilogues' lists; of which a tensor comes by the copy engine
+    MmaListed,                           // portable ones that do
     count_,
     Text = count_,                       // none: an instance that is compiled with an epilogue; kernel 1 adds up parts
 };
@@ -66,7 +69,7 @@ struct Device {
     uint32_t units;                      // multiprocessors
     bool     has[size_t(Image::count_)];
 };
-bool needs(Image image, Dtype a, Dtype b);   // whether products of these types may launch kernels of it
+bool needs(Image image, Dtype a, Dtype b, bool has_list = false);    // whether products of these types may launch kernels of it
 
 // As basic::Launch. cluster: blocks along x; is_early: cuda::Launch says.
 struct Launch {
@@ -144,6 +147,7 @@ struct Finisher {
     int32_t  part_length, parts_each;    // of folds: so many rows (columns) give so many parts
     bool     has_outer = false;          // batches of tensors may be two axes
     bool     makes_operand = false;      // of gemm_prologue.h: b's text is in it as well
+    bool     is_listed = false;          // no text: a shipped kernel that carries out the epilogue's list
 };
 inline int64_t parts_of(const Finisher& f, int64_t length) { return (length + f.part_length - 1) / f.part_length * f.parts_each; }
 inline bool has_folds(const Problem& p) { return p.epilogue.count > 0 && p.epilogue.tensor[p.epilogue.count - 1].kind >= kernels::OVER_COLUMNS; }
@@ -170,6 +174,10 @@ std::optional<Finisher> finisher_for(const Problem& problem, const Device& devic
 std::string finisher_text(const Finisher& finisher, const std::string& epilogue, const std::string& operand = {});
 // False: another instance, or the product without its epilogue, is better for this one. As run() otherwise.
 bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place);
+
+// With the epilogue as a list (EpilogueForm::in_list), by shipped kernels. False: none of them takes it, or the product and a kernel behind it are
+// faster; nothing was launched. As run() otherwise.
+bool run_listed(const Problem& problem, const Device& device, const Place& place);
 
 // The epilogue as kernels want it: which of its tensors come several at once.
 kernels::Epilogue settled(const Problem& problem);

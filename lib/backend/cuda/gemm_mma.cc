@@ -1,7 +1,7 @@
 // Which instance of the portable products runs a problem, how its depth is cut, what is copied before, and its launches.
 #include "lib/backend/cuda/gemm_mma.h"
 
-#include "kernels/gemm_mma.h"
+#include "lib/backend/cuda/gemm_mma_instances.h"
 #include "lib/backend/cuda/rounding.h"
 
 #include <algorithm>
@@ -12,56 +12,6 @@ namespace ng::cuda::gemm::mma {
 namespace {
 
 using namespace kernels;
-
-// ---- the instances -----------------------------------------------------------------------------------------------------
-
-enum Kind { HalvesF16, HalvesBf16, WordsTf32, PlainF32, Doubles, BytesSS, BytesSU, BytesUS, BytesUU, None };
-constexpr bool is_of_bytes(Kind k) { return k >= BytesSS && k <= BytesUU; }
-constexpr bool is_of_halves(Kind k) { return k <= HalvesBf16; }
-constexpr bool copies_elements(Kind k) { return k >= WordsTf32 && k <= Doubles; }     // of any strides, by the hardware
-constexpr int  element_bytes(Kind k) { return is_of_bytes(k) ? 1 : is_of_halves(k) ? 2 : k == Doubles ? 8 : 4; }
-constexpr int  sum_bytes(Kind k) { return k == Doubles ? 8 : 4; }
-
-struct Instance {
-    Kind  kind;
-    int   tile_m, tile_n, threads, blocks;
-    Loads loads;
-    Near  a, b;
-};
-constexpr Instance INSTANCES[] = {
-#define PRODUCT_TILES(name, kind, m, n, warps_m, warps_n, stages, a, b, loads, blocks) {kind, m, n, 32 * warps_m * warps_n, blocks, loads, a, b},
-#define SIMT(name, m, n, warps_m, warps_n, depth, stages, a, blocks) {PlainF32, m, n, 32 * warps_m * warps_n, blocks, IN_FLIGHT, a, NEAR_LINE},
-#define LAY(name, bytes) {None, 0, 0, THREADS, 8, IN_REGISTERS, NEAR_DEPTH, NEAR_DEPTH},
-#define PARTS(name, sum) {None, 0, 0, THREADS, 8, IN_REGISTERS, NEAR_DEPTH, NEAR_DEPTH},
-#include "kernels/gemm_mma.def"
-};
-enum Number : uint32_t {
-#define PRODUCT_TILES(name, ...) NUMBER_##name,
-#define SIMT PRODUCT_TILES
-#define LAY PRODUCT_TILES
-#define PARTS PRODUCT_TILES
-#include "kernels/gemm_mma.def"
-    COUNT
-};
-constexpr uint32_t room(int stages_bytes, int m, int n, Kind kind) { return uint32_t(std::max(stages_bytes, m * n * sum_bytes(kind))); }
-constexpr KernelFacts FACTS[] = {
-#define PRODUCT_TILES(name, kind, m, n, warps_m, warps_n, stages, a, b, loads, blocks) {"mma_" #name, room(stages * (m + n) * mma_depth_bytes(element_bytes(kind)), m, n, kind)},
-#define SIMT(name, m, n, warps_m, warps_n, depth, stages, a, blocks) {"mma_" #name, room(stages * (m + n + 8) * depth * 4, m, n, PlainF32)},
-#define LAY(name, bytes) {"mma_" #name, 0},
-#define PARTS(name, sum) {"mma_" #name, 0},
-#include "kernels/gemm_mma.def"
-};
-
-// What each calls, and its bounds.
-#define STRING(...) #__VA_ARGS__
-constexpr struct { const char *bounds, *call; } WORDS[] = {
-#define PRODUCT_TILES(name, kind, m, n, warps_m, warps_n, stages, a, b, loads, blocks) {STRING(32 * warps_m * warps_n, blocks), STRING(mma_tile<MmaShape<kind, m, n, warps_m, warps_n, stages, a, b>, loads>)},
-#define SIMT(name, m, n, warps_m, warps_n, depth, stages, a, blocks) {STRING(32 * warps_m * warps_n, blocks), STRING(simt_tile<SimtShape<m, n, warps_m, warps_n, depth, stages, a>>)},
-#define LAY(name, bytes) {"THREADS", STRING(mma_lay<bytes>)},
-#define PARTS(name, sum) {"THREADS", STRING(mma_sum<sum>)},
-#include "kernels/gemm_mma.def"
-};
-#undef STRING
 
 // ---- the problem -------------------------------------------------------------------------------------------------------
 
@@ -277,11 +227,19 @@ Choice choose(const Form& f, const Device& device, const Place& place)
 
 // ---- launches ----------------------------------------------------------------------------------------------------------
 
-// text_kernel: which of a text's it is in place of; -1: none.
-template <class Numbers>
-void send(const Place& place, uint32_t kernel, int64_t blocks, const Numbers& numbers, int text_kernel = -1)
+// In the kernel's place: itself, a text's first or second, or what carries out a list.
+struct Instead {
+    Image    image;
+    uint32_t kernel;
+};
+Instead instead_of(uint32_t kernel, Image image, bool is_second)
 {
-    place.launch({text_kernel < 0 ? Image::Mma : Image::Text, text_kernel < 0 ? kernel : uint32_t(text_kernel), {uint32_t(blocks), 1, 1}, uint32_t(INSTANCES[kernel].threads), 1, FACTS[kernel].shared_bytes, false, &numbers, uint32_t(sizeof numbers)});
+    return {image, image == Image::Text ? uint32_t(is_second) : image == Image::MmaListed ? listed_number(kernel) : kernel};
+}
+template <class Numbers>
+void send(const Place& place, uint32_t kernel, int64_t blocks, const Numbers& numbers, const Instead& instead)
+{
+    place.launch({instead.image, instead.kernel, {uint32_t(blocks), 1, 1}, uint32_t(INSTANCES[kernel].threads), 1, FACTS[kernel].shared_bytes, false, &numbers, uint32_t(sizeof numbers)});
 }
 constexpr int64_t MOST_BLOCKS = int64_t(1) << 20;    // where threads stride over the rest
 
@@ -293,7 +251,7 @@ MmaOperand laid_down(const Lying& x, Kind kind, const Place& place, char*& to)
     n.to = to, to += copy_bytes(x, kind);
     const int64_t chunks = n.rows * n.batches * (n.pitch / (16 / element_bytes(kind)));
     const Number  kernel = is_of_bytes(kind) ? NUMBER_lay_8 : is_of_halves(kind) ? NUMBER_lay_16 : kind == Doubles ? NUMBER_lay_64 : NUMBER_lay_32;
-    if (chunks > 0) send(place, kernel, std::min(divided_up(chunks, THREADS * 4), MOST_BLOCKS), n);
+    if (chunks > 0) send(place, kernel, std::min(divided_up(chunks, THREADS * 4), MOST_BLOCKS), n, {Image::Mma, kernel});
     MmaOperand o = x.operand;
     o.data = n.to, o.line = n.is_deep ? n.pitch : 1, o.depth = n.is_deep ? 1 : n.pitch, o.batch = x.operand.batch == 0 ? 0 : n.rows * n.pitch;
     o.type = i32(type_of(kind, Dtype(o.type)));
@@ -304,6 +262,7 @@ MmaOperand laid_down(const Lying& x, Kind kind, const Place& place, char*& to)
 }  // namespace
 
 std::span<const KernelFacts> kernels() { return FACTS; }
+std::span<const KernelFacts> listed_kernels() { return LISTED_FACTS; }
 
 bool takes(Dtype a, Dtype b) { return kind_of(a, b, false) != None; }
 
@@ -359,7 +318,7 @@ namespace {
 
 Number parts_of(Kind kind) { return kind == Doubles ? NUMBER_parts_f64 : is_of_bytes(kind) ? NUMBER_parts_i32 : NUMBER_parts_f32; }
 
-void run_as(const Form& f, const Choice& choice, bool is_text, const Place& place)
+void run_as(const Form& f, const Choice& choice, Image image, const Place& place)
 {
     const Problem&  p = f.p;
     const Instance& i = INSTANCES[choice.instance];
@@ -380,10 +339,10 @@ void run_as(const Form& f, const Choice& choice, bool is_text, const Place& plac
     n.splits = int32_t(std::max<int64_t>(divided_up(p.k, std::max<int64_t>(n.split_depth, 1)), 1));
     n.epilogue = settled(p);
     if (n.splits > 1) n.partial = free;
-    send(place, choice.instance, int64_t(n.row_tiles) * n.column_tiles * p.batches * n.splits, n, is_text ? 0 : -1);
+    send(place, choice.instance, int64_t(n.row_tiles) * n.column_tiles * p.batches * n.splits, n, instead_of(choice.instance, image, false));
     if (n.splits == 1) return;
     const int64_t fours = n.pitch / MMA_FOUR * p.m * p.batches;
-    send(place, parts_of(f.kind), std::min(divided_up(fours, THREADS), MOST_BLOCKS), n, is_text ? 1 : -1);
+    send(place, parts_of(f.kind), std::min(divided_up(fours, THREADS), MOST_BLOCKS), n, instead_of(parts_of(f.kind), image, true));
 }
 
 }  // namespace
@@ -392,7 +351,7 @@ void run(const Problem& problem, const Device& device, const Place& place)
 {
     if (problem.m == 0 || problem.n == 0 || problem.batches == 0) return;
     const Form f = form_of(problem);
-    run_as(f, choose(f, device, place), false, place);
+    run_as(f, choose(f, device, place), Image::Mma, place);
 }
 
 // ---- with an epilogue's text --------------------------------------------------------------------------------------------
@@ -423,7 +382,42 @@ bool run_finished(const Problem& problem, const Device& device, const Finisher& 
     if (choice.instance != finisher.instance || (problem.epilogue.inner > 0 && !finisher.has_outer)) return false;
     for (int k = f.p.epilogue.loads; k < f.p.epilogue.count; k++)
         if (f.p.epilogue.tensor[k].kind != finisher.kinds[k]) return false;
-    run_as(f, choice, true, place);
+    run_as(f, choice, Image::Text, place);
+    return true;
+}
+
+// ---- with an epilogue's list --------------------------------------------------------------------------------------------
+
+namespace {
+
+// Nanoseconds of a kernel behind the product, which reads all sums: half of what it moves is in a cache.
+double behind(const Problem& p)
+{
+    constexpr double BYTES_A_NS = 3000;
+    double bytes = 4 + bytes_of(p.c_type);
+    for (int i = 0; i < p.epilogue.loads; i++) bytes += p.epilogue.tensor[i].row && p.epilogue.tensor[i].column ? p.epilogue.tensor[i].bytes : 0;
+    return LAUNCH + double(p.batches) * double(p.m) * double(p.n) * bytes / BYTES_A_NS;
+}
+
+}  // namespace
+
+bool run_listed(const Problem& problem, const Device& device, const Place& place)
+{
+    if (!device.has[size_t(Image::MmaListed)] || !mma::can_run(problem, device, place.workspace_bytes)) return false;
+    const Form    f = form_of(problem);
+    Memory* const m = place.memory;
+    Choice        best{COUNT, 1, false, HUGE_VAL};
+    if (m && m->is_known) {
+        best = {m->way.instance, m->way.splits, m->way.copies, 0};
+        if (!m->is_better) return false;
+    } else {
+        const uint64_t bytes = place.workspace ? place.workspace_bytes : 0;
+        each_choice(f, device, bytes, [&](const Choice& c) { if (c.nanoseconds < best.nanoseconds && listed_number(c.instance) != NO_KERNEL) best = c; });
+        const bool is_better = best.instance != COUNT && best.nanoseconds < choose(f, device, bytes).nanoseconds + behind(f.p);
+        if (m) m->is_known = true, m->is_better = is_better, m->way = way_of(best);
+        if (!is_better) return false;
+    }
+    run_as(f, best, Image::MmaListed, place);
     return true;
 }
 

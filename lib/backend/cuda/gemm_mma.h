@@ -5,6 +5,7 @@
 namespace ng::cuda::gemm::mma {
 
 std::span<const KernelFacts> kernels();
+std::span<const KernelFacts> listed_kernels();
 bool takes(Dtype a, Dtype b);
 // Products of 8-bit integers and of floats, any strides; mixes of floats only in so much workspace; not very many tiny ones.
 bool can_run(const Problem& problem, const Device& device, uint64_t workspace_bytes);
@@ -21,6 +22,7 @@ void   run(const Problem& problem, const Device& device, const Place& place);
 std::optional<Finisher> finisher_for(const Problem& problem, const Device& device, const Way* way);
 FunctionWords product_of(const Finisher& finisher);
 FunctionWords sum_of(const Finisher& finisher);
+bool run_listed(const Problem& problem, const Device& device, const Place& place);
 bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place);
 
 }  // namespace ng::cuda::gemm::mma

@@ -21,9 +21,14 @@ struct Instance {
     int32_t     stages, kept, units;     // kept: stages in clusters; units: blocks of it that share a multiprocessor
     int32_t     slots;                   // is_cut: of planes
     uint32_t    first_kernel;            // of its variants
+    uint32_t    first_listed, first_boxed;       // the same of those that carry out lists; NO_KERNEL: it has none
 };
+inline constexpr uint32_t NO_KERNEL = UINT32_MAX;
+// What tensors come as to these kernels' tiles.
+inline constexpr kernels::TilesFinish LISTED_FINISH = {true, false, 3}, BOXED_FINISH = {true, true, 1};
 std::span<const Instance> instances();
 std::span<const KernelFacts> kernels_of(Image image);
+std::span<const KernelFacts> listed_kernels_of(Image image);
 // A kernel's shape in the words of kernels/gemm_sm90_tiles.cuh, gemm_sm90_split.cuh, gemm_sm90_odd.cuh or gemm_sm90_cut.cuh.
 const char* shape_of(const Instance& instance, uint32_t variant);
 // Odd ones have kernels for b alone turned.
@@ -109,7 +114,17 @@ void     add_ways(const Problem& problem, const Device& device, uint64_t workspa
 bool     can_run_so(const Problem& problem, const Device& device, uint64_t workspace_bytes, const Way& way);
 void     run(const Problem& problem, const Device& device, const Place& place);
 
+// Whether it with its epilogue, so, is faster than without, and a kernel behind it.
+bool is_better_fused(const Form& form, const Device& device, const Choice& fused, uint64_t partial_bytes);
+// Whether the tensor may come so to a kernel that has the epilogue, and whether results leave by the copy engine.
+bool can_come(const Problem& problem, int tensor, kernels::EpilogueKind kind);
+bool leaves_by_engine(const Problem& problem);
+
 // As gemm.h has them.
+// An instance's for a list, for the problem's addresses and strides; whether it has one, and takes the problem as it lies.
+Finisher listed_finisher(const Form& form, uint32_t instance);
+bool     takes_list(const Form& form, uint32_t instance);
+bool run_listed(const Problem& problem, const Device& device, const Place& place);
 std::optional<Finisher> finisher_for(const Problem& problem, const Device& device, const Way* way);
 bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place);
 

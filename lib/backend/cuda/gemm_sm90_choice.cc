@@ -4,121 +4,12 @@
 #include "lib/backend/cuda/rounding.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace ng::cuda::gemm::sm90 {
 namespace {
 
 using namespace kernels;
-
-#define ONE(...) +1
-constexpr uint32_t VARIANTS[] = {GEMM_SM90_Half(ONE), GEMM_SM90_Byte(ONE), GEMM_SM90_Whole(ONE), GEMM_SM90_Wide(ONE), GEMM_SM90_Round(ONE), GEMM_SM90_Double(ONE)};   // by Group
-constexpr uint32_t ODD_VARIANTS = GEMM_SM90_Odd(ONE);
-#undef ONE
-
-struct Row {
-    const char* tile;
-    Group       group;
-    bool        is_split, is_cut, is_odd, turns;
-    int32_t     m, n, down, across, schedule, stages, units, slots;
-};
-constexpr Row ROWS[] = {
-#define TILES(group, tile, m, n, down, across, stages, schedule, turns) {#tile, Group::group, false, false, false, turns != 0, m, n, down, across, schedule, stages, 1, 0},
-#define SPLIT(group, tile, m, n, stages, units) {"s" #tile, Group::group, true, false, false, false, m, n, 1, 1, 0, stages, units, 0},
-#define ODD(group, tile, m, n, stages, units) {"o" #tile, Group::group, true, false, true, false, m, n, 1, 1, 0, stages, units, 0},
-#define CUT(group, tile, m, n, stages, slots) {"c" #tile, Group::group, true, true, false, false, m, n, 1, 1, 0, stages, 1, slots},
-#define ASIDE(...)
-#include "kernels/gemm_sm90.def"
-#undef TILES
-#undef SPLIT
-#undef ODD
-#undef CUT
-#undef ASIDE
-};
-constexpr size_t COUNT = std::size(ROWS);
-
-constexpr std::array<Instance, COUNT> numbered()
-{
-    std::array<Instance, COUNT> r = {};
-    uint32_t next[size_t(Image::count_)] = {};
-    for (size_t i = 0; i < COUNT; i++) {
-        const Row& row = ROWS[i];
-        uint32_t&  first = next[size_t(image_of(row.group))];
-        const uint32_t m = uint32_t(row.m), n = uint32_t(row.n), stages = uint32_t(row.stages);
-        const int32_t kept = row.is_cut ? int32_t(cut_kept(m, n, stages, uint32_t(row.slots))) : row.is_split ? int32_t(split_kept(m, row.is_odd ? ODD_WIDTH : n, stages)) : row.stages;
-        r[i] = {row.tile, row.group, image_of(row.group), row.is_split, row.is_cut, row.is_odd, row.turns, row.m, row.n,
-                row.down * row.across, row.down, row.across, row.schedule, row.stages, kept, row.units, row.slots, first};
-        first += row.is_odd ? ODD_VARIANTS : VARIANTS[size_t(row.group)];
-    }
-    return r;
-}
-constexpr std::array<Instance, COUNT> INSTANCES = numbered();
-
-#define TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns) {"gemm_" #types "_" #way "_" #tile, tiles_layout(m, n, stages, schedule < 0, tiles_turn_b(n, a, b, turns), {}).bytes},
-#define SPLIT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, units) {"gemm_" #types "_" #way "_s" #tile, split_shared(m, n, stages)},
-#define ODD_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, units) {"gemm_" #types "_" #way "_o" #tile, split_shared(m, ODD_WIDTH, stages)},
-#define CUT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, slots) {"gemm_" #types "_" #way "_c" #tile, cut_shared(m, n, stages, slots)},
-#define ASIDE_FACTS(name, threads) {"gemm_" #name, 0},
-#define TILES(group, ...) GEMM_SM90_##group(TILES_FACTS, __VA_ARGS__)
-#define SPLIT(group, ...) GEMM_SM90_##group(SPLIT_FACTS, __VA_ARGS__)
-#define ODD(group, ...) GEMM_SM90_Odd(ODD_FACTS, __VA_ARGS__)
-#define CUT(group, ...) GEMM_SM90_##group(CUT_FACTS, __VA_ARGS__)
-#define ASIDE(group, ...) ASIDE_FACTS(__VA_ARGS__)
-constexpr KernelFacts FACTS[] = {
-#include "kernels/gemm_sm90.def"
-};
-#undef TILES
-#undef SPLIT
-#undef ODD
-#undef CUT
-#undef ASIDE
-#define TILES_SHAPE(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns)                            \
-    "TilesShape<" #Kind ", " #m ", " #n ", " #down ", " #across ", " #stages ", " #a ", " #b ", " #schedule ", " #promote ", " #turns ">",
-#define SPLIT_SHAPE(types, way, Kind, a, b, promote, tile, m, n, stages, units) "SplitShape<" #Kind ", " #m ", " #n ", " #stages ", " #a ", " #b ", " #promote ">",
-#define ODD_SHAPE(types, way, Kind, a, b, promote, tile, m, n, stages, units) "OddShape<" #Kind ", " #m ", " #stages ">",
-#define CUT_SHAPE(types, way, Kind, a, b, promote, tile, m, n, stages, slots) "CutShape<" #m ", " #n ", " #stages ", " #slots ", " #a ", " #b ">",
-#define TILES(group, ...) GEMM_SM90_##group(TILES_SHAPE, __VA_ARGS__)
-#define SPLIT(group, ...) GEMM_SM90_##group(SPLIT_SHAPE, __VA_ARGS__)
-#define ODD(group, ...) GEMM_SM90_Odd(ODD_SHAPE, __VA_ARGS__)
-#define CUT(group, ...) GEMM_SM90_##group(CUT_SHAPE, __VA_ARGS__)
-#define ASIDE(group, name, threads) #name,
-constexpr const char* SHAPES[] = {       // as FACTS
-#include "kernels/gemm_sm90.def"
-};
-#undef TILES
-#undef SPLIT
-#undef ODD
-#undef CUT
-#undef ASIDE
-// Kernels of each image, one image after the other.
-constexpr uint32_t COUNTS[] = {
-#define TILES(group, ...) +(image_of(Group::group) == IMAGE ? VARIANTS[size_t(Group::group)] : 0)
-#define SPLIT(group, ...) TILES(group)
-#define ODD(group, ...) +(image_of(Group::group) == IMAGE ? ODD_VARIANTS : 0)
-#define CUT(group, ...) TILES(group)
-#define ASIDE(group, ...) +(image_of(Group::group) == IMAGE)
-#define IMAGE Image::Sm90Half
-    0
-#include "kernels/gemm_sm90.def"
-    ,
-#undef IMAGE
-#define IMAGE Image::Sm90Byte
-    0
-#include "kernels/gemm_sm90.def"
-    ,
-#undef IMAGE
-#define IMAGE Image::Sm90Wide
-    0
-#include "kernels/gemm_sm90.def"
-#undef IMAGE
-#undef TILES
-#undef SPLIT
-#undef ODD
-#undef CUT
-#undef ASIDE
-};
-static_assert(COUNTS[0] + COUNTS[1] + COUNTS[2] == std::size(FACTS), "every kernel is of one image");
 
 // ---- the model -------------------------------------------------------------------------------------------------------------
 
@@ -314,20 +205,10 @@ double copies_us(const Form& form, const Instance& i)
 
 }  // namespace
 
-std::span<const Instance> instances() { return INSTANCES; }
-
-std::span<const KernelFacts> kernels_of(Image image)
-{
-    static_assert(int(Image::Sm90Half) == 0 && int(Image::Sm90Byte) == 1 && int(Image::Sm90Wide) == 2, "the order of COUNTS");
-    size_t first = 0;
-    for (size_t i = 0; i < size_t(image); i++) first += COUNTS[i];
-    return std::span(FACTS).subspan(first, COUNTS[size_t(image)]);
-}
-
 bool is_possible(const Form& form, const Choice& c)
 {
     constexpr int64_t SHORT_DEPTH = 64;
-    const Instance& i = INSTANCES[c.instance];
+    const Instance& i = instances()[c.instance];
     if (i.group != form.group) return false;
     const Problem& p = form.problem;
     const int64_t  blocks = divided_up(p.m, i.m) * divided_up(p.n, i.n) * p.batches * c.cluster * c.splits;
@@ -348,7 +229,7 @@ bool is_possible(const Form& form, const Choice& c)
 
 double cost_us(const Form& form, const Device& device, const Choice& c)
 {
-    const Instance& i = INSTANCES[c.instance];
+    const Instance& i = instances()[c.instance];
     if (i.is_cut) return cut_us(form, device, i, c);
     // Where lines are moved in shared memory, as times of 6 shapes on an H200 had it (2026-11-22; 1.3 to 1.7, more of few rows). And of few columns
     // by boxes of half as many rows as there may be, as times of 16 did (2026-11-23).
@@ -357,8 +238,6 @@ double cost_us(const Form& form, const Device& device, const Choice& c)
     const bool has_half_boxes = i.group == Group::Half && i.m == 64 && form.problem.m > 64 && form.problem.n <= 16;
     return copies_us(form, i) + split_us(form, device, i, c) * (i.is_odd ? MOVED : has_half_boxes ? HALF_BOXES : 1);
 }
-
-const char* shape_of(const Instance& instance, uint32_t variant) { return SHAPES[&sm90::kernels_of(instance.image)[kernel_of(instance, variant)] - FACTS]; }
 
 double cost_us(const Problem& problem, const Device& device, uint64_t workspace_bytes)
 {
@@ -370,7 +249,7 @@ double cost_us(const Problem& problem, const Device& device, uint64_t workspace_
 namespace {
 
 constexpr int32_t  CLUSTERS[] = {2, 3, 4, 5, 6, 8};
-constexpr uint32_t ALL = COUNT;
+constexpr uint32_t ALL = UINT32_MAX;
 constexpr int64_t  MOST_CUT_ROUNDS = 2;     // tiles of f32 whose depth is cut all the same, so that the last round is full
 
 // Every choice worth a look, with what it takes: look(choice, us). only: one instance, or ALL.
@@ -382,8 +261,8 @@ void each_choice(const Form& form, const Device& device, uint64_t most_partial_b
     };
     const Problem& p = form.problem;
     int32_t narrowest = 0;               // of splits, which stand in this order
-    for (uint32_t i = 0; i < COUNT; i++) {
-        const Instance& instance = INSTANCES[i];
+    for (uint32_t i = 0; i < instances().size(); i++) {
+        const Instance& instance = instances()[i];
         if (instance.group != form.group || (only != ALL && i != only)) continue;
         offer({i, instance.cluster, 1, 8});
         if (!instance.is_split) continue;
@@ -423,6 +302,42 @@ std::optional<Choice> choose_among(const Form& form, const Device& device, uint6
     return least_of(form, device, most_partial_bytes, instance);
 }
 
+namespace {
+
+// What a kernel behind the product takes, which reads all sums, and writes c again.
+double behind_us(const Form& form)
+{
+    constexpr double LAUNCH_US = 2, BYTES_A_US = 3.3e6;
+    const Problem& p = form.problem;
+    double bytes = 4 + (p.is_unstored ? 0 : bytes_of(p.c_type));
+    for (int i = 0; i < p.epilogue.count; i++) bytes += p.epilogue.tensor[i].row && p.epilogue.tensor[i].column ? p.epilogue.tensor[i].bytes : 0;
+    const double sums = double(p.batches) * double(p.m) * double(p.n), repeats = double(std::max<int64_t>(p.repeats, 1));
+    if (!has_folds(p) && !p.is_read_again) return LAUNCH_US / repeats + sums * bytes / BYTES_A_US;
+    // Beside folds: few enough sums come from the second cache; and columns meet in a launch of their own.
+    constexpr double CACHED_BYTES = 40e6, CACHED_BYTES_A_US = 7.5e6, COLUMNS_US = 3.5, FEW_SUMS = 2e6, FOLDED_BYTES_A_US = 3.7e6;
+    const bool meets = sums <= FEW_SUMS && has_folds(p) && p.epilogue.tensor[p.epilogue.count - 1].kind == kernels::OVER_ROWS;
+    return LAUNCH_US + (meets ? COLUMNS_US : 0) + sums * bytes / (sums * 4 <= CACHED_BYTES ? CACHED_BYTES_A_US : FOLDED_BYTES_A_US);
+}
+
+// What comes behind all the same: the launch, and who reads c again; or parts of folds, hundreds of times fewer elements.
+double still_behind_us(const Form& form)
+{
+    // PIVOTED: as variances of 4096^2 sums took on an H200 (2026-11-22) beside folds; their texts have fewer instructions since, not measured yet.
+    constexpr double PARTS_US = 3, BYTES_A_US = 3.3e6, PIVOTED_SUMS_A_US = 0.31e6;
+    const Problem& p = form.problem;
+    if (p.is_read_again) return PARTS_US + double(p.batches) * double(p.m) * double(p.n) * bytes_of(p.c_type) / BYTES_A_US;
+    return has_folds(p) ? PARTS_US + (p.is_pivoted ? double(p.batches) * double(p.m) * double(p.n) / PIVOTED_SUMS_A_US : 0) : 0;
+}
+
+}  // namespace
+
+bool is_better_fused(const Form& form, const Device& device, const Choice& fused, uint64_t room)
+{
+    Form bare = form;
+    bare.problem.epilogue_weight = 0;
+    return cost_us(form, device, fused) + still_behind_us(form) < cost_us(bare, device, choose(bare, device, room)) + behind_us(form);
+}
+
 void add_ways(const Problem& problem, const Device& device, uint64_t workspace_bytes, std::vector<CostedWay>& ways)
 {
     Form form;
@@ -431,14 +346,14 @@ void add_ways(const Problem& problem, const Device& device, uint64_t workspace_b
         ways.push_back({way_of(c), us});
         // The model knows no difference of these.
         for (const int32_t group : {1, 4, 16})
-            if (!INSTANCES[c.instance].is_split) c.group = group, ways.push_back({way_of(c), us});
+            if (!instances()[c.instance].is_split) c.group = group, ways.push_back({way_of(c), us});
     });
 }
 
 bool can_run_so(const Problem& problem, const Device& device, uint64_t workspace_bytes, const Way& way)
 {
     Form form;
-    if (way.instance >= COUNT || way.cluster < 1 || way.splits < 1 || way.group < 1) return false;
+    if (way.instance >= instances().size() || way.cluster < 1 || way.splits < 1 || way.group < 1) return false;
     if (!sm90::can_run(problem, device, workspace_bytes) || !make_form(problem, true, form)) return false;
     return is_possible(form, choice_of(way)) && partial_bytes(form, way.splits) <= workspace_bytes - copies_workspace(form);
 }

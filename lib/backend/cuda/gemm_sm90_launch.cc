@@ -61,11 +61,15 @@ struct Runner {
         l.is_early = true, l.numbers = &numbers, l.numbers_bytes = sizeof numbers;
         place.launch(l);
     }
+    bool has_box() const { return std::ranges::find(finisher->kinds, kernels::BY_ENGINE) != std::end(finisher->kinds); }
     // One of the instance's kernels, or what was compiled in place of it.
     Launch launch_of(const Instance& i) const
     {
         Launch l = {};
-        l.image = finisher ? Image::Text : i.image, l.kernel = finisher ? 0 : kernel_of(i, form.variant);
+        if (!finisher) l.image = i.image, l.kernel = kernel_of(i, form.variant);
+        else if (!finisher->is_listed) l.image = Image::Text, l.kernel = 0;
+        else if (has_box()) l.image = Image::Sm90Boxed, l.kernel = i.first_boxed + form.variant;
+        else l.image = Image::Sm90Listed, l.kernel = i.first_listed + form.variant;
         return l;
     }
     // aside: 0 for the first ASIDE row of the image.
@@ -164,7 +168,13 @@ struct Runner {
         o.store = lies_on(4 * bytes) ? kernels::STORE_FOURS : kernels::STORE_SINGLES;
         // The copy engine writes whole units of 16 bytes.
         if (may_use_engine && is_plain && !p.is_unstored && lies_on(16) && p.n * bytes % 16 == 0 && (is_half || is_word)) o.store = is_half ? kernels::STORE_HALVES : kernels::STORE_WORDS;
-        for (int i = 0; finisher && i < p.epilogue.loads; i++) o.epilogue.tensor[i].kind = finisher->kinds[i];
+        int vectors = 0;
+        for (int i = 0; finisher && i < p.epilogue.loads; i++) {
+            int32_t& kind = o.epilogue.tensor[i].kind;
+            kind = finisher->kinds[i];
+            if (!finisher->is_listed || (kind != kernels::OF_COLUMNS && kind != kernels::OF_ROWS)) continue;
+            o.epilogue.numbers[0] |= kernels::list_vector_bits(vectors, i), kind |= vectors++ << 8;
+        }
         return o;
     }
 };
@@ -316,38 +326,6 @@ void run(const Problem& problem, const Device& device, const Place& place)
 
 namespace {
 
-// What a kernel behind the product takes, which reads all sums, and writes c again.
-double behind_us(const Form& form)
-{
-    constexpr double LAUNCH_US = 2, BYTES_A_US = 3.3e6;
-    const Problem& p = form.problem;
-    double bytes = 4 + (p.is_unstored ? 0 : bytes_of(p.c_type));
-    for (int i = 0; i < p.epilogue.count; i++) bytes += p.epilogue.tensor[i].row && p.epilogue.tensor[i].column ? p.epilogue.tensor[i].bytes : 0;
-    const double sums = double(p.batches) * double(p.m) * double(p.n), repeats = double(std::max<int64_t>(p.repeats, 1));
-    if (!has_folds(p) && !p.is_read_again) return LAUNCH_US / repeats + sums * bytes / BYTES_A_US;
-    // Beside folds: few enough sums come from the second cache; and columns meet in a launch of their own.
-    constexpr double CACHED_BYTES = 40e6, CACHED_BYTES_A_US = 7.5e6, COLUMNS_US = 3.5, FEW_SUMS = 2e6, FOLDED_BYTES_A_US = 3.7e6;
-    const bool meets = sums <= FEW_SUMS && has_folds(p) && p.epilogue.tensor[p.epilogue.count - 1].kind == kernels::OVER_ROWS;
-    return LAUNCH_US + (meets ? COLUMNS_US : 0) + sums * bytes / (sums * 4 <= CACHED_BYTES ? CACHED_BYTES_A_US : FOLDED_BYTES_A_US);
-}
-
-// What comes behind all the same: the launch, and who reads c again; or parts of folds, hundreds of times fewer elements.
-double still_behind_us(const Form& form)
-{
-    // PIVOTED: as variances of 4096^2 sums took on an H200 (2026-11-22) beside folds; their texts have fewer instructions since, not measured yet.
-    constexpr double PARTS_US = 3, BYTES_A_US = 3.3e6, PIVOTED_SUMS_A_US = 0.31e6;
-    const Problem& p = form.problem;
-    if (p.is_read_again) return PARTS_US + double(p.batches) * double(p.m) * double(p.n) * bytes_of(p.c_type) / BYTES_A_US;
-    return has_folds(p) ? PARTS_US + (p.is_pivoted ? double(p.batches) * double(p.m) * double(p.n) / PIVOTED_SUMS_A_US : 0) : 0;
-}
-
-bool is_better_fused(const Form& form, const Device& device, const Choice& fused, uint64_t room)
-{
-    Form bare = form;
-    bare.problem.epilogue_weight = 0;
-    return cost_us(form, device, fused) + still_behind_us(form) < cost_us(bare, device, choose(bare, device, room)) + behind_us(form);
-}
-
 // Folds are of whole sums, which no block has where parts of these go to the workspace.
 uint64_t partial_room(const Problem& p, uint64_t room) { return has_folds(p) ? 0 : room; }
 
@@ -355,6 +333,8 @@ bool lies_on_units(const Problem& p, int64_t row, int64_t batch, int64_t bytes)
 {
     return (p.m == 1 || (row > 0 && row * bytes % 16 == 0)) && (p.batches == 1 || (batch >= 0 && batch * bytes % 16 == 0));
 }
+}  // namespace
+
 // Whether the tensor may come so. Boxes go where results of 16 bits leave by the copy engine.
 bool can_come(const Problem& p, int tensor, kernels::EpilogueKind kind)
 {
@@ -372,7 +352,12 @@ bool can_come(const Problem& p, int tensor, kernels::EpilogueKind kind)
     }
 }
 
-}  // namespace
+bool leaves_by_engine(const Problem& p)
+{
+    const int64_t bytes = bytes_of(p.c_type);
+    const bool    is_taken = p.c_type == Dtype::f16 || p.c_type == Dtype::bf16 || p.c_type == Dtype::f32;
+    return is_taken && p.n * bytes % 16 == 0 && reinterpret_cast<uintptr_t>(p.c) % 16 == 0 && (p.m == 1 || p.c_row > 0) && (p.batches == 1 || p.c_batch > 0) && lies_on_units(p, p.c_row, p.c_batch, bytes);
+}
 
 Finisher finisher_of(const Form& form, uint32_t instance)
 {

@@ -23,6 +23,9 @@ Bytes shipped(gemm::Image image)
     case gemm::Image::Sm90Byte: return {ng_gemm_sm90_byte_image, ng_gemm_sm90_byte_image_bytes, ng_gemm_sm90_byte_image_archs};
     case gemm::Image::Sm90Wide: return {ng_gemm_sm90_wide_image, ng_gemm_sm90_wide_image_bytes, ng_gemm_sm90_wide_image_archs};
     case gemm::Image::Mma: return {ng_gemm_mma_image, ng_gemm_mma_image_bytes, ng_gemm_mma_image_archs};
+    case gemm::Image::Sm90Listed: return {ng_gemm_sm90_listed_image, ng_gemm_sm90_listed_image_bytes, ng_gemm_sm90_listed_image_archs};
+    case gemm::Image::Sm90Boxed: return {ng_gemm_sm90_boxed_image, ng_gemm_sm90_boxed_image_bytes, ng_gemm_sm90_boxed_image_archs};
+    case gemm::Image::MmaListed: return {ng_gemm_mma_listed_image, ng_gemm_mma_listed_image_bytes, ng_gemm_mma_listed_image_archs};
     default: return {nullptr, 0, nullptr};
     }
 }

@@ -135,7 +135,7 @@ Problem problem_of(const MatmulStep& step, const Axes& axes)
     Problem p = {};
     p.a_type = step.in[0].type(), p.b_type = step.in[1].type(), p.c_type = step.epilogue ? step.epilogue->result().type : step.out.type();
     p.allows_tf32 = step.node.value & NG_TF32;
-    p.epilogue_weight = step.epilogue ? step.epilogue->weight() : 0, p.is_unstored = step.epilogue && !step.epilogue->has_result();
+    p.epilogue_weight = !step.epilogue ? 0 : step.is_listed ? step.epilogue->list_weight() : step.epilogue->weight(), p.is_unstored = step.epilogue && !step.epilogue->has_result();
     p.is_pivoted = step.epilogue && step.epilogue->folds() && step.epilogue->folds()->is_pivoted;
     p.is_read_again = step.epilogue && step.epilogue->behind() && !step.epilogue->folds();
     if (const OperandForm* const o = step.prologue) p.prologue.side = o->operand() == 0 ? gemm::Prologue::A : gemm::Prologue::B, p.prologue.type = o->multiplied(), p.prologue.weight = o->weight();
@@ -299,7 +299,7 @@ bool run_matmul(const MatmulStep& step, const ExecutorRun& run, int32_t variable
         const EpilogueTensor& result = step.epilogue->result();
         char* const base = step.epilogue->has_result() ? run.buffers[result.buffer] : nullptr;
         p.c = base ? base + result.access.offset.value(values) * bytes_of(result.type) : nullptr;
-        p.epilogue = step.epilogue->in_numbers(values, run.scalars);
+        p.epilogue = step.is_listed ? step.epilogue->in_list(run.scalars) : step.epilogue->in_numbers(values, run.scalars);
         if (folds && (!finisher || !can_fold(*folds, axes))) return false;
         uint64_t fold_bytes = 0;
         if (folds) step.parts->count = parts_of(step, p, *finisher), fold_bytes = aligned(uint64_t(step.parts->count * folds->count.value(values)) * 4);
@@ -311,6 +311,11 @@ bool run_matmul(const MatmulStep& step, const ExecutorRun& run, int32_t variable
     if (finisher) {
         if (!are_alike(axes, p) || !gemm::run_finished(p, device, *finisher, place)) return false;
         for (int64_t i = 1; i < repeats; i++) (void)gemm::run_finished(moved(axes, p, i), device, *finisher, place);
+        return true;
+    }
+    if (step.is_listed) {
+        if (!are_alike(axes, p) || !gemm::run_listed(p, device, place)) return false;
+        for (int64_t i = 1; i < repeats; i++) (void)gemm::run_listed(moved(axes, p, i), device, place);
         return true;
     }
     if (!gemm::can_run(p, device, place.workspace_bytes)) return false;

@@ -19,6 +19,7 @@ struct MatmulStep {
     const EpilogueForm*        epilogue; // null: the product alone
     MatmulParts*               parts = nullptr;      // where it folds
     const OperandForm*         prologue = nullptr;
+    bool                       is_listed = false;        // the epilogue is carried out as a list, by shipped kernels
 };
 
 // Bytes of a workspace for variables up to these, which are all there are where none is given.

@@ -1,0 +1,83 @@
+// The instances of the portable products by their rows in gemm_mma.def: what each is, and its kernels in the images.
+#pragma once
+#include "kernels/gemm_mma.h"
+#include "lib/backend/cuda/gemm_mma.h"
+
+#include <algorithm>
+
+namespace ng::cuda::gemm::mma {
+namespace {
+
+using namespace kernels;
+
+enum Kind { HalvesF16, HalvesBf16, WordsTf32, PlainF32, Doubles, BytesSS, BytesSU, BytesUS, BytesUU, None };
+constexpr bool is_of_bytes(Kind k) { return k >= BytesSS && k <= BytesUU; }
+constexpr bool is_of_halves(Kind k) { return k <= HalvesBf16; }
+constexpr bool copies_elements(Kind k) { return k >= WordsTf32 && k <= Doubles; }     // of any strides, by the hardware
+constexpr int  element_bytes(Kind k) { return is_of_bytes(k) ? 1 : is_of_halves(k) ? 2 : k == Doubles ? 8 : 4; }
+constexpr int  sum_bytes(Kind k) { return k == Doubles ? 8 : 4; }
+
+struct Instance {
+    Kind  kind;
+    int   tile_m, tile_n, threads, blocks;
+    Loads loads;
+    Near  a, b;
+};
+constexpr Instance INSTANCES[] = {
+#define PRODUCT_TILES(name, kind, m, n, warps_m, warps_n, stages, a, b, loads, blocks) {kind, m, n, 32 * warps_m * warps_n, blocks, loads, a, b},
+#define SIMT(name, m, n, warps_m, warps_n, depth, stages, a, blocks) {PlainF32, m, n, 32 * warps_m * warps_n, blocks, IN_FLIGHT, a, NEAR_LINE},
+#define LAY(name, bytes) {None, 0, 0, THREADS, 8, IN_REGISTERS, NEAR_DEPTH, NEAR_DEPTH},
+#define PARTS(name, sum) {None, 0, 0, THREADS, 8, IN_REGISTERS, NEAR_DEPTH, NEAR_DEPTH},
+#include "kernels/gemm_mma.def"
+};
+enum Number : uint32_t {
+#define PRODUCT_TILES(name, ...) NUMBER_##name,
+#define SIMT PRODUCT_TILES
+#define LAY PRODUCT_TILES
+#define PARTS PRODUCT_TILES
+#include "kernels/gemm_mma.def"
+    COUNT
+};
+constexpr uint32_t room(int stages_bytes, int m, int n, Kind kind) { return uint32_t(std::max(stages_bytes, m * n * sum_bytes(kind))); }
+constexpr KernelFacts FACTS[] = {
+#define PRODUCT_TILES(name, kind, m, n, warps_m, warps_n, stages, a, b, loads, blocks) {"mma_" #name, room(stages * (m + n) * mma_depth_bytes(element_bytes(kind)), m, n, kind)},
+#define SIMT(name, m, n, warps_m, warps_n, depth, stages, a, blocks) {"mma_" #name, room(stages * (m + n + 8) * depth * 4, m, n, PlainF32)},
+#define LAY(name, bytes) {"mma_" #name, 0},
+#define PARTS(name, sum) {"mma_" #name, 0},
+#include "kernels/gemm_mma.def"
+};
+
+// What each calls, and its bounds.
+#define STRING(...) #__VA_ARGS__
+constexpr struct { const char *bounds, *call; } WORDS[] = {
+#define PRODUCT_TILES(name, kind, m, n, warps_m, warps_n, stages, a, b, loads, blocks) {STRING(32 * warps_m * warps_n, blocks), STRING(mma_tile<MmaShape<kind, m, n, warps_m, warps_n, stages, a, b>, loads>)},
+#define SIMT(name, m, n, warps_m, warps_n, depth, stages, a, blocks) {STRING(32 * warps_m * warps_n, blocks), STRING(simt_tile<SimtShape<m, n, warps_m, warps_n, depth, stages, a>>)},
+#define LAY(name, bytes) {"THREADS", STRING(mma_lay<bytes>)},
+#define PARTS(name, sum) {"THREADS", STRING(mma_sum<sum>)},
+#include "kernels/gemm_mma.def"
+};
+#undef STRING
+
+// Those that carry out lists as well: the image's kernels in turn, and the number of each instance among them.
+constexpr uint32_t LISTED[] = {
+#define PRODUCT_TILES(name, ...) NUMBER_##name,
+#define LISTED_SIMT PRODUCT_TILES
+#define LISTED_PARTS PRODUCT_TILES
+#include "kernels/gemm_mma_listed.def"
+};
+constexpr uint32_t NO_KERNEL = UINT32_MAX;
+constexpr uint32_t listed_number(uint32_t instance)
+{
+    for (uint32_t i = 0; i < std::size(LISTED); i++)
+        if (LISTED[i] == instance) return i;
+    return NO_KERNEL;
+}
+constexpr KernelFacts LISTED_FACTS[] = {
+#define PRODUCT_TILES(name, ...) {"mma_listed_" #name, FACTS[NUMBER_##name].shared_bytes},
+#define LISTED_SIMT PRODUCT_TILES
+#define LISTED_PARTS PRODUCT_TILES
+#include "kernels/gemm_mma_listed.def"
+};
+
+}  // namespace
+}  // namespace ng::cuda::gemm::mma
