@@ -46,6 +46,17 @@ void launch_mma(const KernelLaunch& l)
 {
     test::emulate_mma(KERNEL, l.grid[0], l.block[0], l.shared_bytes, l.arguments[0]);
 }
+enum ListedKernel : uint32_t {
+#define PRODUCT_TILES(name, ...) LISTED_##name,
+#define LISTED_SIMT PRODUCT_TILES
+#define LISTED_PARTS PRODUCT_TILES
+#include "kernels/gemm_mma_listed.def"
+};
+template <uint32_t KERNEL>
+void launch_listed(const KernelLaunch& l)
+{
+    test::emulate_mma_listed(KERNEL, l.grid[0], l.block[0], l.shared_bytes, l.arguments[0]);
+}
 
 }  // namespace
 
@@ -65,6 +76,11 @@ void set_emulated_kernels(const Control& driver)
 #define LAY PRODUCT_TILES
 #define PARTS PRODUCT_TILES
 #include "kernels/gemm_mma.def"
+    static const size_t listed_size = sizeof(kernels::MmaNumbers);
+#define PRODUCT_TILES(name, ...) driver.set_kernel("mma_listed_" #name, launch_listed<LISTED_##name>, &listed_size, 1);
+#define LISTED_SIMT PRODUCT_TILES
+#define LISTED_PARTS PRODUCT_TILES
+#include "kernels/gemm_mma_listed.def"
 }
 
 }  // namespace ng::fake
