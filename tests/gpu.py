@@ -18,7 +18,7 @@ from pathlib import Path
 
 import count
 
-KERNELS = ["mma_gpu_test", "gpu_test", "basic_gpu_test", "interpreter_gpu_test", "f32_gpu_test", "operand_gpu_test", "capture_test", "tuning_test"]
+KERNELS = ["mma_gpu_test", "gpu_test", "basic_gpu_test", "interpreter_gpu_test", "f32_gpu_test", "operand_gpu_test", "list_gpu_test", "capture_test", "tuning_test"]
 CONTRACT = ["derivatives", "evaluation", "exchange", "extremes", "lengths", "movement", "numbers", "operands", "plans", "pressure", "programs", "results", "sharing", "vast"]
 OF_PROCESSOR = "P2: with one thread*,P2: two runs at once*,T4: every hook*,T4: done comes on whatever*"      # cases of these, as tests/contract/meson.build has them
 NUMPY = ["casts", "maps", "promotions", "reductions"]      # with a Python that has NumPy, and build/lib/libng.so
@@ -76,8 +76,8 @@ def sanitized(build):
     for tool in ("memcheck", "synccheck"):
         out += [job(tool, "backend/gemm_gpu_test", f"-tc={SHARED}", label=f" {part}", environment=SMALL | environment) for part, environment in enumerate(shared(PARTS // 2))]
         out += [job(tool, "backend/gemm_gpu_test", f"-tce={SHARED}", label=" others")]
-    out += [job("memcheck", f"backend/{name}") for name in ("mma_gpu_test", "basic_gpu_test", "interpreter_gpu_test", "operand_gpu_test")]
-    out += [job("racecheck", f"backend/{name}") for name in ("mma_gpu_test", "operand_gpu_test", "interpreter_gpu_test")]
+    out += [job("memcheck", f"backend/{name}") for name in ("mma_gpu_test", "basic_gpu_test", "interpreter_gpu_test", "operand_gpu_test", "list_gpu_test")]
+    out += [job("racecheck", f"backend/{name}") for name in ("mma_gpu_test", "operand_gpu_test", "interpreter_gpu_test", "list_gpu_test")]
     out += [job("synccheck", "backend/mma_gpu_test")]
     out += [job("initcheck", "backend/basic_gpu_test")]
     for part in range(PARTS if has_ew(build) else 0):

@@ -256,34 +256,36 @@ void time_first_calls(ng_ctx* c, int64_t size, const char* function)
     std::printf("first call, %ld^3: a never-seen epilogue takes %.0f us more than the bare product (wanted: 1000 at most)\n", long(size), median_of(times[1].all) - median_of(times[0].all));
 }
 
-// In turns: the product, with the epilogue behind it by the interpreter as long as nothing is compiled, and with it inside.
-void time_steady(ng_ctx* c, ng_ctx* without_compiler, int64_t size)
+// In turns: the product; with the epilogue behind it by the interpreter, which a deterministic context without a compiler does; with it as the list that shipped
+// kernels carry out until it is compiled; and compiled.
+void time_steady(ng_ctx* c, ng_ctx* without_compiler, ng_ctx* deterministic, int64_t size)
 {
     constexpr int TURNS = 9;
     const std::string words = with_function(EPILOGUES[0], "gelu");
-    Product bare(c, "f16(a @ b)", size, size, size), interim(without_compiler, words, size, size, size), fused(c, words, size, size, size);
-    Product* const all[] = {&bare, &interim, &fused};
+    Product bare(c, "f16(a @ b)", size, size, size), behind(deterministic, words, size, size, size), listed(without_compiler, words, size, size, size), fused(c, words, size, size, size);
+    Product* const all[] = {&bare, &behind, &listed, &fused};
     for (Product* p : all) (void)p->first(), (void)p->ready_ms(), (void)p->steady_us(10);
-    std::vector<double> times[3];
+    std::vector<double> times[4];
     for (int turn = 0; turn < TURNS; turn++)
-        for (size_t i = 0; i < 3; i++) times[i].push_back(all[i]->steady_us(size > 1000 ? 40 : 400));
-    const double us[] = {median_of(times[0]), median_of(times[1]), median_of(times[2])};
-    std::printf("steady, %ld^3: f16(a @ b) %.2f us; %s by the interpreter behind it %.2f us, %.2f of that; in one kernel %.2f us, %.2f of it\n", long(size), us[0], words.c_str(), us[1], us[1] / us[0], us[2],
-                us[2] / us[0]);
+        for (size_t i = 0; i < 4; i++) times[i].push_back(all[i]->steady_us(size > 1000 ? 40 : 400));
+    const double us[] = {median_of(times[0]), median_of(times[1]), median_of(times[2]), median_of(times[3])};
+    std::printf("steady, %ld^3: f16(a @ b) %.2f us; %s by the interpreter behind it %.2f us, %.2f of that; as a list until compiled %.2f us, %.2f of it; compiled %.2f us, %.2f of it\n", long(size), us[0],
+                words.c_str(), us[1], us[1] / us[0], us[2], us[2] / us[0], us[3], us[3] / us[0]);
 }
 
 void measure_epilogues()
 {
     ng_ctx* const c = make_context("", 0);
     ng_ctx* const without_compiler = make_context("", NG_CTX_NO_JIT);
-    for (ng_ctx* context : {c, without_compiler})                 // images are loaded
+    ng_ctx* const deterministic = make_context("", NG_CTX_NO_JIT | NG_CTX_DETERMINISTIC);
+    for (ng_ctx* context : {c, without_compiler, deterministic})                 // images are loaded
         for (const char* words : {"f16(a @ b)", "f16(relu(a @ b + v) + r)"}) {
             Product p(context, words, 256, 256, 256);
             (void)p.first(), (void)p.ready_ms();
         }
     time_first_calls(c, 512, "gelu"), time_first_calls(c, 4096, "silu");
-    time_steady(c, without_compiler, 512), time_steady(c, without_compiler, 4096);
-    close_context(without_compiler), close_context(c);
+    time_steady(c, without_compiler, deterministic, 512), time_steady(c, without_compiler, deterministic, 4096);
+    close_context(deterministic), close_context(without_compiler), close_context(c);
 }
 
 }  // namespace
