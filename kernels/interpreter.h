@@ -8,6 +8,7 @@
 //            folds [fold_count][threads][16]
 //            row coordinates [row_axes][threads][4]
 //            slots [units][threads][16]; the walked axes' coordinates come first, 32 bits each
+//            accesses [access_count][32], list [code_count][16]: where there is room, else they stay where they came from
 #pragma once
 
 namespace ng::interpreter {
@@ -22,9 +23,11 @@ constexpr int UNITS_32 = ITEMS * 4 / UNIT_BYTES, UNITS_64 = ITEMS * 8 / UNIT_BYT
 constexpr int MAX_THREADS = 128, MIN_THREADS = 32;
 constexpr u32 MAX_SHARED_BYTES = 96 << 10;      // of a block; every architecture since sm_80 has 99 KiB
 constexpr u32 MOST_SHARED_BYTES = 227 << 10;    // what sm_90 has
+constexpr u32 NEAR_BYTES = 8 << 10;             // of accesses and a list that go to shared memory
 
 // Operands: a slot's first unit, or NUMBER | the place of a number.
 constexpr u16 NUMBER = 0x8000;
+constexpr u32 NOWHERE = ~0u;                    // no instruction's place
 constexpr u32 OF_ROW = 0x100;                   // in `more` of a store: one thread stores one element of a row
 
 // What an instruction leaves in the threads' registers, the next one finds there: HELD below. So a chain of operations
@@ -36,22 +39,25 @@ enum Code : u16 {
     BEGIN_ROWS,      // to the block's first rows
     NEXT_ROWS,       // to its next rows, and to `more`
     START,           // fold `place` anew, from number z
-    BEGIN_PASS,      // pass z: to the rows' first points; where there is none, or another launch's, to `more`
+    BEGIN_PASS,      // pass y: to the rows' first points; where there is none, or another launch's, to `more`
+    START_PASS,      // START, then BEGIN_PASS
     NEXT_POINT,      // to the rows' next points, and to `more`
     FINISH,          // fold `place` of kind `more`, of pass z: what the block's threads have comes together in slot `out`
-    END_PASS,        // pass z: to `more` where other launches go on; place: once all threads are here
+    END_PASS,        // pass z: to `more` where other launches go on; place: once all threads of a row are here; HELD stays
     LOAD_64,         // out = by access `place`
     STORE_64,        // x, by access `place`; more: OF_ROW
     // From here on HELD is written, read, or stays.
     LOAD_8, LOAD_16, LOAD_32,               // HELD = by access `place`; more: a Transfer
-    STORE_8, STORE_16, STORE_32,            // HELD, by access `place`; more: a Transfer | OF_ROW
+    FINISH_HELD,     // + FOLD_SUM, FOLD_MIN or FOLD_MAX: HELD = fold `place` of f32, of pass z; then to `more` where other launches go on
+    STORE_8 = FINISH_HELD + 4, STORE_16, STORE_32,            // HELD, by access `place`; more: a Transfer | OF_ROW
     HOLD, HOLD_NUMBER,                      // HELD = what lies at byte `more` of shared memory, of thread 0 or all
     KEEP,                                   // a slot there = HELD
     SPILL, FILL,                            // slot x goes to, slot `out` comes from, the block's scratch, from its unit `place` on; more: units
     WHERE,           // HELD = HELD ? y : z, 32 bits
     ROUND_F16, ROUND_BF16,
     FOLD_HELD,       // + FOLD_SUM, FOLD_MIN or FOLD_MAX, of f32: HELD into fold `place`
-    FAST = FOLD_HELD + 4,   // + a FastKind times FAST_ROWS + an operation on f32, counted from the first map
+    FOLD_NEXT = FOLD_HELD + 4,      // the same, then NEXT_POINT
+    FAST = FOLD_NEXT + 4,   // + a FastKind times FAST_ROWS + an operation on f32, counted from the first map
     SLOW = FAST + 4 * 150,  // + a SlowCode times CODES
     CODES = 1024,    // the machine branches on the rest by this
 };
@@ -76,13 +82,16 @@ constexpr u32 FAST_ROWS = 150;
 static_assert(FAST + FAST_KINDS * FAST_ROWS == SLOW && SLOW < CODES, "codes do not meet");
 enum Lane : u16 { LANE_F32, LANE_F64, LANE_I32, LANE_U32, LANE_I64, LANE_U64 };
 enum Transfer : u16 { RAW, AS_F16, AS_BF16 };   // of 16-bit loads and stores: whether they convert
+// In `more` of a load, of rows that have no more tiles than `kept_tiles`: it keeps what it loads in slot y, or finds it there.
+constexpr u32 KEEPS = 0x200, KEPT = 0x400;
+constexpr u32 MOST_KEPT_TILES = 2;
+constexpr u32 KEEPING_BYTES = 44 << 10;         // of a block's shared memory: five blocks still share sm_90's
 enum Draw : u32 { DRAW_BITS, DRAW_WORD3, DRAW_UNIFORM_F32, DRAW_UNIFORM_F64, DRAW_NORMAL_F32, DRAW_NORMAL_F64 };
 
 // A fold's kind is its FoldWord times LANES plus the Lane that it folds.
 constexpr u32 LANES = 6;
 enum FoldWord : u32 { FOLD_SUM, FOLD_PROD, FOLD_MIN, FOLD_MAX, FOLD_ARGMIN, FOLD_ARGMAX, FOLD_ANY, FOLD_ALL };
 
-// The machine fetches one at once, 16 bytes, while the one before is at work.
 struct alignas(16) Instruction {
     u16 code, place;
     u32 more;
@@ -97,8 +106,9 @@ enum Form : u32 {
     QUADS = 4,       // items 4 k .. 4 k + 3 lie side by side, aligned
     QUAD_SAME = 8,   // or are the same
     ROWS_LISTED = 16,
+    SPANS = 32,      // rows of two lanes side by side, and of neighbours from 16 bytes' borders on; of 16 and 32 bits
 };
-struct Access {
+struct alignas(16) Access {
     i64 base, row_stride, point_stride;         // base: an address, of indices a number
     u32 form, strides;                          // where its strides begin among the words: of row axes, then walked ones
 };
@@ -125,16 +135,18 @@ struct Numbers {
     u32   pieces, stage;                        // pieces 1: one launch; else launch `stage` walks that pass
     u32   row_mask, row_shift, lane_shift, lanes;       // thread t: row first + (t >> row_shift & row_mask), lane t >> lane_shift & (lanes - 1)
     u32   item_points, quad_points;             // from one item of a thread to the next, from four to the next four
+    u32   item_shift;                           // item_points is 1 << item_shift
     u32   unit_bytes, are_quads;                // are_quads: whole threads need coordinates of items 0 and 4 only
     u32   row_axes, axes;                       // walked axes; 0 where none is needed
     u32   number_count, folds_at, rows_at, slots_at;    // bytes of shared memory
     u32   accesses_at, axes_at, numbers_at;     // among the words
     u32   is_long;                              // numbers of points do not fit 31 bits
     u32   spilled;                              // units of scratch that a block has
-    u32   item_shift;                           // item_points is 1 << item_shift
-    u32   last_points;                          // from a thread's first item to its last
+    u32   are_kept;                             // the rows' loads
+    u32   near_at, access_count, code_count;    // near_at 0: accesses are read among the words, the list in memory
     u64   words[WORDS];
 };
+static_assert(sizeof(Access) == 32, "four words");
 static_assert(sizeof(Numbers) <= 4096, "what every driver takes as a parameter");
 
 }  // namespace ng::interpreter

@@ -40,6 +40,23 @@ void add_row_kernels(TapeCases& all)
     for (const auto& [m, n] : {std::pair(6, 50), std::pair(300, 8), std::pair(2, 40000)})
         all.push_back({text("softmax [", m, ", ", n, "]"), softmax(m, n), filled({m * n, m * n}), {}, 4e-6, 0});
 
+    // Rows of as many lanes as are read in ways of their own, at borders of 16 bytes and beside them: whole tiles and a rest.
+    for (const Dtype t : {Dtype::f32, Dtype::f16, Dtype::bf16})
+        for (const auto& [m, n] : {std::pair(70, 32), std::pair(70, 31), std::pair(40, 256), std::pair(5, 1024), std::pair(5, 1100), std::pair(3, 8200)})
+            for (const int64_t shift : {0, 1}) {
+                Builder b;
+                b.axis(m);
+                b.axis(n, true);
+                const int x = b.load(t, 0, {n, 1}), most = b.fold(Op::max, x), y = b.map(Op::sub, most, x);
+                b.store(t == Dtype::f32 ? y : b.convert(y, t), 1, {n, 1});
+                b.store(b.fold(Op::min, x), 2, {1, 0});
+                TapeCase c{text("most less x, ", name_of(t), " [", m, ", ", n, "] + ", shift), b.kernel, {}, {}, 0, shift};
+                for (const int64_t count : {m * n, m * n}) c.buffers.emplace_back(t, count);
+                c.buffers.emplace_back(Dtype::f32, m);
+                fill(c.buffers[0], 5);
+                all.push_back(std::move(c));
+            }
+
     // Middle axes, of which two apart are folded, in place.
     Builder b;
     b.axis(3);

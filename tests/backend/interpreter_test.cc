@@ -18,7 +18,7 @@ namespace {
 
 // A grid of as many blocks as three multiprocessors would get, so that blocks stride.
 struct Emulated : TapeMachine {
-    bool was_split = false;
+    bool was_split = false, was_far = false;
     int  spilling = 0;
 
     void run(const cuda::Tape& tape, const TapeCase& c, std::vector<Buffer>& buffers) override
@@ -44,6 +44,7 @@ struct Emulated : TapeMachine {
         }
         was_split |= g.pieces > 1;
         spilling += tape.spilled > 0;
+        was_far |= tape.near_at == 0;
         for (size_t b = 0; b < buffers.size(); b++)
             std::memcpy(buffers[b].data(), static_cast<char*>(pointers[b]), size_t(buffers[b].count * bytes_of(buffers[b].type)));
     }
@@ -76,6 +77,7 @@ TEST_CASE("interpreter: live values that shared memory has no room for are kept 
         const std::string found = difference(c, machine);
         CHECK_MESSAGE(found.empty(), found);
     }
+    CHECK(machine.was_far);                          // lists for which shared memory has no room, either
     CHECK(machine.spilling == 13);                   // all but 60 of f32 in 227 KiB, and the least of rows
     TapeCase few = spilling_cases().front();
     few.shared_bytes = interpreter::MOST_SHARED_BYTES;

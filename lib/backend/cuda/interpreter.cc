@@ -11,11 +11,23 @@ namespace ng::cuda {
 using emitting::Level;
 using namespace interpreter;
 
+namespace {
+
+// The machine folds these from its registers, and has their results there.
+bool is_held_kind(uint32_t kind)
+{
+    const uint32_t word = kind / LANES;
+    return kind % LANES == LANE_F32 && (word == FOLD_SUM || word == FOLD_MIN || word == FOLD_MAX);
+}
+
+}  // namespace
+
 TapeWriter::TapeWriter(const Kernel& kernel, uint32_t shared_bytes) : kernel_(kernel), shared_bytes_(shared_bytes), passes_(emitting::passes_of(kernel))
 {
     const size_t count = kernel.values.size();
     now_.assign(count, NOTHING);
     fold_.assign(count, -1);
+    kept_.assign(count, NOTHING);
     users_.assign(count, 0);
     stored_.assign(kernel.stores.size(), false);
     for (size_t v = 0; v < count; v++)
@@ -50,7 +62,8 @@ void TapeWriter::find_axes()
 void TapeWriter::jump(uint16_t code, uint32_t to, uint16_t pass, uint16_t place)
 {
     Draft d{code};
-    d.more = to, d.z = pass, d.place = place;
+    d.more = to, d.place = place;
+    (code == BEGIN_PASS ? d.y : d.z) = pass;
     drafts_.push_back(d);
 }
 
@@ -116,9 +129,8 @@ void TapeWriter::folds_of(size_t v, int32_t pass)
     for (size_t f = 0; f < kernel_.values.size(); f++) {
         const Value& fold = value(f);
         if (fold.kind != ValueKind::Fold || size_t(fold.args[0]) != v || !passes_.wanted[f] || passes_.need[f] != pass + 1) continue;
-        const uint32_t kind = fold_kind(fold), word = kind / LANES;
-        const bool is_fast = kind % LANES == LANE_F32 && (word == FOLD_SUM || word == FOLD_MIN || word == FOLD_MAX);
-        Draft d{uint16_t(is_fast ? FOLD_HELD + word : slow(FOLD))};
+        const uint32_t kind = fold_kind(fold);
+        Draft d{uint16_t(is_held_kind(kind) ? FOLD_HELD + kind / LANES : slow(FOLD))};
         d.args[0] = operand(int32_t(v));
         d.place = uint16_t(fold_[f]);
         d.more = kind;
@@ -181,21 +193,29 @@ void TapeWriter::starts(int32_t pass)
     }
 }
 
-void TapeWriter::finishes(int32_t pass)
+// left: where a launch goes that has done this pass, or NOWHERE. Whether the last fold sees to that.
+bool TapeWriter::finishes(int32_t pass, uint32_t left)
 {
+    size_t last = drafts_.size();
+    bool   is_last_held = false;
     for (size_t v = 0; v < kernel_.values.size(); v++) {
         if (fold_[v] < 0 || passes_.need[v] != pass + 1) continue;
         const bool is_arg = value(v).op == Op::argmin || value(v).op == Op::argmax;
         const bool is_wide = is_arg || bytes_of(compute_of(value(size_t(value(v).args[0])).type)) == 8;
-        Draft d{FINISH};
+        const uint32_t kind = fold_kind(value(v));
+        is_last_held = is_held_kind(kind);
+        Draft d{uint16_t(is_last_held ? uint32_t(FINISH_HELD) + kind / LANES : uint32_t(FINISH))};
         d.place = uint16_t(fold_[v]);
-        d.more = fold_kind(value(v));
+        d.more = is_last_held ? NOWHERE : kind;
         d.z = uint16_t(pass);
         d.out = fresh(is_wide);
-        registers_[size_t(d.out)].has_slot = true;
+        if (!is_last_held) registers_[size_t(d.out)].has_slot = true;
+        last = drafts_.size();
         drafts_.push_back(d);
         now_[v] = folded(value(v), d.out);
     }
+    if (is_last_held) drafts_[last].more = left;
+    return is_last_held;
 }
 
 void TapeWriter::rows()
@@ -214,9 +234,10 @@ void TapeWriter::rows()
         jump(NEXT_POINT, step);
         loops_.push_back({begin, drafts_.size()});
         mark(over);
-        finishes(pass);
-        // Row stores come once all threads have read what they need.
-        jump(END_PASS, next, uint16_t(pass), pass == passes_.count - 1);
+        // Row stores come once all threads have read what they need: those that have met did.
+        const bool is_last = pass == passes_.count - 1, waits = is_last && tape_.ends_with_stores, leaves = tape_.may_split && (!is_last || waits);
+        const bool have_met = finishes(pass, leaves ? next : NOWHERE);
+        if ((waits || leaves) && !have_met) jump(END_PASS, next, uint16_t(pass), waits);
     }
     row_list(passes_.count);
     for (const bool late : {false, true})
@@ -245,8 +266,8 @@ Tape TapeWriter::write()
     check_size();
     forward();
     keep();
-    find_lives();
-    give_slots();
+    pair_up();
+    keep_loads();
     if (!fits()) spill();
     lay_out();
     finish_code();

@@ -3,89 +3,65 @@
 //   grid      blocks take tiles of points, or rows, in turn; of split rows each block has one piece
 //   thread    ITEMS elements at a time: two times four neighbours, or points that lie `lanes` apart
 //   shared    kernels/interpreter.h draws it
-//   sm_90     96 registers, no spills; a stack of 80 bytes for large angles and the calls of folds
-// What takes its time is the way from one instruction to the next: so a thread has 16 elements, five blocks share a
-// multiprocessor, and the next instruction is fetched before this one begins. An H200 sums 64 M elements, f32 or f16, in 95 us
-// (compiled 61 and 33), a chain of 9 operations takes 227 (130 and 69), softmax of rows of 1024 469 (130 and 67).
+//   sm_90     96 registers or less, no spills; a stack of 40 bytes for large angles
+// The list and its accesses lie in shared memory, where there is room: an instruction that came through the cache would wait
+// for the elements that were asked for before it. From one instruction to the next a warp issues 18 instructions and waits for
+// shared memory, a table and a jump: so a thread has 16 elements, and five blocks share a multiprocessor.
 #include "lib/backend/cuda/interpreter_folds.cuh"
 #include "lib/backend/cuda/interpreter_memory.cuh"
 #include "lib/backend/cuda/interpreter_slow.cuh"
 
 namespace ng::interpreter {
 
-struct alignas(16) Word {
-    u32 a, b, c, d;
-};
-// Begins here, and is waited for where it is used: the compiler would move it there.
-DEVICE Word word_at(const Numbers& n, u32 at)
-{
-    const Word* from = reinterpret_cast<const Word*>(n.code) + at;
-#ifdef __CUDACC__
-    Word w;
-    asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(w.a), "=r"(w.b), "=r"(w.c), "=r"(w.d) : "l"(from));
-    return w;
-#else
-    return *from;
-#endif
-}
-// The word's parts are taken out of sight of the compiler: else it may keep the word beyond the load of the next one, then
-// copies that one, and waits for it, at once.
-DEVICE Instruction instruction_of(Word w)
-{
-    u32 code = w.a & 0xffff, place = w.a >> 16;
-#ifdef __CUDACC__
-    asm volatile("and.b32 %0, %1, 0xffff;" : "=r"(code) : "r"(w.a));
-    asm volatile("shr.u32 %0, %1, 16;" : "=r"(place) : "r"(w.a));
-#endif
-    return {(u16)code, (u16)place, w.b, (u16)w.c, (u16)(w.c >> 16), (u16)w.d, (u16)(w.d >> 16)};
-}
-
-// ---- control: where the next instruction is, or whether the last one's jump is taken ------------------------------------
+// ---- control: each gives the place of the next instruction ---------------------------------------------------------------
 
 DEVICE u32 begin_points(const Numbers& n, Place& p, u32 end, u32 next)
 {
-    p.first = (i64)blockIdx.x * ITEMS * blockDim.x + p.thread * ITEMS_A_UNIT;
-    if ((i64)blockIdx.x * ITEMS * blockDim.x >= n.points) return end;
-    arrive(n, p);
+    const i64 begin = (i64)blockIdx.x * ITEMS * blockDim.x;
+    p.left = n.points - begin;
+    if (p.left <= 0) return end;
+    p.first = begin + thread_of(p) * ITEMS_A_UNIT;
+    arrive(n, p, thread_of(p) * ITEMS_A_UNIT);
     return next;
 }
-DEVICE bool next_points(const Numbers& n, Place& p)
+DEVICE u32 next_points(const Numbers& n, Place& p, u32 again, u32 next)
 {
-    p.first += (i64)gridDim.x * ITEMS * blockDim.x;
-    if (p.first - p.thread * ITEMS_A_UNIT >= n.points) return false;
-    arrive(n, p);
-    return true;
+    const i64 step = (i64)gridDim.x * ITEMS * blockDim.x;
+    p.left -= step;
+    if (p.left <= 0) return next;
+    p.first += step;
+    arrive(n, p, thread_of(p) * ITEMS_A_UNIT);
+    return again;
 }
 
 // The block's next `row_mask` + 1 rows; false beyond the last.
 DEVICE bool take_rows(const Numbers& n, Place& p)
 {
-    // Of split rows a block has one turn.
-    const i64 group = n.pieces == 1 ? blockIdx.x + p.turn++ * (i64)gridDim.x : blockIdx.x / n.pieces;
-    const i64 first = group * (i64)(n.row_mask + 1), row = first + (p.thread >> n.row_shift & n.row_mask);
+    const u32 group = n.pieces == 1 ? blockIdx.x : blockIdx.x / n.pieces;
+    const i64 first = (group + p.turn++ * (i64)gridDim.x) * (i64)(n.row_mask + 1), row = first + (thread_of(p) >> n.row_shift & n.row_mask);
     if (first >= n.rows) return false;
     p.is_row = row < n.rows;
     p.row = p.is_row ? row : n.rows - 1;
-    p.end = p.is_row ? piece_end(n, p) : 0;
     find_row(n, p);
     return true;
 }
 DEVICE u32 begin_pass(const Numbers& n, Place& p, const Instruction& i, u32 next)
 {
-    const i64 begin = piece_begin(n, p);
-    if (begin >= n.points || (n.pieces > 1 && n.stage != i.z)) return i.more;
+    const i64 begin = piece_begin(n, p), left = n.points - begin;
+    if (left <= 0 || (n.pieces > 1 && n.stage != i.y)) return i.more;
+    p.left = left < n.piece_points ? left : n.piece_points;
     p.first = begin + lane_of(n, p);
-    arrive(n, p);
+    arrive(n, p, lane_of(n, p));
     return next;
 }
-DEVICE bool next_point(const Numbers& n, Place& p)
+DEVICE u32 next_point(const Numbers& n, Place& p, u32 again, u32 next)
 {
-    p.first += (i64)n.lanes * ITEMS;
-    p.is_whole = is_whole(n, p);
-    // All threads go the same way: where one's items are all in the row, its neighbours' begin there.
-    if (!p.is_whole && p.first - lane_of(n, p) >= piece_end(n, p)) return false;
-    find_coordinates(n, p);
-    return true;
+    const u32 step = n.lanes * ITEMS;
+    p.left -= step;
+    if (p.left <= 0) return next;
+    p.first += step;
+    arrive(n, p, lane_of(n, p));
+    return again;
 }
 
 DEVICE u32 states_of(const Numbers& n, u32 fold) { return n.folds_at + fold * n.unit_bytes; }
@@ -99,7 +75,7 @@ DEVICE void start(const Numbers& n, const Place& p, const Instruction& i)
 DEVICE u32 own_items(const Numbers& n, const Place& p)
 {
     if (p.is_whole) return ITEMS;
-    const i64 left = p.end - p.first;
+    const i64 left = own_end(n, p) - p.first;
     return left <= 0 ? 0 : (u32)(left + n.item_points - 1) >> n.item_shift;
 }
 DEVICE void fold(const Numbers& n, const Place& p, const Instruction& i)
@@ -107,15 +83,35 @@ DEVICE void fold(const Numbers& n, const Place& p, const Instruction& i)
     const Operand x = operand_of(n, p, i.x);
     fold_items(i.more, x.at, x.step, p.here + states_of(n, i.place), own_items(n, p), p.first, n.item_points);
 }
-DEVICE void finish(const Numbers& n, const Place& p, const Instruction& i)
+// Whether another launch goes on where this pass ends.
+DEVICE bool is_left(const Numbers& n, const Instruction& i) { return n.pieces > 1 && n.stage == i.z && i.more != NOWHERE; }
+// Lanes side by side share a warp; rows have nothing of one another's.
+DEVICE void wait_for_row(const Numbers& n)
+{
+    if (n.lane_shift == 0 && n.lanes <= 32) SYNC_WARP;
+    else __syncthreads();
+}
+DEVICE Circle circle_of(const Numbers& n, const Place& p, const Instruction& i)
 {
     Circle c;
-    c.thread = p.thread, c.lane = lane_of(n, p), c.lanes = n.lanes, c.lane_shift = n.lane_shift;
-    c.partials = n.scratch + ((u64)i.place * n.rows + p.row) * n.pieces * UNIT_BYTES;
+    c.thread = thread_of(p), c.lane = lane_of(n, p), c.lanes = n.lanes, c.lane_shift = n.lane_shift;
     c.pieces = n.pieces, c.piece = p.piece, c.is_row = p.is_row;
-    c.meeting = n.pieces == 1 ? Meeting::Whole : n.stage == i.z ? Meeting::Given : Meeting::Taken;
+    c.meeting = Meeting::Whole, c.partials = 0;
+    if (n.pieces == 1) return c;
+    c.meeting = n.stage == i.z ? Meeting::Given : Meeting::Taken;
+    c.partials = (u64)n.scratch + ((u64)i.place * n.rows + p.row) * n.pieces * UNIT_BYTES;
+    return c;
+}
+DEVICE void finish(const Numbers& n, const Place& p, const Instruction& i)
+{
     const Operand out = operand_of(n, p, i.out);
-    finish_fold(i.more, c, p.base + states_of(n, i.place), out.at, out.step);
+    finish_fold(i.more, circle_of(n, p, i), p.base + states_of(n, i.place), out.at, out.step);
+}
+template <class Folder>
+DEVICE void finish_held(const Numbers& n, const Place& p, const Instruction& i, u32 (&a)[ITEMS])
+{
+    const u32 result = bits_f32(met_held<Folder>(circle_of(n, p, i), p.base + states_of(n, i.place)));
+    UNROLLED for (int e = 0; e < ITEMS; e++) a[e] = result;
 }
 
 // ---- what has operands and results in slots --------------------------------------------------------------------------------
@@ -172,52 +168,43 @@ extern "C" __global__ void __launch_bounds__(128, 5) interpret(const __grid_cons
 {
     using namespace ng::interpreter;
     Place p;
-    p.thread = threadIdx.x, p.base = shared_base(), p.here = p.base + threadIdx.x * UNIT_BYTES;
-    p.piece = n.pieces == 1 ? 0 : blockIdx.x % n.pieces;
-    p.first = 0, p.end = n.points, p.row = 0, p.turn = 0, p.is_row = true, p.is_whole = false;
-    for (u32 k = threadIdx.x; k < 2 * n.number_count; k += blockDim.x) *reinterpret_cast<u64*>(shared_at(p.base + k * 8)) = n.words[n.numbers_at + k / 2];
-    __syncthreads();
-    u32  a[ITEMS] = {};
-    u32  at = 0;
-    Word next = word_at(n, 0);
+    p.base = shared_base(), p.here = p.base + threadIdx.x * UNIT_BYTES;
+    p.first = 0, p.row = 0, p.turn = 0, p.is_row = true, p.is_whole = false;
+    find_piece(n, p);
+    bring_near(n, p.base);
+    p.near = kept(n.near_at ? p.base + n.near_at : 0);
+    const u32 list_at = kept(p.near + n.access_count * (u32)sizeof(Access));
+    u32 a[ITEMS] = {};
+    u32 at = 0;
     for (;;) {
-        const Instruction i = instruction_of(next);
-        next = word_at(n, ++at);                       // it comes while this one is at work
-        const u32 place = i.place, more = i.more;
-        u32       to = at;
+        const Instruction i = instruction_at(n, p.near != 0, list_at, at++);
+        const u32 place = i.place;
         switch (i.code % CODES) {
         case END: return;
-        case BEGIN_POINTS: to = begin_points(n, p, more, at); break;
-        case NEXT_POINTS: {
-            const Word again = word_at(n, more);
-            if (next_points(n, p)) to = at = more, next = again;
-            break;
-        }
-        case BEGIN_ROWS: to = take_rows(n, p) ? at : more; break;
-        case NEXT_ROWS: to = n.pieces == 1 && take_rows(n, p) ? more : at; break;
-        case START: start(n, p, i); break;
-        case BEGIN_PASS: to = begin_pass(n, p, i, at); break;
-        case NEXT_POINT: {
-            const Word again = word_at(n, more);
-            if (next_point(n, p)) to = at = more, next = again;
-            break;
-        }
+        case BEGIN_POINTS: at = begin_points(n, p, i.more, at); break;
+        case NEXT_POINTS: at = next_points(n, p, i.more, at); break;
+        case BEGIN_ROWS: at = take_rows(n, p) ? at : i.more; break;
+        case NEXT_ROWS: at = n.pieces == 1 && take_rows(n, p) ? i.more : at; break;
+        case START: start(n, p, i); continue;
+        case START_PASS: start(n, p, i); at = begin_pass(n, p, i, at); continue;
+        case BEGIN_PASS: at = begin_pass(n, p, i, at); continue;
+        case NEXT_POINT: at = next_point(n, p, i.more, at); continue;
         case FINISH: finish(n, p, i); break;
         case END_PASS:
-            if (place) __syncthreads();
-            if (n.pieces > 1 && n.stage == i.z) to = more;
-            break;
+            if (place) wait_for_row(n);
+            if (is_left(n, i)) at = i.more;
+            continue;
         case LOAD_64: load_wide(n, p, i); break;
         case STORE_64: store_wide(n, p, i); break;
-        case LOAD_8: load_narrow<u8>(n, p, place, more, a); continue;
-        case LOAD_16: load_narrow<u16>(n, p, place, more, a); continue;
-        case LOAD_32: load_narrow<u32>(n, p, place, more, a); continue;
-        case STORE_8: store_narrow<u8>(n, p, place, more, a); continue;
-        case STORE_16: store_narrow<u16>(n, p, place, more, a); continue;
-        case STORE_32: store_narrow<u32>(n, p, place, more, a); continue;
-        case HOLD: read_items(slot_at(n, p, more), a); continue;
-        case HOLD_NUMBER: read_items({p.base + more, 0}, a); continue;
-        case KEEP: write_items(slot_at(n, p, more), a); continue;
+        case LOAD_8: load_narrow<u8>(n, p, i, a); continue;
+        case LOAD_16: load_narrow<u16>(n, p, i, a); continue;
+        case LOAD_32: load_narrow<u32>(n, p, i, a); continue;
+        case STORE_8: store_narrow<u8>(n, p, place, i.more, a); continue;
+        case STORE_16: store_narrow<u16>(n, p, place, i.more, a); continue;
+        case STORE_32: store_narrow<u32>(n, p, place, i.more, a); continue;
+        case HOLD: read_items(slot_at(n, p, i.more), a); continue;
+        case HOLD_NUMBER: read_items({p.base + i.more, 0}, a); continue;
+        case KEEP: write_items(slot_at(n, p, i.more), a); continue;
         case SPILL: spill(n, p, i); continue;
         case FILL: fill(n, p, i); continue;
         case WHERE: where(n, p, i, a); continue;
@@ -230,11 +217,26 @@ extern "C" __global__ void __launch_bounds__(128, 5) interpret(const __grid_cons
         case FOLD_HELD + FOLD_SUM: fold_held<Folder_sum<f32>>(a, p.here + states_of(n, place), own_items(n, p)); continue;
         case FOLD_HELD + FOLD_MIN: fold_held<Folder_min<f32>>(a, p.here + states_of(n, place), own_items(n, p)); continue;
         case FOLD_HELD + FOLD_MAX: fold_held<Folder_max<f32>>(a, p.here + states_of(n, place), own_items(n, p)); continue;
+        case FOLD_NEXT + FOLD_SUM: fold_held<Folder_sum<f32>>(a, p.here + states_of(n, place), own_items(n, p)); at = next_point(n, p, i.more, at); continue;
+        case FOLD_NEXT + FOLD_MIN: fold_held<Folder_min<f32>>(a, p.here + states_of(n, place), own_items(n, p)); at = next_point(n, p, i.more, at); continue;
+        case FOLD_NEXT + FOLD_MAX: fold_held<Folder_max<f32>>(a, p.here + states_of(n, place), own_items(n, p)); at = next_point(n, p, i.more, at); continue;
+        case FINISH_HELD + FOLD_SUM:
+            finish_held<Folder_sum<f32>>(n, p, i, a);
+            if (is_left(n, i)) at = i.more;
+            continue;
+        case FINISH_HELD + FOLD_MIN:
+            finish_held<Folder_min<f32>>(n, p, i, a);
+            if (is_left(n, i)) at = i.more;
+            continue;
+        case FINISH_HELD + FOLD_MAX:
+            finish_held<Folder_max<f32>>(n, p, i, a);
+            if (is_left(n, i)) at = i.more;
+            continue;
 #include "lib/backend/cuda/interpreter_fast.cuh"
-        default: slow(n, p, i);
+        case SLOW: slow(n, p, i); break;
+        default: __builtin_unreachable();            // no list has others
         }
         // Nothing is in registers across these: their code may have them all.
         UNROLLED for (int e = 0; e < ITEMS; e++) a[e] = 0;
-        if (to != at) at = to, next = word_at(n, at);
     }
 }

@@ -39,6 +39,8 @@ struct Tape {
     uint32_t units = 0, folds = 0, passes = 0;       // units: of slots
     uint32_t threads = 0;            // of the largest block
     uint32_t slots_at = 0, shared_bytes = 0;         // of that block's shared memory
+    uint32_t kept_tiles = 0;         // of a row, that loads of a later pass find in slots
+    uint32_t near_at = 0;            // where accesses and the list lie there; 0: they do not
     uint32_t spilled = 0;            // units of scratch that each block has for live values beyond its slots
     bool     has_rows = false, may_split = false;    // may_split: passes may be launches of their own
     bool     ends_with_stores = false;               // of rows

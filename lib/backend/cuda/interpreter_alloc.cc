@@ -16,9 +16,11 @@ static_assert(int(Op::sum) - FIRST_MAP < int(FAST_ROWS), "maps stand together in
 
 constexpr uint16_t fast(Op op) { return uint16_t(FAST + int(op) - FIRST_MAP); }
 bool is_fast_code(uint16_t code) { return code >= FAST && code < SLOW; }
-bool is_jump(uint16_t code) { return code <= END_PASS && code != START && code != FINISH && code != END; }
+bool is_finish_held(uint16_t code) { return code >= FINISH_HELD && code < STORE_8; }
+bool is_fold_held(uint16_t code) { return code >= FOLD_HELD && code < FOLD_NEXT; }
+bool is_jump(uint16_t code) { return (code <= END_PASS && code != START && code != FINISH && code != END) || is_finish_held(code) || (code >= FOLD_NEXT && code < FAST); }
 bool takes_held(uint16_t code) { return code >= STORE_8 && code < SLOW && code != HOLD && code != HOLD_NUMBER; }
-bool gives_held(uint16_t code) { return (code >= LOAD_8 && code <= LOAD_32) || (code >= WHERE && code <= ROUND_BF16) || is_fast_code(code); }
+bool gives_held(uint16_t code) { return (code >= LOAD_8 && code < STORE_8) || (code >= WHERE && code <= ROUND_BF16) || is_fast_code(code); }
 // Works on items one by one: the result may lie where an operand of its size was.
 bool is_in_place(uint16_t code) { return code % CODES == SLOW && (code / CODES == WHERE_64 || code / CODES >= DECODE); }
 
@@ -59,7 +61,7 @@ void TapeWriter::forward()
             const int32_t x = d.args[0];
             take(d, held, out);
             held = x >= 0 ? x : NOTHING;               // where it gives nothing itself
-        } else if (d.code < LOAD_8 || d.code >= SLOW) {
+        } else if ((d.code < LOAD_8 && d.code != END_PASS) || d.code >= SLOW) {
             held = NOTHING;
         }
         for (const int32_t arg : d.args)
@@ -91,6 +93,27 @@ void TapeWriter::keep()
     replace(std::move(out), now_at);
 }
 
+// Pairs that follow each other in every row are one instruction: the way to the next one takes longer than what these do.
+void TapeWriter::pair_up()
+{
+    std::vector<Draft>  out;
+    std::vector<size_t> now_at;
+    for (const Draft& d : drafts_) {
+        const bool is_next = d.code == NEXT_POINT && !out.empty() && is_fold_held(out.back().code);
+        const bool is_start = d.code == BEGIN_PASS && !out.empty() && out.back().code == START;
+        now_at.push_back(is_next || is_start ? out.size() - 1 : out.size());
+        if (is_next) {
+            out.back().code = uint16_t(out.back().code - FOLD_HELD + FOLD_NEXT), out.back().more = d.more;
+        } else if (is_start) {
+            out.back().code = START_PASS, out.back().more = d.more, out.back().y = d.y;
+        } else {
+            out.push_back(d);
+        }
+    }
+    now_at.push_back(out.size());
+    replace(std::move(out), now_at);
+}
+
 void TapeWriter::replace(std::vector<Draft> drafts, const std::vector<size_t>& now_at)
 {
     drafts_ = std::move(drafts);
@@ -113,6 +136,10 @@ void TapeWriter::find_lives()
                 Register& r = registers_[size_t(arg)];
                 r.last = std::max(r.last, end_of(at, r.first));
             }
+        if (d.kept >= 0) {                             // from row to row: whoever goes through it first gives it
+            Register& r = registers_[size_t(d.kept)];
+            r.first = r.first < 0 ? int64_t(at) : r.first, r.last = int64_t(drafts_.size());
+        }
         if (d.out < 0) continue;
         Register& r = registers_[size_t(d.out)];
         r.first = int64_t(at);
@@ -127,8 +154,9 @@ void TapeWriter::give_slots()
     const auto is_free = [&](size_t pair, int64_t at) { return pair >= busy.size() || busy[pair] < at; };
     for (size_t at = 0; at < drafts_.size(); at++) {
         const Draft& d = drafts_[at];
-        if (d.out < 0) continue;
-        Register& r = registers_[size_t(d.out)];
+        const int32_t given = d.kept >= 0 && (d.more & KEEPS) ? d.kept : d.out;
+        if (given < 0) continue;
+        Register& r = registers_[size_t(given)];
         int64_t from = int64_t(at);                    // what ends here is read here
         if (is_in_place(d.code)) {
             bool same = true;
@@ -142,6 +170,33 @@ void TapeWriter::give_slots()
         r.slot = int32_t(tape_.units) + int32_t(pair) * UNITS_32;
     }
     tape_.units += uint32_t(busy.size()) * UNITS_32;
+}
+
+void TapeWriter::try_slots()
+{
+    tape_.units = tape_.walked.size() > 1 ? uint32_t(tape_.walked.size()) * UNITS_32 : 0;
+    find_lives();
+    give_slots();
+}
+
+// Short rows are loaded once, where slots of so many tiles leave room for as many blocks.
+void TapeWriter::keep_loads()
+{
+    const auto each = [&](auto change) {
+        for (Draft& d : drafts_)
+            if (d.kept >= 0) change(d);
+    };
+    bool has_any = false;
+    each([&](Draft&) { has_any = true; });
+    for (uint32_t tiles = has_any ? MOST_KEPT_TILES : 0; tiles > 0; tiles--) {
+        each([&](Draft& d) { registers_[size_t(d.kept)].is_wide = tiles > 1; });
+        try_slots();
+        tape_.kept_tiles = tiles;
+        if (bytes_with(MAX_THREADS, tape_.units) + NEAR_BYTES / 4 <= std::min(shared_bytes_, KEEPING_BYTES)) return;
+    }
+    tape_.kept_tiles = 0;
+    each([&](Draft& d) { d.kept = NOTHING, d.more &= ~(KEEPS | KEPT); });
+    try_slots();
 }
 
 uint64_t TapeWriter::bytes_with(uint32_t threads, uint64_t units) const
@@ -158,6 +213,10 @@ void TapeWriter::lay_out()
     tape_.threads = MAX_THREADS;
     while (tape_.threads > uint32_t(MIN_THREADS) && bytes_with(tape_.threads, tape_.units) > MAX_SHARED_BYTES) tape_.threads /= 2;
     tape_.slots_at = uint32_t(bytes_with(tape_.threads, 0)), tape_.shared_bytes = uint32_t(bytes_with(tape_.threads, tape_.units));
+    const uint64_t near = tape_.accesses.size() * sizeof(interpreter::Access) + drafts_.size() * sizeof(Instruction), at = std::max<uint32_t>(tape_.shared_bytes, UNIT_BYTES);
+    if (near > NEAR_BYTES || at + near > std::min(shared_bytes_, MAX_SHARED_BYTES)) return;
+    tape_.near_at = uint32_t(at);
+    tape_.shared_bytes = uint32_t(at + near);
 }
 
 uint32_t TapeWriter::byte_of(int32_t arg) const
@@ -178,17 +237,16 @@ void TapeWriter::finish_code()
         Instruction i{};
         i.code = d.code;
         i.place = d.place;
-        i.more = is_jump(d.code) ? place[d.more] : d.more;
+        i.more = is_jump(d.code) && d.more != NOWHERE ? place[d.more] : d.more;
         i.out = operand(d.out, 0);
         i.x = operand(d.args[0], 0);
-        i.y = operand(d.args[1], d.y);
+        i.y = operand(d.kept >= 0 ? d.kept : d.args[1], d.y);
         i.z = operand(d.args[2], d.z);
         if (d.code == HOLD || d.code == HOLD_NUMBER) i.more = byte_of(d.args[0]);
         if (d.code == KEEP) i.more = byte_of(d.out);
         if (is_fast_code(d.code) && d.args[1] != NOTHING && d.args[2] == NOTHING) i.more = byte_of(d.args[1]);
         tape_.code.push_back(i);
     }
-    tape_.code.push_back({});                        // the machine fetches an instruction ahead, also behind the last
 }
 
 }  // namespace ng::cuda

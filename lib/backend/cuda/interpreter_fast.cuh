@@ -25,31 +25,31 @@
             EACH(a[e], a[e], a[e], name, arity, result, expression)                     \
         } else if constexpr (IS_FAST_##name && arity == 2) {                            \
             u32 b[ITEMS];                                                               \
-            read_items(slot_at(n, p, more), b);                                         \
+            read_items(slot_at(n, p, i.more), b);                                       \
             EACH(a[e], b[e], a[e], name, arity, result, expression)                     \
         } else if constexpr (IS_FAST_##name) {                                          \
             u32 b[ITEMS], c[ITEMS];                                                     \
-            read_items(operand_of(n, p, i.y), b);                                       \
-            read_items(operand_of(n, p, i.z), c);                                       \
+            read_items(operand_of(n, p, i.y), b);                                     \
+            read_items(operand_of(n, p, i.z), c);                                     \
             EACH(a[e], b[e], c[e], name, arity, result, expression)                     \
         }                                                                               \
         continue;                                                                       \
     case CODE(OF_NUMBER, name):                                                         \
         if constexpr (IS_FAST_##name && arity == 2) {                                   \
-            const u32 b = number_at(p, more);                                           \
+            const u32 b = number_at(p, i.more);                                         \
             EACH(a[e], b, a[e], name, arity, result, expression)                        \
         }                                                                               \
         continue;                                                                       \
     case CODE(TURNED_SLOT, name):                                                       \
         if constexpr (IS_FAST_##name && arity == 2) {                                   \
             u32 b[ITEMS];                                                               \
-            read_items(slot_at(n, p, more), b);                                         \
+            read_items(slot_at(n, p, i.more), b);                                       \
             EACH(b[e], a[e], a[e], name, arity, result, expression)                     \
         }                                                                               \
         continue;                                                                       \
     case CODE(TURNED_NUMBER, name):                                                     \
         if constexpr (IS_FAST_##name && arity == 2) {                                   \
-            const u32 b = number_at(p, more);                                           \
+            const u32 b = number_at(p, i.more);                                         \
             EACH(b, a[e], a[e], name, arity, result, expression)                        \
         }                                                                               \
         continue;

@@ -91,103 +91,105 @@ SLOW_CALL void fold_items(u32 kind, u32 x_at, u32 x_step, u32 state_at, u32 coun
     }
 }
 
-// A state with one more f32. A sum's rest begins as 0, so it is never -0, and the 0 that is a number's rest needs no addition.
-template <class Folder>
-DEVICE f32 with(Folder, f32 state, f32 x) { return Folder::join(state, x); }
-DEVICE pair_f32 with(Folder_sum<f32>, pair_f32 state, f32 x)
-{
-    const f32 hi = state.hi + x, t = hi - state.hi;
-    return {hi, (state.hi - (hi - t)) + (x - t) + state.lo};
-}
 // The same of f32 that are in registers.
+DEVICE f32 with_item(f32 (&join)(f32, f32), f32 state, f32 x) { return join(state, x); }
+// A sum's rest is never -0, as it begins with 0: the 0 of what is lifted would change nothing.
+DEVICE pair_f32 with_item(pair_f32 (&)(pair_f32, pair_f32), pair_f32 a, f32 x)
+{
+    const f32 hi = a.hi + x, t = hi - a.hi;
+    return {hi, (a.hi - (hi - t)) + (x - t) + a.lo};
+}
 template <class Folder>
 DEVICE void fold_held(const u32 (&a)[ITEMS], u32 state_at, u32 count)
 {
     auto& held = *reinterpret_cast<typename Folder::State*>(shared_at(state_at));
     auto state = held;
     if (count == ITEMS) {
-        UNROLLED for (u32 e = 0; e < ITEMS; e++) state = with(Folder(), state, f32_bits(a[e]));
+        UNROLLED for (u32 e = 0; e < ITEMS; e++) state = with_item(Folder::join, state, f32_bits(a[e]));
     } else {
         UNROLLED for (u32 e = 0; e < ITEMS; e++)
-            if (e < count) state = with(Folder(), state, f32_bits(a[e]));
+            if (e < count) state = with_item(Folder::join, state, f32_bits(a[e]));
     }
     held = state;
 }
-
-constexpr u32 WARP = 32;
-static_assert(MAX_THREADS <= 4 * WARP && MIN_THREADS >= WARP, "a row's lanes are at most four warps', and warps are whole");
-template <bool IS_WIDE> struct Parts { using Type = u32; };
-template <> struct Parts<true> { using Type = u64; };
 
 enum class Meeting : u32 { Whole, Given, Taken };    // of one launch; what a piece has goes to the scratch; it comes from there
 
 // Who meets: a thread, its lane among those of its row, and where a row's pieces lie.
 struct Circle {
     u32   thread, lane, lanes, lane_shift;
-    char* partials;                      // [pieces][16]
+    u64   partials;                      // [pieces][16]
     u32   pieces, piece;
     bool  is_row;                        // false: beyond the last row
     Meeting meeting;
 };
 
-// A state from another thread of the warp.
-template <class State, class Exchange>
-DEVICE State exchanged_state(State x, Exchange exchange)
-{
-    using Part = Parts<sizeof(State) % 8 == 0>::Type;
-    constexpr int PARTS = sizeof(State) / sizeof(Part);
-    Part part[PARTS];
-    __builtin_memcpy(part, &x, sizeof x);
-    UNROLLED for (int k = 0; k < PARTS; k++) part[k] = exchange(part[k]);
-    __builtin_memcpy(&x, part, sizeof x);
-    return x;
-}
-// Lanes join those half of their number away, then a quarter, and so on: those of other warps' lanes by shared memory, at
-// once, the rest by shuffles. Every lane ends with the first one's.
-template <class State, class Join>
-DEVICE State joined_lanes(const Circle& c, u32 states_at, State state, Join join)
-{
-    const u32 apart = 1u << c.lane_shift, span = c.lanes << c.lane_shift;      // of neighbouring lanes; of all, in threads
-    const u32 near = apart > WARP ? apart : WARP;
-    if (span > near) {
-        const u32 first = states_at + (c.thread - c.thread % span + c.thread % near) * UNIT_BYTES;
-        const auto state_at = [&](u32 k) -> State& { return *reinterpret_cast<State*>(shared_at(first + k * near * UNIT_BYTES)); };
-        *reinterpret_cast<State*>(shared_at(states_at + c.thread * UNIT_BYTES)) = state;
-        __syncthreads();
-        state = span == 2 * near ? join(state_at(0), state_at(1)) : join(join(state_at(0), state_at(2)), join(state_at(1), state_at(3)));
-        __syncthreads();
-    }
-    u32 reach = (span < WARP ? span : WARP) / 2;
-    if (reach < apart) return state;
-    ROLLED for (; reach >= apart; reach /= 2) state = join(state, exchanged_state(state, [&](auto x) { return __shfl_down_sync(~0u, x, reach); }));
-    const u32 first = c.thread % WARP - c.thread % (span < WARP ? span : WARP) + c.thread % apart;
-    return exchanged_state(state, [&](auto x) { return __shfl_sync(~0u, x, (int)first, (int)WARP); });
-}
-
-// One number in all of a thread's items.
-template <class T>
-DEVICE void write_all(Operand out, T x)
-{
-    u32 word[2];
-    __builtin_memcpy(word, &x, sizeof x);
-    if (sizeof x == 4) word[1] = word[0];
-    constexpr u32 UNITS = sizeof x == 4 ? UNITS_32 : UNITS_64;
-    UNROLLED for (u32 k = 0; k < UNITS; k++) unit_at(out.at + k * out.step) = {{word[0], word[1], word[0], word[1]}};
-}
-
 template <class Folder>
 DEVICE void meet(const Circle& c, u32 states_at, Operand out)
 {
     using State = typename Folder::State;
-    State state = *reinterpret_cast<State*>(shared_at(states_at + c.thread * UNIT_BYTES));
+    const u32 mine = states_at + c.thread * UNIT_BYTES;
+    const auto state_at = [](u32 at) -> State& { return *reinterpret_cast<State*>(shared_at(at)); };
     if (c.meeting == Meeting::Taken) {
-        ROLLED for (u32 k = c.lane; k < c.pieces; k += c.lanes) state = Folder::join(state, *reinterpret_cast<const State*>(c.partials + (u64)k * UNIT_BYTES));
+        State state = state_at(mine);
+        ROLLED for (u32 k = c.lane; k < c.pieces; k += c.lanes) state = Folder::join(state, *global_at<const State>(c.partials + (u64)k * UNIT_BYTES));
+        state_at(mine) = state;
     }
-    state = joined_lanes(c, states_at, state, [](State x, State y) { return Folder::join(x, y); });
-    if (c.meeting == Meeting::Given && c.lane == 0 && c.is_row) *reinterpret_cast<State*>(c.partials + (u64)c.piece * UNIT_BYTES) = state;
-    write_all(out, Folder::finish(state));
+    // Lanes side by side meet in their warp from the last 32 on.
+    const u32 near = c.lane_shift == 0 ? 32 : 0;
+    const auto gather = [&](u32 lanes) {
+        if (lanes <= near) SYNC_WARP;
+        else __syncthreads();
+    };
+    gather(c.lanes);
+    ROLLED for (u32 reach = c.lanes / 2; reach > 0; reach /= 2) {
+        if (c.lane < reach) state_at(mine) = Folder::join(state_at(mine), state_at(mine + (reach << c.lane_shift) * UNIT_BYTES));
+        gather(reach);
+    }
+    if (c.lanes > near) __syncthreads();
+    const State all = state_at(states_at + (c.thread - (c.lane << c.lane_shift)) * UNIT_BYTES);
+    if (c.meeting == Meeting::Given && c.lane == 0 && c.is_row) *global_at<State>(c.partials + (u64)c.piece * UNIT_BYTES) = all;
+    const auto result = Folder::finish(all);
+    UNROLLED for (u32 e = 0; e < ITEMS; e++) write(out, e, result);
+    gather(c.lanes);
 }
-SLOW_CALL void finish_fold(u32 kind, const Circle& c, u32 states_at, u32 out_at, u32 out_step)
+
+// The same of f32, in the same order: in a warp from register to register. A block's lanes are at most 128.
+DEVICE f32 crossed(f32 x, u32 reach) { return __shfl_xor_sync(~0u, x, (int)reach); }
+DEVICE pair_f32 crossed(pair_f32 x, u32 reach) { return {crossed(x.hi, reach), crossed(x.lo, reach)}; }
+DEVICE f32 of_first(f32 x, u32 lanes) { return __shfl_sync(~0u, x, 0, (int)lanes); }
+DEVICE pair_f32 of_first(pair_f32 x, u32 lanes) { return {of_first(x.hi, lanes), of_first(x.lo, lanes)}; }
+
+template <class Folder>
+DEVICE f32 met_held(const Circle& c, u32 states_at)
+{
+    using State = typename Folder::State;
+    const auto state_of = [=](u32 thread) -> State& { return *reinterpret_cast<State*>(shared_at(states_at + thread * UNIT_BYTES)); };
+    State state = state_of(c.thread);
+    if (c.meeting == Meeting::Taken)
+        ROLLED for (u32 k = c.lane; k < c.pieces; k += c.lanes) state = Folder::join(state, *global_at<const State>(c.partials + (u64)k * UNIT_BYTES));
+    const bool are_near = c.lane_shift == 0;         // lanes side by side
+    const u32  near = !are_near ? 1 : c.lanes < 32 ? c.lanes : 32;
+    if (c.lanes > near) {
+        state_of(c.thread) = state;
+        __syncthreads();
+        // Four that are `reach` apart come together at once; there are more than four only where rows are few.
+        u32 reach = c.lanes;
+        ROLLED for (; reach > 4 * near; reach /= 2) {
+            if (c.lane < reach / 2) state_of(c.thread) = Folder::join(state_of(c.thread), state_of(c.thread + (reach / 2 << c.lane_shift)));
+            __syncthreads();
+        }
+        const u32 first = c.thread - ((c.lane & ~(near - 1)) << c.lane_shift), quarter = near << c.lane_shift;
+        if (reach == 4 * near) state = Folder::join(Folder::join(state_of(first), state_of(first + 2 * quarter)), Folder::join(state_of(first + quarter), state_of(first + 3 * quarter)));
+        else state = Folder::join(state_of(first), state_of(first + quarter));
+        __syncthreads();                             // before the next fold writes there
+    }
+    ROLLED for (u32 reach = near / 2; reach > 0; reach /= 2) state = Folder::join(state, crossed(state, reach));
+    if (near > 1) state = of_first(state, near);
+    if (c.meeting == Meeting::Given && c.lane == 0 && c.is_row) *global_at<State>(c.partials + (u64)c.piece * UNIT_BYTES) = state;
+    return Folder::finish(state);
+}
+SLOW_CALL void finish_fold(u32 kind, Circle c, u32 states_at, u32 out_at, u32 out_step)
 {
     switch (kind) {
 #define CASE(name, word, lane, T) case FOLD_##word * LANES + LANE_##lane: meet<Folder_##name<T>>(c, states_at, {out_at, out_step}); break;

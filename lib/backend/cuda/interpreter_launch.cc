@@ -19,7 +19,7 @@ constexpr int64_t FEW_BLOCKS = 330, ENOUGH_BLOCKS = 660;
 // Steps of a block through a row: fewer are not worth a launch more, and pieces have at least so many.
 constexpr int64_t LONG_STEPS = 16, PIECE_STEPS = 4;
 constexpr int64_t LANE_STEPS = 4;                      // of a thread, before a row gets more threads
-constexpr uint32_t BLOCKS_A_UNIT = 24;                 // of a grid, then they stride
+constexpr uint32_t BLOCKS_A_UNIT = 20;                 // of a grid, then they stride: whole turns of five, four, two blocks at once, nearly of three
 constexpr uint32_t SPILLING_A_UNIT = 2;                // the same of blocks that spill: as many as have room, each has scratch of its own
 
 uint32_t power_above(int64_t x, uint32_t most) { return x >= int64_t(most) ? most : std::bit_ceil(uint32_t(std::max<int64_t>(x, 1))); }
@@ -165,13 +165,12 @@ void Filler::cut(uint32_t launch)
     const bool across = t_.has_rows && is_across(t_, run_.variables);
     n_.lane_shift = across ? u32(std::countr_zero(g_.per_block)) : 0;
     n_.row_shift = across ? 0 : u32(std::countr_zero(n_.lanes));
-    n_.item_points = n_.lanes;              // a power of two: threads are, and so are rows at once
-    n_.item_shift = u32(std::countr_zero(n_.item_points));
+    n_.item_points = n_.lanes, n_.item_shift = u32(std::countr_zero(n_.lanes));
     n_.quad_points = ITEMS_A_UNIT * (t_.has_rows ? n_.lanes : g_.threads);
-    n_.last_points = (ITEMS_A_UNIT - 1) * n_.item_points + (ITEMS / ITEMS_A_UNIT - 1) * n_.quad_points;
     const int64_t at_once = int64_t(n_.lanes) * ITEMS;
     n_.piece_points = g_.pieces == 1 ? std::max<i64>(n_.points, 1) : divided_up(divided_up(n_.points, at_once), g_.pieces) * at_once;
     n_.is_long = n_.points >= i64(1) << 31;
+    n_.are_kept = g_.pieces == 1 && n_.points <= at_once * t_.kept_tiles;
 }
 
 void Filler::shared()
@@ -182,6 +181,7 @@ void Filler::shared()
     n_.slots_at = t_.slots_at;
     n_.unit_bytes = t_.threads * UNIT_BYTES;
     n_.spilled = t_.spilled;
+    n_.near_at = t_.near_at, n_.access_count = u32(t_.accesses.size()), n_.code_count = u32(t_.code.size());
 }
 
 u64 Filler::base_of(const TapeAccess& a) const
@@ -194,10 +194,13 @@ u64 Filler::base_of(const TapeAccess& a) const
 u32 Filler::form_of(const TapeAccess& a, const Joined& row, const Joined& point) const
 {
     u32 form = (point.is_zero ? u32(SAME) : 0) | (point.is_one ? 0 : u32(LISTED)) | (row.is_one ? 0 : u32(ROWS_LISTED));
-    if (!a.is_plain || n_.item_points != 1 || point.is_zero) return form;
-    const int64_t wide = std::min(16, ITEMS_A_UNIT * a.bytes);
+    if (!a.is_plain || point.is_zero) return form;
+    const bool is_span = t_.has_rows && n_.lanes == 2 && n_.lane_shift == 0 && (a.bytes == 2 || a.bytes == 4) && point.is_one && point.stride == 1;
+    if (n_.item_points != 1 && !is_span) return form;
+    const int64_t wide = is_span ? UNIT_BYTES : std::min(16, ITEMS_A_UNIT * a.bytes);
     bool is_aligned = base_of(a) % u64(wide) == 0;
     for (const int32_t axis : t_.row_axes) is_aligned &= extent(axis) == 1 || value(a.access.strides[size_t(axis)]) * a.bytes % wide == 0;
+    if (is_span) return form | (is_aligned ? u32(SPANS) : 0);
     if (point.is_one) return form | (is_aligned && point.stride == 1 ? u32(QUADS) : 0);
     const int32_t inner = t_.walked.back();
     if (extent(inner) % ITEMS_A_UNIT) return form;

@@ -20,6 +20,7 @@ struct Draft {
     int32_t  args[3] = {NOTHING, NOTHING, NOTHING};
     uint16_t y = 0, z = 0, place = 0;    // where the code wants a number there, and no operand
     uint32_t more = 0;                   // of jumps: a label
+    int32_t  kept = NOTHING;             // of loads: a register, which y is then
 };
 struct Register {
     bool    is_wide = false;             // 64 bits
@@ -50,7 +51,7 @@ class TapeWriter {
     void compute(size_t v);
     void folds_of(size_t v, int32_t pass);
     void stores_of(size_t v, int32_t pass);
-    void finishes(int32_t pass);
+    bool finishes(int32_t pass, uint32_t left);
     void store(size_t s);
     bool is_full(size_t v) const { return passes_.level[v] == emitting::Level::Full; }
     bool is_leaf(size_t v) const { return value(v).kind == ValueKind::Load || value(v).kind == ValueKind::Index; }
@@ -69,7 +70,7 @@ class TapeWriter {
     int32_t numbers(std::initializer_list<TapeNumber> together);
     uint16_t access(int32_t a, int32_t buffer, int32_t bytes, bool is_plain, bool decides = true);
     int32_t wrapped(int32_t x, Dtype t);
-    int32_t loaded(const Value& v);
+    int32_t loaded(size_t v);
     int32_t gathered(const Value& v);
     int32_t mapped(const Value& v);
     int32_t converted(int32_t x, Dtype from, Dtype to);
@@ -93,6 +94,9 @@ class TapeWriter {
     void forward();
     void take(Draft& d, int32_t held, std::vector<Draft>& out);
     void keep();
+    void pair_up();
+    void keep_loads();
+    void try_slots();
     void replace(std::vector<Draft> drafts, const std::vector<size_t>& now_at);
     void find_lives();
     void give_slots();
@@ -110,6 +114,7 @@ class TapeWriter {
     std::vector<Register>    registers_;
     std::vector<int32_t>     now_;       // by value: where it is; NOTHING: not yet
     std::vector<int32_t>     fold_;      // by value
+    std::vector<int32_t>     kept_;      // by value: of a load in several passes, where it is kept
     std::vector<int32_t>     users_;     // by value: those that are no stores of its own type
     std::vector<bool>        stored_;    // by store
     std::vector<Loop>        loops_;

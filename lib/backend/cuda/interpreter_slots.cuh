@@ -10,15 +10,19 @@
 #define ROLLED   _Pragma("unroll 1")
 #define BY_FOURS _Pragma("unroll 4")
 #define SLOW_CALL static __device__ __noinline__
+#define SYNC_WARP __syncwarp()
 extern __shared__ __align__(16) char interpreter_memory[];
 DEVICE char* shared_at(u32 at) { return static_cast<char*>(__cvta_shared_to_generic(at)); }
+template <class T> DEVICE T* global_at(unsigned long long at) { return static_cast<T*>(__cvta_global_to_generic(at)); }
 #else
 #define UNROLLED
 #define ROLLED
 #define BY_FOURS
 #define SLOW_CALL static __device__
+#define SYNC_WARP __syncthreads()
 alignas(16) static char interpreter_memory[ng::interpreter::MOST_SHARED_BYTES];
 DEVICE char* shared_at(u32 at) { return interpreter_memory + at; }
+template <class T> DEVICE T* global_at(unsigned long long at) { return reinterpret_cast<T*>(at); }
 #endif
 
 namespace ng::interpreter {
@@ -27,26 +31,50 @@ struct alignas(16) Unit {
     u32 word[ITEMS_A_UNIT];
 };
 
-// Where a thread is: the point of its first item, its row, how many groups of rows its block had before, which piece of rows
-// that has (found once: a division takes about 200 cycles).
+// Where a thread is: the point of its first item, its row, how many groups of rows its block had before.
 struct Place {
-    i64  first, end, row;                // end: of its own points; 0 beyond the last row
-    u32  turn, piece, thread, base, here;       // base: where shared memory begins; here: the thread's part of a unit at 0
-    bool is_row, is_whole;               // beyond the last row a thread reads what that has; is_whole: all items are in the row
+    i64  first, row;
+    i64  left;                           // points of the block's piece from the tile's first one on; of all points without rows
+    u32  turn, piece, base, here;        // base: where shared memory begins; here: the thread's part of a unit at 0
+    u32  near;                           // where accesses lie near, else 0
+    u32  is_row, is_whole;               // beyond the last row a thread reads what that has; is_whole: all items are in the row
 };
 
 // Opaque, else the compiler would find it out again at every use.
+DEVICE u32 kept(u32 x)
+{
+#ifdef __CUDACC__
+    asm volatile("" : "+r"(x));
+#endif
+    return x;
+}
 DEVICE u32 shared_base()
 {
 #ifdef __CUDACC__
-    u32 base = (u32)__cvta_generic_to_shared(interpreter_memory);
-    asm volatile("" : "+r"(base));
-    return base;
+    return kept((u32)__cvta_generic_to_shared(interpreter_memory));
 #else
     return 0;
 #endif
 }
 DEVICE Unit& unit_at(u32 at) { return *reinterpret_cast<Unit*>(shared_at(at)); }
+
+// What the launch is told in words that shared memory has nearer: numbers, accesses, the list. All threads meet here.
+DEVICE void bring_near(const Numbers& n, u32 base)
+{
+    for (u32 k = threadIdx.x; k < 2 * n.number_count; k += blockDim.x) *reinterpret_cast<u64*>(shared_at(base + k * 8)) = n.words[n.numbers_at + k / 2];
+    if (n.near_at) {
+        const u32 list_at = base + n.near_at + n.access_count * (u32)sizeof(Access);
+        for (u32 k = threadIdx.x; k < n.access_count * 4; k += blockDim.x) *reinterpret_cast<u64*>(shared_at(base + n.near_at + k * 8)) = n.words[n.accesses_at + k];
+        for (u32 k = threadIdx.x; k < n.code_count; k += blockDim.x) unit_at(list_at + k * UNIT_BYTES) = reinterpret_cast<const Unit*>(n.code)[k];
+    }
+    __syncthreads();
+}
+// The list's next instruction. In memory it waits for the elements that were asked for before it: a cache returns in order.
+DEVICE Instruction instruction_at(const Numbers& n, bool is_near, u32 list_at, u32 at)
+{
+    const Unit u = is_near ? unit_at(list_at + at * UNIT_BYTES) : reinterpret_cast<const Unit*>(n.code)[at];
+    return {(u16)u.word[0], (u16)(u.word[0] >> 16), u.word[1], (u16)u.word[2], (u16)(u.word[2] >> 16), (u16)u.word[3], (u16)(u.word[3] >> 16)};
+}
 
 // An operand in shared memory: the elements of unit k begin at `at` + k * step.
 struct Operand {
@@ -86,7 +114,7 @@ DEVICE void write_items(Operand o, const u32 (&x)[ITEMS])
 // What shared memory has no room for, a slot at a time: each thread finds there what it left.
 DEVICE Unit& spilled_at(const Numbers& n, const Place& p, u32 unit)
 {
-    return *reinterpret_cast<Unit*>(n.scratch + ((u64)blockIdx.x * n.spilled + unit) * n.unit_bytes + p.thread * UNIT_BYTES);
+    return *reinterpret_cast<Unit*>(n.scratch + ((u64)blockIdx.x * n.spilled + unit) * n.unit_bytes + (p.here - p.base));
 }
 DEVICE void spill(const Numbers& n, const Place& p, const Instruction& i)
 {
@@ -101,13 +129,19 @@ DEVICE void fill(const Numbers& n, const Place& p, const Instruction& i)
 
 // ---- places ------------------------------------------------------------------------------------------------------------
 
-DEVICE u32 lane_of(const Numbers& n, const Place& p) { return p.thread >> n.lane_shift & (n.lanes - 1); }
-DEVICE i64 piece_begin(const Numbers& n, const Place& p) { return p.piece * n.piece_points; }
-// Where the block's piece of a row ends; all points without rows.
-DEVICE i64 piece_end(const Numbers& n, const Place& p)
+DEVICE u32 thread_of(const Place& p) { return (p.here - p.base) / UNIT_BYTES; }
+DEVICE u32 lane_of(const Numbers& n, const Place& p) { return thread_of(p) >> n.lane_shift & (n.lanes - 1); }
+// Once a block: dividing takes as long as a tile's work.
+DEVICE void find_piece(const Numbers& n, Place& p)
 {
-    const i64 end = piece_begin(n, p) + n.piece_points;
-    return end < n.points ? end : n.points;
+    p.piece = n.pieces == 1 ? 0 : blockIdx.x % n.pieces;
+}
+DEVICE i64 piece_begin(const Numbers& n, const Place& p) { return p.piece * n.piece_points; }
+// Where it ends; all points without rows.
+DEVICE i64 own_end(const Numbers& n, const Place& p)
+{
+    const i64 end = (p.piece + 1) * n.piece_points;
+    return !p.is_row ? 0 : end < n.points ? end : n.points;
 }
 
 DEVICE i64 point_of(const Numbers& n, const Place& p, int item)
@@ -119,10 +153,11 @@ DEVICE i64 readable(const Numbers& n, i64 point) { return point < n.points ? poi
 
 DEVICE u32 high_product(u32 a, u32 b) { return (u32)((u64)a * b >> 32); }
 
-DEVICE bool is_whole(const Numbers& n, const Place& p) { return p.first + n.last_points < p.end; }
-// The walked axes' coordinates of this thread's items, in the first slots.
-DEVICE void find_coordinates(const Numbers& n, const Place& p)
+// After `first` and `left` have changed: whether all of the thread's items are there, `ahead` points into the tile; the walked
+// axes' coordinates of these items, in the first slots.
+DEVICE void arrive(const Numbers& n, Place& p, u32 ahead)
 {
+    p.is_whole = p.is_row && p.left > (i64)(ahead + (ITEMS_A_UNIT - 1) * (n.item_points + n.quad_points));
     if (n.axes == 0) return;
     const int step = n.are_quads && p.is_whole ? ITEMS_A_UNIT : 1;
     ROLLED for (int e = 0; e < ITEMS; e += step) {
@@ -137,17 +172,11 @@ DEVICE void find_coordinates(const Numbers& n, const Place& p)
         }
     }
 }
-// After `first` has changed.
-DEVICE void arrive(const Numbers& n, Place& p)
-{
-    p.is_whole = is_whole(n, p);
-    find_coordinates(n, p);
-}
 
 // The row's coordinates, 4 bytes each.
 DEVICE u32& row_coordinate(const Numbers& n, const Place& p, u32 axis)
 {
-    return *reinterpret_cast<u32*>(shared_at(p.base + n.rows_at + axis * (n.unit_bytes / ITEMS_A_UNIT) + p.thread * 4));
+    return *reinterpret_cast<u32*>(shared_at(p.base + n.rows_at + axis * (n.unit_bytes / ITEMS_A_UNIT) + (p.here - p.base) / 4));
 }
 DEVICE void find_row(const Numbers& n, const Place& p)
 {
@@ -166,14 +195,21 @@ struct Reach {
     i64 row, point_stride;
     u32 form, strides;                   // of walked axes, among the words
 };
-DEVICE Reach reach_of(const Numbers& n, const Place& p, u32 access)
+DEVICE Access access_of(const Numbers& n, const Place& p, u32 access)
 {
+    if (p.near) return *reinterpret_cast<const Access*>(shared_at(p.near + access * (u32)sizeof(Access)));
     const u32 at = n.accesses_at + access * 4;
     const u64 how = n.words[at + 3];
-    Reach r = {n.words[at], p.row * (i64)n.words[at + 1], (i64)n.words[at + 2], (u32)how, (u32)(how >> 32)};
+    return {(i64)n.words[at], (i64)n.words[at + 1], (i64)n.words[at + 2], (u32)how, (u32)(how >> 32)};
+}
+DEVICE Reach reach_of(const Numbers& n, const Place& p, u32 access)
+{
+    const Access a = access_of(n, p, access);
+    Reach r = {(u64)a.base, 0, a.point_stride, a.form, a.strides};
     if (r.form & ROWS_LISTED) {
-        r.row = 0;
         ROLLED for (u32 k = 0; k < n.row_axes; k++) r.row += (i64)row_coordinate(n, p, k) * (i64)n.words[r.strides + k];
+    } else {
+        r.row = p.row * a.row_stride;
     }
     r.strides += n.row_axes;
     return r;

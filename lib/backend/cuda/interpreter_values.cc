@@ -121,12 +121,19 @@ int32_t TapeWriter::wrapped(int32_t x, Dtype t)
     return is_integer(t) && bytes_of(t) < 4 ? add(slow(DECODE), false, {x}, uint32_t(t)) : x;
 }
 
-int32_t TapeWriter::loaded(const Value& v)
+int32_t TapeWriter::loaded(size_t at)
 {
+    const Value& v = value(at);
     const int bytes = bytes_of(v.type);
     const auto code = uint16_t(bytes == 1 ? LOAD_8 : bytes == 2 ? LOAD_16 : bytes == 4 ? LOAD_32 : LOAD_64);
     const int32_t x = add(code, bytes == 8, {}, 0, access(v.access, v.buffer, bytes, true));
-    if (v.type == Dtype::f16 || v.type == Dtype::bf16) return drafts_.back().more = v.type == Dtype::f16 ? AS_F16 : AS_BF16, x;
+    if (bytes < 8 && tape_.has_rows && is_full(at) && std::popcount(uint32_t(passes_.wanted[at])) > 1) {
+        const bool is_first = kept_[at] == NOTHING;
+        if (is_first) kept_[at] = fresh(false);
+        drafts_.back().kept = kept_[at];
+        drafts_.back().more = is_first ? KEEPS : KEPT;
+    }
+    if (v.type == Dtype::f16 || v.type == Dtype::bf16) return drafts_.back().more |= v.type == Dtype::f16 ? AS_F16 : AS_BF16, x;
     return bytes >= 4 || v.type == Dtype::u8 || v.type == Dtype::u16 ? x : add(slow(DECODE), false, {x}, uint32_t(v.type));
 }
 
@@ -238,7 +245,7 @@ int32_t TapeWriter::instruct(size_t v)
 {
     const Value& a = value(v);
     switch (a.kind) {
-    case ValueKind::Load: return loaded(a);
+    case ValueKind::Load: return loaded(v);
     case ValueKind::Gather: return gathered(a);
     case ValueKind::Index: return add(slow(INDEX), true, {}, 0, access(a.access, -1, 0, false));
     case ValueKind::Constant: return number(bits_number(is_float(a.type) ? held_float(a.type, std::bit_cast<double>(a.bits)) : held_integer(a.type, a.bits)));
