@@ -9,20 +9,6 @@
 
 namespace ng::kernels {
 
-// Maps of jit/ops.def, on f32, that an instruction can be.
-constexpr const char* LISTED_MAPS[] = {"add",  "sub",     "mul",  "div",     "maximum", "minimum",       "less",       "less_equal", "greater",   "greater_equal", "equal", "not_equal", "neg",   "abs", "square",
-                                       "sqrt", "reciprocal", "exp", "tanh",  "erf",     "relu",          "relu6",      "sigmoid",    "hard_sigmoid", "hard_swish", "silu",  "gelu",      "gelu_tanh", "elu", "where",
-                                       "clip", "fma"};
-constexpr bool is_listed_map(const char* name)
-{
-    for (const char* map : LISTED_MAPS) {
-        int i = 0;
-        while (map[i] && map[i] == name[i]) i++;
-        if (map[i] == name[i]) return true;
-    }
-    return false;
-}
-
 // A code is a map's number among all rows of ops.def, or one of these: the value is kept, or takes the place of what is, the second operand is kept in
 // the second place or becomes the value, or the value is rounded.
 enum ListCode : u32 { LIST_KEEP_0 = 240, LIST_KEEP_1, LIST_SWAP_0, LIST_SWAP_1, LIST_BESIDE, LIST_TAKE, LIST_ROUND_F16, LIST_ROUND_BF16 };

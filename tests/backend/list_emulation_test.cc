@@ -1,4 +1,5 @@
 // Epilogues as lists, carried out by portable products' kernels compiled as C++: the same bits as by the product and the kernel behind it.
+#include "kernels/listed_maps.h"
 #include "lib/backend/cuda/matmul.h"
 #include "tests/backend/mma_emulation.h"
 #include "tests/backend/plan_of_text.h"

@@ -13,6 +13,7 @@ namespace {
 
 struct Seen {
     std::vector<gemm::Problem> problems;
+    int  listed = 0;
     bool may_run = true;
 } seen;
 
@@ -28,6 +29,7 @@ std::optional<Finisher> finisher_for(const Problem&, const Device&, const Way*) 
 Shape    shape_of(const Problem&) { return {}; }
 std::optional<Measured> Tuned::find(const Shape&) const { return std::nullopt; }
 bool     run_finished(const Problem& p, const Device&, const Finisher&, const Place&) { return seen.problems.push_back(p), seen.may_run; }
+bool     run_listed(const Problem& p, const Device&, const Place&) { return seen.problems.push_back(p), seen.listed++, seen.may_run; }
 
 }  // namespace ng::cuda::gemm
 
@@ -39,6 +41,7 @@ struct Product {
     std::vector<Placed>         in;
     std::optional<Placed>       out;
     std::optional<EpilogueForm> epilogue;
+    bool                        is_listed = false;       // else as if its text were compiled
 
     Product(std::string_view words, const std::vector<tests::NamedParam>& params) : plan(tests::plan_of_text(words, params))
     {
@@ -51,7 +54,7 @@ struct Product {
             REQUIRE(epilogue);
         }
     }
-    MatmulStep step() const { return {*plan.steps[0].node, in, *out, epilogue ? &*epilogue : nullptr}; }
+    MatmulStep step() const { return {*plan.steps[0].node, in, *out, epilogue ? &*epilogue : nullptr, nullptr, nullptr, is_listed}; }
     static char* address(size_t buffer) { return reinterpret_cast<char*>((buffer + 1) << 20); }
     bool run(std::vector<char*> buffers = {})
     {
@@ -63,8 +66,8 @@ struct Product {
         const gemm::Launcher launcher(launch);
         const basic::Launcher basic_launcher(launch_basic);
         const gemm::Finisher finisher = {};
-        seen.problems.clear();
-        return run_matmul(step(), {&none, buffers.data(), scalars, nullptr}, 0, gemm::Device{}, epilogue && !epilogue->is_cast() ? &finisher : nullptr, {nullptr, 0, launcher, basic_launcher, nullptr});
+        seen.problems.clear(), seen.listed = 0;
+        return run_matmul(step(), {&none, buffers.data(), scalars, nullptr}, 0, gemm::Device{}, epilogue && !epilogue->is_cast() && !is_listed ? &finisher : nullptr, {nullptr, 0, launcher, basic_launcher, nullptr});
     }
 };
 
@@ -128,6 +131,16 @@ TEST_CASE("matmul: batches that do not merge are a loop, with all tensors moved 
     REQUIRE(seen.problems.size() == 3);
     const auto tensor = [](const gemm::Problem& p) { return static_cast<const char*>(p.epilogue.tensor[0].data); };
     for (int64_t i = 0; i < 3; i++) CHECK(tensor(seen.problems[size_t(i)]) - tensor(seen.problems[0]) == i * 4 * 64 * 48 * 4);
+    CHECK(seen.listed == 0);
+    with_epilogue.is_listed = true;
+    REQUIRE(with_epilogue.run());
+    REQUIRE(seen.listed == 3);
+    for (int64_t i = 0; i < 3; i++) CHECK(tensor(seen.problems[size_t(i)]) - tensor(seen.problems[0]) == i * 4 * 64 * 48 * 4);
+    CHECK(kernels::list_length(seen.problems[0].epilogue.numbers[0]) == 1);
+    seen.may_run = false;
+    CHECK_FALSE(with_epilogue.run());                    // another way has to be found
+    CHECK(seen.listed == 1);
+    seen.may_run = true;
 }
 
 TEST_CASE("matmul: what an epilogue reads has the product's rows, columns and batches")

@@ -2,6 +2,7 @@
 #include "lib/backend/cuda/epilogue_list.h"
 
 #include "jit/error.h"
+#include "kernels/listed_maps.h"
 
 #include <algorithm>
 #include <bit>

@@ -13,7 +13,7 @@ namespace ng::cuda {
 class EpilogueList {
   public:
     // The kernel's one store as a list; `product`: its buffer of sums. Nothing where it is none: more instructions, tensors or kept values than there is
-    // room for, several results, other types than f32 and narrow floats, other maps than kernels::LISTED_MAPS.
+    // room for, several results, other types than f32 and narrow floats, other maps than kernels/listed_maps.h.
     static std::optional<EpilogueList> of(const Kernel& kernel, int32_t product);
 
     int32_t weight() const { return weight_; }           // of a sum: about the instructions that a text would not have

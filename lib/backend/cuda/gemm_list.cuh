@@ -19,6 +19,7 @@
 #define KIND_6 ANYHOW
 #define KIND_7 ANYHOW
 #include "kernels/gemm_epilogue.cuh"
+#include "kernels/listed_maps.h"
 
 namespace ng::kernels {
 namespace {
