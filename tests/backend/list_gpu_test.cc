@@ -148,7 +148,7 @@ TEST_CASE("lists: the bits of the text in the same instance, of any epilogue")
     constexpr std::string_view EPILOGUES[] = {
         "gelu(f32(a @ b) * 0.125 + bias) + residual",
         "silu(f32(a @ b)) * residual - bias",
-        "where(f32(a @ b) > bias, f32(a @ b), 0.1 * f32(a @ b)) / (1 + abs(residual))",
+        "where(f32(a @ b) > bias, f32(a @ b), 0.1 * f32(a @ b)) / residual",
         "tanh(f32(a @ b) * 0.01) * exp(-abs(bias)) + sqrt(abs(residual))",
         "clip(erf(f32(a @ b) * residual), bias, 1) / (1 + exp(-f32(a @ b) * 0.01))",
     };

@@ -115,7 +115,7 @@ bool     can_run_so(const Problem& problem, const Device& device, uint64_t works
 void     run(const Problem& problem, const Device& device, const Place& place);
 
 // Whether it with its epilogue, so, is faster than without, and a kernel behind it.
-bool is_better_fused(const Form& form, const Device& device, const Choice& fused, uint64_t partial_bytes);
+bool is_better_fused(const Form& form, const Device& device, const Choice& fused, uint64_t partial_bytes, double more_us = 0);
 // Whether the tensor may come so to a kernel that has the epilogue, and whether results leave by the copy engine.
 bool can_come(const Problem& problem, int tensor, kernels::EpilogueKind kind);
 bool leaves_by_engine(const Problem& problem);

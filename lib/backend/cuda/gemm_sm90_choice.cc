@@ -331,11 +331,11 @@ double still_behind_us(const Form& form)
 
 }  // namespace
 
-bool is_better_fused(const Form& form, const Device& device, const Choice& fused, uint64_t room)
+bool is_better_fused(const Form& form, const Device& device, const Choice& fused, uint64_t room, double more_us)
 {
     Form bare = form;
     bare.problem.epilogue_weight = 0;
-    return cost_us(form, device, fused) + still_behind_us(form) < cost_us(bare, device, choose(bare, device, room)) + behind_us(form);
+    return cost_us(form, device, fused) + more_us + still_behind_us(form) < cost_us(bare, device, choose(bare, device, room)) + behind_us(form);
 }
 
 void add_ways(const Problem& problem, const Device& device, uint64_t workspace_bytes, std::vector<CostedWay>& ways)
