@@ -106,6 +106,7 @@ enum Form : u32 {
     QUADS = 4,       // items 4 k .. 4 k + 3 lie side by side, aligned
     QUAD_SAME = 8,   // or are the same
     ROWS_LISTED = 16,
+    APART = 64,      // whole tiles: items lie as far apart as the row has lanes, 16, 32 or 128 of them
     SPANS = 32,      // rows of two lanes side by side, and of neighbours from 16 bytes' borders on; of 16 and 32 bits
 };
 struct alignas(16) Access {

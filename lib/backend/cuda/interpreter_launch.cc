@@ -224,7 +224,9 @@ void Filler::accesses()
     n_.row_axes = are_rows_listed ? u32(t_.row_axes.size()) : 0;
     for (const TapeAccess& a : t_.accesses) {
         const Joined row = joined(t_, a.access, t_.row_axes, run_.variables), point = joined(t_, a.access, t_.walked, run_.variables);
-        const u32 form = form_of(a, row, point);
+        const bool is_apart = point.is_one && point.stride == 1 && (n_.lanes == 16 || n_.lanes == 32 || n_.lanes == 128);
+        u32 form = form_of(a, row, point);
+        if (is_apart && !(form & (SAME | LISTED | QUADS))) form |= APART;
         n_.words[at_++] = base_of(a);
         n_.words[at_++] = u64(row.is_one ? row.stride : 0);
         n_.words[at_++] = u64(point.is_one ? point.stride : 0);

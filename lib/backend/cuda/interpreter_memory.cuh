@@ -16,16 +16,30 @@ DEVICE void load_four(const T* from, Held (&x)[ITEMS], int first)
     UNROLLED for (int e = 0; e < ITEMS_A_UNIT; e++) x[first + e] = four.item[e];
 }
 // Items of a whole tile that lie as far apart as the row has lanes: one address, and constants that instructions hold.
-DEVICE bool are_apart(u32 lanes, i64 stride, u32 apart) { return lanes == apart && stride == 1; }
-template <int APART, class T, class Held>
+template <int LANES_APART, class T, class Held>
 DEVICE void load_apart(const T* from, Held (&x)[ITEMS])
 {
-    UNROLLED for (int e = 0; e < ITEMS; e++) x[e] = from[e * APART];
+    UNROLLED for (int e = 0; e < ITEMS; e++) x[e] = from[e * LANES_APART];
 }
-template <int APART, class T, class Held>
+template <int LANES_APART, class T, class Held>
 DEVICE void store_apart(T* to, const Held (&x)[ITEMS])
 {
-    UNROLLED for (int e = 0; e < ITEMS; e++) to[e * APART] = (T)x[e];
+    UNROLLED for (int e = 0; e < ITEMS; e++) to[e * LANES_APART] = (T)x[e];
+}
+// What such a walk reads next goes to the second cache meanwhile: the row's next tile, of short rows the same tile of the block's next row.
+template <class T>
+DEVICE void ask_ahead(const Numbers& n, const Place& p, const Reach& r, const T* from)
+{
+    constexpr u32 LINE = 128 / sizeof(T);            // elements
+    const u32 step = n.lanes * ITEMS, lane = lane_of(n, p);
+    if (lane * LINE >= step) return;
+    const T* const line = from + (i64)(lane * LINE) - lane;
+    if (n.are_kept) {
+        const i64 rows = (i64)gridDim.x * (n.row_mask + 1);
+        if (p.row + rows < n.rows) ask_for(line + rows * r.row_stride);
+    } else if (p.left >= 2 * (i64)step) {
+        ask_for(line + step);
+    }
 }
 // Rows of two lanes, 32 points of each: both threads read all of their row, 16 bytes at a time, and keep what is theirs.
 template <class T>
@@ -81,6 +95,15 @@ DEVICE void store_steps(T* to, i64 item, i64 quad, const Held (&x)[ITEMS])
         UNROLLED for (int e = 0; e < ITEMS_A_UNIT; e++, at += item) *at = (T)x[k + e];
     }
 }
+// The same without rows, where blocks stride: of the block's next tile.
+template <class T>
+DEVICE void ask_stride_ahead(const Numbers& n, const Place& p, const T* from)
+{
+    constexpr u32 LINE = 128 / sizeof(T);
+    const u32 tile = ITEMS * blockDim.x, thread = thread_of(p);
+    const i64 step = (i64)gridDim.x * tile;
+    if (n.quad_points != ITEMS_A_UNIT && thread * LINE < tile && p.left >= step + tile) ask_for(from - thread * ITEMS_A_UNIT + step + thread * LINE);
+}
 
 // Held holds a T in its low bits.
 template <class T, class Held>
@@ -88,6 +111,13 @@ DEVICE void load_items(const Numbers& n, const Place& p, u32 access, Held (&x)[I
 {
     const Reach r = reach_of(n, p, access);
     const T* from = global_at<const T>(r.base);
+    if (p.is_whole && (r.form & APART)) {
+        from += r.row + p.first;
+        if (n.lanes == 32) load_apart<32>(from, x);
+        else if (n.lanes == 128) load_apart<128>(from, x);
+        else load_apart<16>(from, x);
+        return ask_ahead(n, p, r, from);
+    }
     if (r.form & SAME) {
         const T same = from[r.row];
         UNROLLED for (int e = 0; e < ITEMS; e++) x[e] = same;
@@ -103,12 +133,7 @@ DEVICE void load_items(const Numbers& n, const Place& p, u32 access, Held (&x)[I
         if (r.form & QUADS) {
             from += p.first;
             UNROLLED for (int k = 0; k < FOURS; k++) load_four(from + k * (i64)n.quad_points, x, k * ITEMS_A_UNIT);
-        } else if (are_apart(n.lanes, r.point_stride, 32)) {
-            load_apart<32>(from + p.first, x);
-        } else if (are_apart(n.lanes, r.point_stride, 128)) {
-            load_apart<128>(from + p.first, x);
-        } else if (are_apart(n.lanes, r.point_stride, 16)) {
-            load_apart<16>(from + p.first, x);
+            ask_stride_ahead(n, p, from);
         } else {
             load_steps(from + p.first * r.point_stride, (i64)n.item_points * r.point_stride, (i64)n.quad_points * r.point_stride, x);
         }
@@ -160,10 +185,10 @@ DEVICE void store_items(const Numbers& n, const Place& p, u32 access, u32 how, c
     }
     if (p.is_whole && !(r.form & LISTED)) {
         to += r.row;
-        if (are_apart(n.lanes, r.point_stride, 32)) store_apart<32>(to + p.first, x);
-        else if (are_apart(n.lanes, r.point_stride, 128)) store_apart<128>(to + p.first, x);
-        else if (are_apart(n.lanes, r.point_stride, 16)) store_apart<16>(to + p.first, x);
-        else store_steps(to + p.first * r.point_stride, (i64)n.item_points * r.point_stride, (i64)n.quad_points * r.point_stride, x);
+        if (!(r.form & APART)) store_steps(to + p.first * r.point_stride, (i64)n.item_points * r.point_stride, (i64)n.quad_points * r.point_stride, x);
+        else if (n.lanes == 32) store_apart<32>(to + p.first, x);
+        else if (n.lanes == 128) store_apart<128>(to + p.first, x);
+        else store_apart<16>(to + p.first, x);
         return;
     }
     const i64 end = own_end(n, p);

@@ -56,6 +56,14 @@ DEVICE u32 shared_base()
     return 0;
 #endif
 }
+DEVICE void ask_for(const void* line)
+{
+#ifdef __CUDACC__
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
+#else
+    (void)line;
+#endif
+}
 DEVICE Unit& unit_at(u32 at) { return *reinterpret_cast<Unit*>(shared_at(at)); }
 
 // What the launch is told in words that shared memory has nearer: numbers, accesses, the list. All threads meet here.
@@ -192,7 +200,7 @@ DEVICE void find_row(const Numbers& n, const Place& p)
 // An access in this launch, and its elements' distance from the base in this row.
 struct Reach {
     u64 base;
-    i64 row, point_stride;
+    i64 row, row_stride, point_stride;
     u32 form, strides;                   // of walked axes, among the words
 };
 DEVICE Access access_of(const Numbers& n, const Place& p, u32 access)
@@ -205,7 +213,7 @@ DEVICE Access access_of(const Numbers& n, const Place& p, u32 access)
 DEVICE Reach reach_of(const Numbers& n, const Place& p, u32 access)
 {
     const Access a = access_of(n, p, access);
-    Reach r = {(u64)a.base, 0, a.point_stride, a.form, a.strides};
+    Reach r = {(u64)a.base, 0, a.row_stride, a.point_stride, a.form, a.strides};
     if (r.form & ROWS_LISTED) {
         ROLLED for (u32 k = 0; k < n.row_axes; k++) r.row += (i64)row_coordinate(n, p, k) * (i64)n.words[r.strides + k];
     } else {
