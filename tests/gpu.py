@@ -77,7 +77,8 @@ def sanitized(build):
         out += [job(tool, "backend/gemm_gpu_test", f"-tc={SHARED}", label=f" {part}", environment=SMALL | environment) for part, environment in enumerate(shared(PARTS // 2))]
         out += [job(tool, "backend/gemm_gpu_test", f"-tce={SHARED}", label=" others")]
     out += [job("memcheck", f"backend/{name}") for name in ("mma_gpu_test", "basic_gpu_test", "interpreter_gpu_test", "operand_gpu_test", "list_gpu_test")]
-    out += [job("racecheck", f"backend/{name}") for name in ("mma_gpu_test", "operand_gpu_test", "interpreter_gpu_test", "list_gpu_test")]
+    out += [job("racecheck", f"backend/{name}") for name in ("mma_gpu_test", "operand_gpu_test", "interpreter_gpu_test")]
+    out += [job("racecheck", "backend/list_gpu_test", label=f" {part}", environment=SMALL | environment) for part, environment in enumerate(shared(16))]
     out += [job("synccheck", "backend/mma_gpu_test")]
     out += [job("initcheck", "backend/basic_gpu_test")]
     for part in range(PARTS if has_ew(build) else 0):
