@@ -14,9 +14,10 @@ struct MultiplyBytes {
     using Element = uint32_t;
     using Vector = Lanes<uint32_t>::Vector;
     static constexpr bool HAS_TAIL = true;
-    static void step(Vector& sum, const uint32_t& a, const Vector& b)
+    static Vector spread(const uint32_t& a) { return reinterpret_cast<Vector>(_mm512_set1_epi32(int(a))); }
+    static void step(Vector& sum, const Vector& a, const Vector& b)
     {
-        asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(b), "m"(a));
+        asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(b), "v"(a));
     }
 };
 
@@ -48,9 +49,10 @@ struct MultiplyBrains {
     using Element = float;
     using Vector = Lanes<float>::Vector;
     static constexpr bool HAS_TAIL = false;
-    static void step(Vector& sum, const float& a, const Vector& b)
+    static Vector spread(const float& a) { return reinterpret_cast<Vector>(_mm512_set1_ps(a)); }
+    static void step(Vector& sum, const Vector& a, const Vector& b)
     {
-        asm("vdpbf16ps %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(b), "m"(a));
+        asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(b), "v"(a));
     }
 };
 

@@ -34,6 +34,7 @@ struct Multiply {
     using Element = T;
     using Vector = typename Lanes<T>::Vector;
     static constexpr bool HAS_TAIL = false;
+    static T    spread(const T& a) { return a; }
     static void step(Vector& sum, const T& a, const Vector& b) { sum += a * b; }
 };
 
@@ -42,6 +43,7 @@ struct MultiplyPairs {
     using Element = uint32_t;
     using Vector = Lanes<uint32_t>::Vector;
     static constexpr bool HAS_TAIL = false;
+    static uint32_t spread(const uint32_t& a) { return a; }
     static void step(Vector& sum, const uint32_t& a, const Vector& b)
     {
 #if defined(__AVX512F__)
@@ -122,8 +124,9 @@ struct Tile {
             ask(a + AHEAD<Element>, TILE_ROWS), ask(columns.soon(), COLUMNS);
 #pragma GCC unroll 16
             for (int i = 0; i < ROWS; i++) {
-                Arithmetic::step(sum[i][0], a[i], b0);
-                Arithmetic::step(sum[i][1], a[i], b1);
+                const auto x = Arithmetic::spread(a[i]);
+                Arithmetic::step(sum[i][0], x, b0);
+                Arithmetic::step(sum[i][1], x, b1);
             }
         }
         if constexpr (Arithmetic::HAS_TAIL) {
