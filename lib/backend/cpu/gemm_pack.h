@@ -105,8 +105,14 @@ struct Turn<Raw, 4, true> {
     typedef uint32_t Eight __attribute__((vector_size(32), aligned(4), may_alias));
     static void block(Raw* to, int64_t width, const Raw* const* from, int64_t e)
     {
-        Eight r[8], pairs[8], fours[8];
+        Eight r[8];
         for (int i = 0; i < 8; i++) r[i] = *reinterpret_cast<const Eight*>(from[i] + e);
+        turn(r);
+        for (int i = 0; i < 8; i++) *reinterpret_cast<Eight*>(to + i * width) = r[i];
+    }
+    __attribute__((always_inline)) static void turn(Eight (&r)[8])
+    {
+        Eight pairs[8], fours[8];
         for (int i = 0; i < 8; i += 2) {
             pairs[i] = __builtin_shufflevector(r[i], r[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
             pairs[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
@@ -117,8 +123,8 @@ struct Turn<Raw, 4, true> {
                 fours[i + 2 * half + 1] = __builtin_shufflevector(pairs[i + half], pairs[i + 2 + half], 2, 3, 10, 11, 6, 7, 14, 15);
             }
         for (int i = 0; i < 4; i++) {
-            *reinterpret_cast<Eight*>(to + i * width) = __builtin_shufflevector(fours[i], fours[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-            *reinterpret_cast<Eight*>(to + (i + 4) * width) = __builtin_shufflevector(fours[i], fours[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+            r[i] = __builtin_shufflevector(fours[i], fours[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+            r[i + 4] = __builtin_shufflevector(fours[i], fours[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
         }
     }
 };

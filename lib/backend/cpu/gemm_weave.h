@@ -59,6 +59,18 @@ struct Weave {
             out[3] = reinterpret_cast<Units>(__builtin_shufflevector(high[0], high[1], 4, 12, 5, 13, 6, 14, 7, 15)) ^ flips;
         }
     }
+    // 64 bytes of two rows become a panel's row of units.
+    static constexpr int WIDE = UNIT == 2 && VECTOR_BYTES == 64 ? 32 : 0;
+    static void wide(char* to, const Raw* const* rows, int64_t line, uint32_t flip)
+    {
+        typedef uint16_t WidePairs __attribute__((vector_size(64), aligned(1), may_alias));
+        typedef uint32_t WideUnits __attribute__((vector_size(64), aligned(1), may_alias));
+        const WidePairs x = *reinterpret_cast<const WidePairs*>(rows[0] + line), y = *reinterpret_cast<const WidePairs*>(rows[1] + line);
+        const WidePairs low = __builtin_shufflevector(x, y, 0, 32, 1, 33, 2, 34, 3, 35, 4, 36, 5, 37, 6, 38, 7, 39, 8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47);
+        const WidePairs high = __builtin_shufflevector(x, y, 16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55, 24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63);
+        reinterpret_cast<WideUnits*>(to)[0] = reinterpret_cast<WideUnits>(low) ^ flip;
+        reinterpret_cast<WideUnits*>(to)[1] = reinterpret_cast<WideUnits>(high) ^ flip;
+    }
     // Lines are consecutive in memory: UNIT rows of it at a time go through all panels. A chunk may write past its panel's
     // width: there the next unit follows, or what ends the panel, and both are written later.
     static void across(char* out, const WeaveSource& source)
@@ -73,6 +85,12 @@ struct Weave {
                 const int64_t end = least(first + s.width, s.lines);
                 char*         to = panel;
                 int64_t       j = first;
+                if constexpr (WIDE > 0)
+                    if (s.width == WIDE && end - first == WIDE) {
+                        for (int i = 0; i < UNIT; i++) __builtin_prefetch(rows[i] + j + 2 * UNIT * s.depth_step);
+                        wide(to, rows, j, s.flip);
+                        continue;
+                    }
                 for (; j < end && j + CHUNK <= s.lines; j += CHUNK, to += 4 * CHUNK) {
                     for (int i = 0; i < UNIT; i++) __builtin_prefetch(rows[i] + j + 2 * UNIT * s.depth_step);
                     chunk(to, rows, j, s.flip);
@@ -83,7 +101,7 @@ struct Weave {
         for (int64_t j = 0; whole < units && j < s.lines; j++) one(out, source, j, whole);
     }
 
-    // A line's own depth is consecutive: blocks of four lines by four units are turned in registers.
+    // A line's own depth is consecutive: blocks of eight or four lines by as many units are turned in registers.
     static void down(char* out, const WeaveSource& source)
     {
         const WeaveSource s = source;                  // what is written cannot be this
@@ -91,11 +109,17 @@ struct Weave {
         for (int64_t first = 0; first < s.lines; first += s.width) {
             const int64_t end = least(first + s.width, s.lines);
             int64_t       j = first;
-            for (; j + 4 <= end; j += 4) {
-                char* to = at(out, s, j, 0);
-                for (int64_t u = 0; u < whole; u += 4, to += 16 * s.width) turn(to, s, j, u);
-                for (int64_t u = whole; u < units; u++)
-                    for (int i = 0; i < 4; i++) one(out, source, j + i, u);
+            for (int64_t lines = 0; end - first >= 4 && j < end; j += lines) {
+                lines = EIGHTS && j + 8 <= end ? 8 : 4;
+                j = least(j, end - lines);             // the last four, with lines of the ones before
+                const int64_t turned = whole / lines * lines;
+                char*         to = at(out, s, j, 0);
+                for (int64_t u = 0; u < turned; u += lines, to += 4 * lines * s.width) {
+                    if (lines == 4) turn(to, s, j, u);
+                    else turn_eight(to, s, j, u);
+                }
+                for (int64_t u = turned; u < units; u++)
+                    for (int i = 0; i < lines; i++) one(out, source, j + i, u);
             }
             for (; j < end; j++) {
                 const char* from = s.data + j * s.line_step * int64_t(sizeof(Raw));
@@ -107,6 +131,19 @@ struct Weave {
                 }
                 for (int64_t u = whole; u < units; u++) one(out, source, j, u);
             }
+        }
+    }
+    static constexpr bool EIGHTS = VECTOR_BYTES >= 32;
+    static void turn_eight(char* to, const WeaveSource& s, int64_t line, int64_t unit)
+    {
+        if constexpr (EIGHTS) {
+            typedef uint32_t Anywhere __attribute__((vector_size(32), aligned(1), may_alias));
+            using Block = Turn<uint32_t, 4, true>;
+            const char* const from = s.data + (line * s.line_step + unit * UNIT) * int64_t(sizeof(Raw));
+            typename Block::Eight r[8];
+            for (int i = 0; i < 8; i++) r[i] = *reinterpret_cast<const Anywhere*>(from + i * s.line_step * int64_t(sizeof(Raw))) ^ s.flip;
+            Block::turn(r);
+            for (int i = 0; i < 8; i++) *reinterpret_cast<Anywhere*>(to + 4 * i * s.width) = r[i];
         }
     }
     static void turn(char* to, const WeaveSource& s, int64_t line, int64_t unit)
