@@ -20,10 +20,15 @@ PoolWalk::PoolWalk(const Operand& x, const int64_t* y_dims, const PoolWindow& w)
     axis_[1] = {x.dims[1], y_dims[1], w.channel_window, w.channel_stride, 1, w.channel_pad, w.channel_pad};
     for (int d = 0; d < w.spatial; d++)
         axis_[d + 2] = {x.dims[d + 2], y_dims[d + 2], w.window[d], w.stride[d], w.dilate[d], w.pad_lo[d], w.pad_hi[d]};
-    // Lanes lie where x is most nearly consecutive.
-    const auto distance = [&](int i) { return axis_[i].out > 1 ? std::abs(x.strides[i] * axis_[i].stride) : INT64_MAX; };
+    // Lanes lie where a window takes the least, in cycles for each tap: a line's part of what a line takes, and its elements, side by side, near, or far
+    // from each other. So rows of a few windows leave the lanes to the channels. (Zen 5, 2026-11-25: LINE measured, the others guessed.)
+    const auto effort = [&](int i) {
+        constexpr double LINE = 95, BESIDE = 0.2, NEAR = 1.5, FAR = 3;
+        const int64_t    step = std::abs(x.strides[i] * axis_[i].stride);
+        return LINE / double(std::clamp<int64_t>(axis_[i].out, 1, POOL_LINE)) + (step <= 1 ? BESIDE : step <= 16 ? NEAR : FAR);
+    };
     for (int i = 1; i < rank_; i++)
-        if (distance(i) < distance(lane_)) lane_ = i;
+        if (effort(i) < effort(lane_)) lane_ = i;
     for (int i = 0; i < rank_; i++) {
         taps_ *= axis_[i].window;
         (axis_[i].is_free() ? units_ : lines_) *= pieces(i);
