@@ -8,15 +8,17 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <new>
 
 namespace ng {
 namespace {
 
-// Spins before a worker sleeps. 200 pauses are some microseconds: steps that follow each other find their workers awake,
-// and a loop with gaps of 2 ms burns 2 % of a core (measured on two cores at 2 GHz; a wake-up costs 65 us there).
-constexpr int SPINS_BEFORE_SLEEP = 200;
+// How long a worker waits before it sleeps: steps that follow each other find it awake, and a loop with gaps of 2 ms burns 2 % of a core (a wake-up
+// costs 65 us on two cores at 2 GHz). In pauses, of which a processor takes 10 to 140 cycles each: counted when a worker starts.
+constexpr auto AWAKE = std::chrono::microseconds(40);
+constexpr int  LEAST_SPINS = 200, MOST_SPINS = 20000;
 constexpr int SPINS_BEFORE_YIELD = 20000;
 
 void pause_briefly() noexcept
@@ -26,6 +28,16 @@ void pause_briefly() noexcept
 #elif defined __aarch64__
     asm volatile("yield");
 #endif
+}
+
+int spins_before_sleep() noexcept
+{
+    using Clock = std::chrono::steady_clock;
+    constexpr int COUNTED = 200;
+    const auto begin = Clock::now();
+    for (int i = 0; i < COUNTED; i++) pause_briefly();
+    const double taken = std::chrono::duration<double>(Clock::now() - begin).count();
+    return int(std::clamp(std::chrono::duration<double>(AWAKE).count() / std::max(taken, 1e-9) * COUNTED, double(LEAST_SPINS), double(MOST_SPINS)));
 }
 
 // New threads start with all the host's signals blocked: its handlers run on its own threads.
@@ -73,10 +85,11 @@ void Workers::start() noexcept
 void Workers::serve(uint32_t worker) noexcept
 {
     const PlainFloats plain;
+    const int         most = spins_before_sleep();
     for (uint32_t seen = 0;;) {
         int spins = 0;
         while (generation_.load(std::memory_order_acquire) == seen) {
-            if (++spins < SPINS_BEFORE_SLEEP) pause_briefly();
+            if (++spins < most) pause_briefly();
             else generation_.wait(seen, std::memory_order_acquire);
         }
         if (quit_.load(std::memory_order_acquire)) return;

@@ -42,7 +42,7 @@ void pick_line(const PoolReading& r, const PoolLine& line, const PoolReading& va
 
 void pick(const PoolReading& r, const PoolReading& values, const Operand& y, uint64_t least, const Workplace& place)
 {
-    r.walk.each_line(4.0 * double(r.walk.taps()), place.parallel, [&](const PoolLine& line) {
+    r.walk.each_line(20.0 * double(r.walk.taps()), place.parallel, [&](const PoolLine& line) {
         switch (bytes_of(y.type)) {
         case 1: return pick_line<uint8_t>(r, line, values, y, least);
         case 2: return pick_line<uint16_t>(r, line, values, y, least);
@@ -70,7 +70,7 @@ void pool(const Operand& x, const Operand& y, const PoolWindow& window, const Wo
     const bool        is_most = window.kind == NG_POOL_MAX;
     const PoolReading r = {place.table, walk, x, offsets, is_most ? pool_packed(x.type) : y.type == Dtype::f64 ? PACKED_F64 : PACKED_F32};
     if (is_most) return pick(r, r, y, least_bits(x.type), place);
-    walk.each_line(2.0 * double(walk.taps()), place.parallel, [&](const PoolLine& line) {
+    walk.each_line(10.0 * double(walk.taps()), place.parallel, [&](const PoolLine& line) {
         if (y.type == Dtype::f64) sums_of_line<double>(r, line, window, y);
         else sums_of_line<float>(r, line, window, y);
     });

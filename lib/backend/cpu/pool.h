@@ -64,7 +64,7 @@ class PoolWalk {
             }
         }
     }
-    // body(line) for all lines, units by several workers; `repeats`: how often each element is touched.
+    // body(line) for all lines, units by several workers; `repeats`: what a window takes, in multiply-adds of a product.
     template <class Body>
     void each_line(double repeats, const Parallel& parallel, Body&& body) const
     {

@@ -101,7 +101,7 @@ void spread(const PoolReading& x, const int64_t* offsets, const Operand& dy, con
 {
     fill_zeros<T>(dx, window.spatial + 2, parallel);
     const Spread<T> s(x, offsets, dy, dx, window);
-    x.walk.each_line(6.0 * double(x.walk.taps()), parallel, [&](const PoolLine& line) { s.line(line); });
+    x.walk.each_line(25.0 * double(x.walk.taps()), parallel, [&](const PoolLine& line) { s.line(line); });
 }
 
 }  // namespace
