@@ -172,6 +172,9 @@ double split_us(const Form& form, const Device& device, const Instance& i, const
     double us = LAUNCH_US + rounds * (steps * step + store) + (rounds - 1) * ROUND_US;
     if (c.cluster > 1) us += BLOCK_US * c.cluster + i.m * i.n * 4 / HANDED_BYTES_A_US;
     if (c.splits > 1) us += PARTS_US + PART_US * c.splits + double(partial_bytes(form, c.splits)) * 2 / PARTS_BYTES_A_US;
+    // Words: blocks of a cluster, and a that several columns of tiles read, take longer than was fitted to halves (H200, 2026-11-25, 15 shapes of tf32).
+    constexpr double WORDS_BLOCK_US = 0.4, WORDS_AGAIN = 0.1;
+    if (i.group == Group::Round) us += WORDS_BLOCK_US * (c.cluster - 1) + (p.n > i.n ? WORDS_AGAIN * us : 0);
     return us + traffic_us(form, i, TRAFFIC);
 }
 
