@@ -141,6 +141,8 @@ class Figures:
                 if threads == 1:
                     peers.append(Peer("C -O3", 1, loop_peer(self.loops, f"{loop}_{dtype}", x, y, out)))
                     peers.append(Peer("C -O3 -ffast-math", 1, loop_peer(self.fast_loops, f"{loop}_{dtype}", x, y, out)))
+                    if sums and dtype == "f32":
+                        peers.append(Peer("C -O3, f64 sums", 1, loop_peer(self.loops, f"{loop}_wide_{dtype}", x, y, out)))
                 self.measure(section, case, x.nbytes * arrays, "GB/s", peers)
 
     def fused(self):
