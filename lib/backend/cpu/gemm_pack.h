@@ -102,13 +102,14 @@ struct Turn<Raw, 4, false> {
 template <class Raw>
 struct Turn<Raw, 4, true> {
     static constexpr int GROUP = 8;
-    typedef uint32_t Eight __attribute__((vector_size(32), aligned(4), may_alias));
+    typedef uint32_t Eight __attribute__((vector_size(32)));         // where it is in registers: arrays of less aligned ones are read as if aligned
+    typedef uint32_t Lying __attribute__((vector_size(32), aligned(4), may_alias));
     static void block(Raw* to, int64_t width, const Raw* const* from, int64_t e)
     {
         Eight r[8];
-        for (int i = 0; i < 8; i++) r[i] = *reinterpret_cast<const Eight*>(from[i] + e);
+        for (int i = 0; i < 8; i++) r[i] = *reinterpret_cast<const Lying*>(from[i] + e);
         turn(r);
-        for (int i = 0; i < 8; i++) *reinterpret_cast<Eight*>(to + i * width) = r[i];
+        for (int i = 0; i < 8; i++) *reinterpret_cast<Lying*>(to + i * width) = r[i];
     }
     __attribute__((always_inline)) static void turn(Eight (&r)[8])
     {
