@@ -64,12 +64,12 @@ class PoolWalk {
             }
         }
     }
-    // body(line) for all lines, units by several workers; `repeats`: what a window takes, in multiply-adds of a product.
+    // body(line) for all lines, units by several workers; `effort`: of a window, in multiply-adds of a product.
     template <class Body>
-    void each_line(double repeats, const Parallel& parallel, Body&& body) const
+    void each_line(double effort, const Parallel& parallel, Body&& body) const
     {
         if (lines_ == 0) return;
-        const int64_t tasks = units_ ? std::min(units_, tasks_for(double(units_) * double(lines_) * line_count() * repeats, parallel.workers())) : 0;
+        const int64_t tasks = units_ ? std::min(units_, tasks_for(double(units_) * double(lines_) * line_count() * effort, parallel.workers())) : 0;
         parallel.for_each(uint32_t(tasks), [&](uint32_t task, uint32_t) {
             const int64_t end = units_ * (task + 1) / tasks;
             for (int64_t unit = units_ * task / tasks; unit < end; unit++)

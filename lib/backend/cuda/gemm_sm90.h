@@ -120,10 +120,10 @@ bool is_better_fused(const Form& form, const Device& device, const Choice& fused
 bool can_come(const Problem& problem, int tensor, kernels::EpilogueKind kind);
 bool leaves_by_engine(const Problem& problem);
 
-// As gemm.h has them.
 // An instance's for a list, for the problem's addresses and strides; whether it has one, and takes the problem as it lies.
 Finisher listed_finisher(const Form& form, uint32_t instance);
 bool     takes_list(const Form& form, uint32_t instance);
+// As gemm.h has them.
 bool run_listed(const Problem& problem, const Device& device, const Place& place);
 std::optional<Finisher> finisher_for(const Problem& problem, const Device& device, const Way* way);
 bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place);
