@@ -93,9 +93,9 @@ bool make_form(const Problem& problem, bool has_addresses, Form& form)
     Problem& p = form.problem;
     if (p.m < 1 || p.n < 1 || p.k < 1 || p.batches < 1) return false;
     if (std::max({p.m, p.n, p.k}) >= MOST_EXTENT - 1024 || p.batches >= 1 << 16) return false;
-    if (p.n == 1 && (p.m == 1 || p.c_row != 1)) p.c_column = 1;
-    // c is written along its columns; where rows lie side by side instead, that is its transpose.
-    if (p.c_column != 1) turn(p);
+    // c is written along its columns; where rows lie side by side instead, that is its transpose. One row is one column: tiles of few columns read
+    // the other operand faster than those of few rows.
+    if (p.m == 1 ? p.n > 1 : p.n > 1 && p.c_column != 1) turn(p);
     if (p.n == 1) p.c_column = 1;
     if (p.c_column != 1) return false;
     if (!find_kernels(form)) return false;
