@@ -31,7 +31,8 @@ DEVICE void run_sum(const GemmSumNumbers& g)
         UNROLLED for (i32 j = 0; j < 4; j++) v[j] = __float_as_uint(sum[j]);
         EpilogueTerms<4> terms;          // folds want one part of depth
         finish_four<float>(o, at, valid, operands, v, terms);
-        store_four(o, at, valid, v, false);
+        if (o.store == STORE_APART) store_apart(o, at, valid, v, false);
+        else store_four(o, at, valid, v, false);
     }
 }
 

@@ -342,6 +342,14 @@ DEVICE void fold_unit(const GemmOutput& o, const UnitLane<S>& lane, const TileSp
     }
 }
 
+// Of halves alone, so that other kinds' code is not the larger for it.
+template <class S>
+ANYWHERE constexpr bool may_be_apart()
+{
+    if constexpr (S::PROMOTE) return false;
+    else return S::Kind::STEP == 64;
+}
+
 template <class S>
 DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const SplitPart& part, u32 rank, u32 blocks)
 {
@@ -351,7 +359,8 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const S
     const UnitLane<S> lane;
     const GemmOutput& o = g.output;
     const bool is_whole = stays_whole<Word>(o), is_half = o.c_type == F16 || o.c_type == BF16;
-    const bool is_plain = !HAS_EPILOGUE && IS_REAL<Word> != is_whole && g.splits == 1 && o.store != STORE_SINGLES && (is_half || o.c_type == F32 || is_whole);
+    const bool is_apart = may_be_apart<S>() && o.store == STORE_APART, is_bare = !HAS_EPILOGUE && IS_REAL<Word> != is_whole && g.splits == 1;
+    const bool is_plain = is_bare && o.store <= STORE_FOURS && (is_half || o.c_type == F32 || is_whole);
     ROLLED for (u32 unit = first_unit<S>(rank, blocks) + (threadIdx.x >> 5); unit < first_unit<S>(rank + 1, blocks); unit += S::WARPS) {
         const i32      warp = i32(unit / A_STRIP), down = warp % (S::DOWN * 4), across = warp / (S::DOWN * 4);
         const TileSpot first = {part.at.batch, part.at.row + down * 16 + lane.row, part.at.column + across * S::GROUP_N + i32(unit % A_STRIP * S::UNIT) * 8 + lane.column};
@@ -367,6 +376,10 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const S
             UNROLLED for (i32 i = 0; i < EACH * 4; i++) most = g.planes == 3 ? max(most, v[i / 4][i % 4] & 0x7fffffff) : 0;
         if (is_plain && !is_no_number(most) && first.column + 4 <= beyond) {
             store_fours(o, place_of(o, first), ROWS * o.c_row * (is_half ? 2 : 4), first.row, ROWS, v);
+            continue;
+        }
+        if (is_bare && is_apart) {
+            UNROLLED for (i32 i = 0; i < EACH; i++) store_apart(o, place(i), min(valid_of(o, place(i)), beyond - first.column), v[i], is_whole);
             continue;
         }
         EpilogueTerms<4> terms[EACH];
@@ -390,7 +403,9 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const S
                 if (g.planes == 3) sum_four_again(g.plain, at, valid, w);
             finish_four<Word>(o, at, valid, operands[HAS_EPILOGUE ? i : 0], w, terms[HAS_EPILOGUE ? i : 0]);
             if constexpr (FOLDS > 0) leave_out(terms[i], valid);
-            if (HAS_RESULT) store_four(o, at, valid, w, is_whole);
+            if (!HAS_RESULT) continue;
+            if (is_apart) store_apart(o, at, valid, w, is_whole);
+            else store_four(o, at, valid, w, is_whole);
         }
         if constexpr (FOLDS > 0) fold_unit<S>(o, lane, first, terms);
     }

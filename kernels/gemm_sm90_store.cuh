@@ -50,7 +50,7 @@ DEVICE void store_four(const GemmOutput& o, const TileSpot& at, i32 valid, const
 {
     char* const to = place_of(o, at);
     const bool  is_wide = is_whole || o.c_type == F32, is_half = o.c_type == F16 || o.c_type == BF16;
-    if (o.store != STORE_SINGLES && valid == 4 && (is_wide || is_half)) {
+    if (o.store <= STORE_FOURS && valid == 4 && (is_wide || is_half)) {
         if (is_wide) {
             *reinterpret_cast<uint4*>(to) = make_uint4(v[0], v[1], v[2], v[3]);
             return;
@@ -60,6 +60,21 @@ DEVICE void store_four(const GemmOutput& o, const TileSpot& at, i32 valid, const
         return;
     }
     ROLLED for (i32 j = 0; j < valid; j++) store_one(o, {at.batch, at.row, at.column + j}, j == 0 ? v[0] : j == 1 ? v[1] : j == 2 ? v[2] : v[3], is_whole);
+}
+
+// The same where columns are apart: a lane's neighbours have the rows beside its own.
+DEVICE void store_apart(const GemmOutput& o, const TileSpot& at, i32 valid, const u32 (&v)[4], bool is_whole)
+{
+    const i64   step = o.c_column * bytes_of(o.c_type);
+    const bool  is_wide = is_whole || o.c_type == F32, is_half = o.c_type == F16 || o.c_type == BF16;
+    char* const to = place_of(o, {at.batch, at.row, 0}) + at.column * step;
+    UNROLLED for (i32 j = 0; j < 4; j++) {
+        const float x = __uint_as_float(v[j]);
+        if (j >= valid) continue;
+        if (is_wide) *reinterpret_cast<u32*>(to + j * step) = v[j];
+        else if (is_half) *reinterpret_cast<u16*>(to + j * step) = u16(two_halves(o.c_type, x, x));
+        else store<float>(o.c_type, to + j * step, 0, x);
+    }
 }
 
 template <class Word>

@@ -248,7 +248,7 @@ TEST_CASE("lists on Hopper: every group has kernels; few rows go by splits")
     const std::optional<Launched> l = launched(p);
     REQUIRE(l);
     CHECK(l->name.starts_with("gemm_listed_tf32_nt_p128"));
-    const std::optional<Launched> few = launched(problem_with({16, 4096, 1024, 1}, HALVES, Dtype::f16, {0, 0, 1, 0}));
+    const std::optional<Launched> few = launched(problem_with({48, 4096, 1024, 1}, HALVES, Dtype::f16, {0, 0, 1, 0}));
     REQUIRE(few);
     CHECK(few->name.find("_s64") != std::string::npos);
     CHECK(ways_of(*few) == "m");

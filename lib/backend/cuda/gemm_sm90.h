@@ -62,8 +62,9 @@ struct Form {
     int32_t  step, planes;               // step: elements of depth in 128 bytes
     Source   a, b;
 };
-// False: no kernel here takes it. has_addresses: where operands lie counts, too.
-bool make_form(const Problem& problem, bool has_addresses, Form& form);
+// False: no kernel here takes it. has_addresses: where operands lie counts, too. may_be_apart: few rows may become columns.
+bool make_form(const Problem& problem, bool has_addresses, Form& form, bool may_be_apart = true);
+inline bool is_apart(const Form& form) { return form.problem.c_column != 1; }    // c's columns do not lie side by side
 uint64_t copies_workspace(const Form& form);     // at most: some instances copy nothing
 // Of a Strided copy: words whose lines lie side by side instead.
 // Nothing but whole products are for these kernels; others take what they do not, and compare.

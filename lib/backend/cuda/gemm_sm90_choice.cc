@@ -212,7 +212,7 @@ bool is_possible(const Form& form, const Choice& c)
 {
     constexpr int64_t SHORT_DEPTH = 64;
     const Instance& i = instances()[c.instance];
-    if (i.group != form.group) return false;
+    if (i.group != form.group || (is_apart(form) && !i.is_split)) return false;
     const Problem& p = form.problem;
     const int64_t  blocks = divided_up(p.m, i.m) * divided_up(p.n, i.n) * p.batches * c.cluster * c.splits;
     if (blocks > int64_t(1) << 30) return false;
@@ -237,7 +237,13 @@ double cost_us(const Form& form, const Device& device, const Choice& c)
     // Where lines are moved in shared memory, as times of 6 shapes on an H200 had it (2026-11-22; 1.3 to 1.7, more of few rows). And of few columns
     // by boxes of half as many rows as there may be, as times of 16 did (2026-11-23).
     constexpr double MOVED = 1.65, HALF_BOXES = 1.16;
-    if (!i.is_split) return copies_us(form, i) + tiles_us(is_swapped(form, i) ? swapped(form) : form, device, i);
+    // What does not fit the second cache comes faster to many small blocks: 117 MB with 1 to 16 columns in 32.1 to 32.7 us by splits, 34.5 to 37.2 by tiles
+    // (H200, 2026-11-25).
+    constexpr double  STREAMED = 1.4, SECOND_CACHE = 50e6;
+    constexpr int64_t FEW_COLUMNS = 16;
+    const Problem&    p = form.problem;
+    const bool        is_streamed = form.group == Group::Half && p.n <= FEW_COLUMNS && double(p.m) * double(p.k) * double(form.a.batches) * 2 > SECOND_CACHE;
+    if (!i.is_split) return copies_us(form, i) + tiles_us(is_swapped(form, i) ? swapped(form) : form, device, i) * (is_streamed ? STREAMED : 1);
     const bool has_half_boxes = i.group == Group::Half && i.m == 64 && form.problem.m > 64 && form.problem.n <= 16;
     return copies_us(form, i) + split_us(form, device, i, c) * (i.is_odd ? MOVED : has_half_boxes ? HALF_BOXES : 1);
 }
