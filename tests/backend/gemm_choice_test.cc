@@ -306,46 +306,6 @@ TEST_CASE("families: operands that lie badly for Hopper's kernels go to the port
     CHECK(images({4096, 4096, 4096, 1}, {}) == std::set{gemm::Image::Sm90Wide});
 }
 
-TEST_CASE("forms: few rows of halves become columns, which splits store where they are, unless the other operand would be copied for it or something folds")
-{
-    const auto form_of = [](const Extents& e, const Lying& lying, Dtype type, bool has_folds = false) {
-        gemm::Problem p = problem_of(e, lying, type, type, type);
-        p.a = address(uint64_t(1) << 32), p.b = address(uint64_t(1) << 33), p.c = address(uint64_t(1) << 34);
-        if (has_folds) p.epilogue.tensor[p.epilogue.count++].kind = kernels::OVER_ROWS;
-        sm90::Form form;
-        REQUIRE(sm90::make_form(p, true, form));
-        return form;
-    };
-    for (const bool b_turned : {false, true})
-        for (const int64_t rows : {2, 8, 16, 32}) {
-            const sm90::Form form = form_of({rows, 4096, 1024, 1}, {false, b_turned, false, 0}, Dtype::f16);
-            CHECK(form.problem.m == 4096);
-            CHECK(form.problem.c_row == 1);
-            CHECK(form.problem.c_column == 4096);
-            CHECK(sm90::is_apart(form));
-            const sm90::Choice choice = sm90::choose(form, whole_device(), 0);
-            CHECK(sm90::instances()[choice.instance].n <= 32);
-            int stores = 0;
-            run_as(form, choice, [&](const gemm::Launch& l) {
-                const kernels::GemmOutput& o = static_cast<const kernels::GemmSplitNumbers*>(l.numbers)->output;
-                CHECK(o.store == kernels::STORE_APART);
-                CHECK(o.c_column == 4096);
-                stores++;
-            });
-            CHECK(stores == 1);
-            for (uint32_t i = 0; i < sm90::instances().size(); i++)
-                if (!sm90::instances()[i].is_split) CHECK(!sm90::is_possible(form, {i, sm90::instances()[i].cluster, 1, 8}));
-        }
-    CHECK(!sm90::is_apart(form_of({33, 4096, 1024, 1}, {}, Dtype::f16)));
-    CHECK(!sm90::is_apart(form_of({8, 8, 1024, 1}, {}, Dtype::f16)));
-    CHECK(!sm90::is_apart(form_of({8, 4096, 1024, 1}, {}, Dtype::f32)));
-    CHECK(!sm90::is_apart(form_of({8, 4096, 1024, 1}, {}, Dtype::f16, true)));
-    CHECK(!sm90::is_apart(form_of({8, 4097, 1024, 1}, {}, Dtype::f16)));
-    // One row or column is one column, whatever its strides are said to be.
-    CHECK(form_of({1, 4096, 1024, 1}, {}, Dtype::f16).problem.m == 4096);
-    CHECK(form_of({4096, 1, 1024, 1}, {}, Dtype::f16).problem.m == 4096);
-}
-
 TEST_CASE("launches: every instance, types and ways say what a device can take, and stay in their workspace")
 {
     for (const Types& t : TYPES)

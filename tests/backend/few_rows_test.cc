@@ -1,0 +1,83 @@
+// What Hopper's kernels make of products with few rows or columns: what is turned, and what is stored where it lies, without a device.
+#include "lib/backend/cuda/driver.h"
+#include "lib/backend/cuda/gemm_sm90.h"
+#include "tests/backend/gemm_problems.h"
+#include "tests/backend/stand_in.h"
+
+namespace ng::gemm_check {
+namespace {
+
+using namespace cuda;
+namespace sm90 = cuda::gemm::sm90;
+
+char* address(uint64_t a) { return reinterpret_cast<char*>(a); }
+
+gemm::Problem placed(const Extents& e, const Lying& lying, Dtype type)
+{
+    gemm::Problem p = problem_of(e, lying, type, type, type);
+    p.a = address(uint64_t(1) << 32), p.b = address(uint64_t(1) << 33), p.c = address(uint64_t(1) << 34);
+    return p;
+}
+sm90::Form form_of(const gemm::Problem& p)
+{
+    sm90::Form form;
+    REQUIRE(sm90::make_form(p, true, form));
+    return form;
+}
+
+}  // namespace
+
+TEST_CASE("few rows: few rows of halves become columns, which splits of narrow tiles store where they are")
+{
+    for (const bool b_turned : {false, true})
+        for (const int64_t rows : {2, 8, 16, 32}) {
+            const gemm::Problem p = placed({rows, 4096, 1024, 1}, {false, b_turned, false, 0}, Dtype::f16);
+            const sm90::Form    form = form_of(p);
+            CHECK(form.problem.m == 4096);
+            CHECK(form.problem.c_row == 1);
+            CHECK(form.problem.c_column == 4096);
+            CHECK(sm90::is_apart(form));
+            CHECK(sm90::instances()[sm90::choose(form, whole_device(), 0).instance].n <= 32);
+            for (uint32_t i = 0; i < sm90::instances().size(); i++)
+                if (!sm90::instances()[i].is_split) CHECK(!sm90::is_possible(form, {i, sm90::instances()[i].cluster, 1, 8}));
+            int  launches = 0;
+            auto body = [&](const gemm::Launch& l) {
+                const kernels::GemmOutput& o = static_cast<const kernels::GemmSplitNumbers*>(l.numbers)->output;
+                CHECK(o.store == kernels::STORE_APART);
+                CHECK(o.c_column == 4096);
+                launches++;
+            };
+            auto none = [](const basic::Launch&) { FAIL("no basic kernel is needed"); };
+            const gemm::Launcher  launcher(body);
+            const basic::Launcher basic_launcher(none);
+            sm90::run(p, whole_device(), {nullptr, 0, launcher, basic_launcher, &fresh_driver()});
+            CHECK(launches == 1);
+        }
+}
+
+TEST_CASE("few rows: rows stay rows where they are many, or of other types, where something folds, or the other operand would be copied")
+{
+    CHECK(!sm90::is_apart(form_of(placed({33, 4096, 1024, 1}, {}, Dtype::f16))));
+    CHECK(!sm90::is_apart(form_of(placed({8, 8, 1024, 1}, {}, Dtype::f16))));
+    CHECK(!sm90::is_apart(form_of(placed({8, 4096, 1024, 1}, {}, Dtype::f32))));
+    CHECK(!sm90::is_apart(form_of(placed({8, 4097, 1024, 1}, {}, Dtype::f16))));
+    gemm::Problem folded = placed({8, 4096, 1024, 1}, {}, Dtype::f16);
+    folded.epilogue.tensor[folded.epilogue.count++].kind = kernels::OVER_ROWS;
+    CHECK(!sm90::is_apart(form_of(folded)));
+}
+
+TEST_CASE("few rows: one row or column is one column, whatever its strides are said to be")
+{
+    for (const int64_t stride : {0, 1, 7})
+        for (const bool is_row : {false, true}) {
+            gemm::Problem p = placed(is_row ? Extents{1, 4096, 1024, 1} : Extents{4096, 1, 1024, 1}, {}, Dtype::f16);
+            if (is_row) p.c_row = p.a_row = stride;
+            else p.c_column = p.b_column = stride;
+            const sm90::Form form = form_of(p);
+            CHECK(form.problem.m == 4096);
+            CHECK(form.problem.n == 1);
+            CHECK(!sm90::is_apart(form));
+        }
+}
+
+}  // namespace ng::gemm_check
