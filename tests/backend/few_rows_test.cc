@@ -80,4 +80,39 @@ TEST_CASE("few rows: one row or column is one column, whatever its strides are s
         }
 }
 
+TEST_CASE("few rows: a text for one row, or few, runs for such alone, and one for many rows for any number, as it was made")
+{
+    const auto with_bias = [](int64_t rows, bool b_turned) {
+        gemm::Problem p = placed({rows, 4096, 1024, 1}, {false, b_turned, false, 0}, Dtype::f16);
+        p.epilogue_weight = 4, p.epilogue.count = p.epilogue.loads = 1;
+        p.epilogue.tensor[0].data = address(uint64_t(1) << 35), p.epilogue.tensor[0].column = 1, p.epilogue.tensor[0].bytes = 2;
+        return p;
+    };
+    int64_t m = 0;                       // of the form that was launched
+    auto body = [&](const gemm::Launch& l) {
+        CHECK(l.image == gemm::Image::Text);
+        m = l.shared_bytes > 0 ? l.numbers_bytes == sizeof(kernels::GemmTilesNumbers) ? static_cast<const kernels::GemmTilesNumbers*>(l.numbers)->output.m
+                                                                                      : static_cast<const kernels::GemmSplitNumbers*>(l.numbers)->output.m
+                               : m;
+    };
+    auto none = [](const basic::Launch&) { FAIL("no basic kernel is needed"); };
+    const gemm::Launcher  launcher(body);
+    const basic::Launcher basic_launcher(none);
+    for (const bool b_turned : {false, true})
+        for (const int64_t made_for : {1, 8, 512}) {
+            const auto finisher = sm90::finisher_for(with_bias(made_for, b_turned), whole_device(), nullptr);
+            REQUIRE(finisher);
+            const bool is_for_few = made_for <= 32;
+            CHECK(finisher->has_few_rows == is_for_few);
+            for (const int64_t rows : {1, 8, 512}) {
+                INFO(b_turned, " ", made_for, " ", rows);
+                m = 0;
+                const bool runs = sm90::run_finished(with_bias(rows, b_turned), whole_device(), *finisher, {nullptr, 0, launcher, basic_launcher, &fresh_driver()});
+                if (rows == made_for) CHECK(runs);
+                if (is_for_few && rows > 32) CHECK(!runs);
+                if (runs) CHECK(m == (is_for_few ? 4096 : rows));
+            }
+        }
+}
+
 }  // namespace ng::gemm_check

@@ -148,7 +148,7 @@ struct Finisher {
     bool     has_outer = false;          // batches of tensors may be two axes
     bool     makes_operand = false;      // of gemm_prologue.h: b's text is in it as well
     bool     is_listed = false;          // no text: a shipped kernel that carries out the epilogue's list
-    bool     is_apart = false;           // for few rows, which Hopper's kernels write as columns
+    bool     has_few_rows = false;       // for few rows, or one, which are columns to Hopper's kernels
 };
 inline int64_t parts_of(const Finisher& f, int64_t length) { return (length + f.part_length - 1) / f.part_length * f.parts_each; }
 inline bool has_folds(const Problem& p) { return p.epilogue.count > 0 && p.epilogue.tensor[p.epilogue.count - 1].kind >= kernels::OVER_COLUMNS; }

@@ -61,9 +61,10 @@ struct Form {
     uint32_t variant;                    // among an instance's kernels
     int32_t  step, planes;               // step: elements of depth in 128 bytes
     Source   a, b;
+    bool     has_few_rows;               // they became columns
 };
-// False: no kernel here takes it. has_addresses: where operands lie counts, too. may_be_apart: few rows may become columns.
-bool make_form(const Problem& problem, bool has_addresses, Form& form, bool may_be_apart = true);
+// False: no kernel here takes it. has_addresses: where operands lie counts, too. takes_few_rows: these may become columns.
+bool make_form(const Problem& problem, bool has_addresses, Form& form, bool takes_few_rows = true);
 inline bool is_apart(const Form& form) { return form.problem.c_column != 1; }    // c's columns do not lie side by side
 uint64_t copies_workspace(const Form& form);     // at most: some instances copy nothing
 // Of a Strided copy: words whose lines lie side by side instead.

@@ -244,7 +244,7 @@ double cost_us(const Form& form, const Device& device, const Choice& c)
     const Problem&    p = form.problem;
     const bool        is_streamed = form.group == Group::Half && p.n <= FEW_COLUMNS && double(p.m) * double(p.k) * double(form.a.batches) * 2 > SECOND_CACHE;
     if (!i.is_split) return copies_us(form, i) + tiles_us(is_swapped(form, i) ? swapped(form) : form, device, i) * (is_streamed ? STREAMED : 1);
-    const bool has_half_boxes = i.group == Group::Half && i.m == 64 && form.problem.m > 64 && form.problem.n <= 16;
+    const bool has_half_boxes = i.group == Group::Half && i.m == 64 && p.m > 64 && p.n <= FEW_COLUMNS;
     return copies_us(form, i) + split_us(form, device, i, c) * (i.is_odd ? MOVED : has_half_boxes ? HALF_BOXES : 1);
 }
 

@@ -88,7 +88,7 @@ Source source_of(const void* data, int64_t rows, int64_t row_stride, int64_t dep
 
 }  // namespace
 
-bool make_form(const Problem& problem, bool has_addresses, Form& form, bool may_be_apart)
+bool make_form(const Problem& problem, bool has_addresses, Form& form, bool takes_few_rows)
 {
     form.problem = problem;
     Problem& p = form.problem;
@@ -96,11 +96,10 @@ bool make_form(const Problem& problem, bool has_addresses, Form& form, bool may_
     if (std::max({p.m, p.n, p.k}) >= MOST_EXTENT - 1024 || p.batches >= 1 << 16) return false;
     // c is written along its columns; where rows lie side by side instead, that is its transpose. Few rows become columns, too: tiles of few columns
     // read the other operand, where it lies well, faster than those of few rows.
-    const bool has_few_rows = may_be_apart && p.m < p.n && (p.m == 1 || (p.m <= FEW_ROWS && bytes_of(p.a_type) == 2 && !has_folds(p)));
-    const bool is_turned = has_few_rows || (p.n > 1 && p.c_column != 1);
-    if (is_turned) turn(p);
+    form.has_few_rows = takes_few_rows && p.m < p.n && (p.m == 1 || (p.m <= FEW_ROWS && bytes_of(p.a_type) == 2 && !has_folds(p)));
+    if (form.has_few_rows || (p.n > 1 && p.c_column != 1)) turn(p);
     if (p.n == 1) p.c_column = 1;
-    if (p.c_column != 1 && !has_few_rows) return false;
+    if (p.c_column != 1 && !form.has_few_rows) return false;
     if (!find_kernels(form)) return false;
     form.image = image_of(form.group);
     const bool is_whole = form.group == Group::Whole && !p.epilogue.is_cast;
@@ -109,7 +108,7 @@ bool make_form(const Problem& problem, bool has_addresses, Form& form, bool may_
     form.b = source_of(p.b, p.n, p.b_column, p.b_depth, p.b_batch, form);
     settle(form.a, form, p.a_type, has_addresses);
     settle(form.b, form, p.b_type, has_addresses);
-    if (has_few_rows && form.a.copying != Copying::None) return make_form(problem, has_addresses, form, false);
+    if (form.has_few_rows && form.a.copying != Copying::None) return make_form(problem, has_addresses, form, false);
     if (is_double(form) && (form.a.copying != Copying::None || form.b.copying != Copying::None)) return false;
     if (takes_lines(form)) form.variant += (form.a.is_turned ? 2u : 0u) + (form.b.is_turned ? 0u : 1u);
     return true;

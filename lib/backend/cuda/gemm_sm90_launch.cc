@@ -165,9 +165,10 @@ struct Runner {
         // Sums of integers that become floats do so where threads store them; real ones are rounded on any way.
         const bool is_converted = form.group == Group::Whole && p.epilogue.is_cast && !finisher;
         const bool is_plain = !is_converted && (p.m == 1 || p.c_row > 0) && (p.batches == 1 || p.c_batch > 0);
+        // Tiles are not for columns that are apart.
         o.store = is_apart(form) || (form.group == Group::Half && !may_use_engine && p.n == 1) ? kernels::STORE_APART : lies_on(4 * bytes) ? kernels::STORE_FOURS : kernels::STORE_SINGLES;
         // The copy engine writes whole units of 16 bytes.
-        if (may_use_engine && !is_apart(form) && is_plain && !p.is_unstored && lies_on(16) && p.n * bytes % 16 == 0 && (is_half || is_word)) o.store = is_half ? kernels::STORE_HALVES : kernels::STORE_WORDS;
+        if (may_use_engine && is_plain && !p.is_unstored && lies_on(16) && p.n * bytes % 16 == 0 && (is_half || is_word)) o.store = is_half ? kernels::STORE_HALVES : kernels::STORE_WORDS;
         int vectors = 0;
         for (int i = 0; finisher && i < p.epilogue.loads; i++) {
             int32_t& kind = o.epilogue.tensor[i].kind;
@@ -365,8 +366,8 @@ Finisher finisher_of(const Form& form, uint32_t instance)
     const Instance& i = instances()[instance];
     Finisher f = {false, instance, form.variant, 0, {}, 16, 1, p.epilogue.inner > 0};
     for (int k = p.epilogue.loads; k < p.epilogue.count; k++) f.kinds[k] = kernels::EpilogueKind(p.epilogue.tensor[k].kind);
+    f.has_few_rows = form.has_few_rows;
     // As kernels/gemm_folds.cuh cuts a tile: a fold over columns goes through all of its own, or through a unit's.
-    f.is_apart = is_apart(form);
     if (has_folds(p) && f.kinds[p.epilogue.count - 1] == kernels::OVER_COLUMNS) f.part_length = i.is_split ? int32_t(kernels::split_unit(uint32_t(i.n))) * 8 : i.n;
     if (i.is_split) {
         f.shared_bytes = shared_of(i);
@@ -405,8 +406,8 @@ std::optional<Finisher> finisher_for(const Problem& problem, const Device& devic
 bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place)
 {
     Form form;
-    // Of any number of rows the text is for few or for many of them.
-    if (!make_form(problem, true, form, finisher.is_apart) || is_apart(form) != finisher.is_apart || instances()[finisher.instance].group != form.group || finisher.variant != form.variant) return false;
+    // A text is for few rows or for many, whatever the number is now.
+    if (!make_form(problem, true, form, finisher.has_few_rows) || form.has_few_rows != finisher.has_few_rows || instances()[finisher.instance].group != form.group || finisher.variant != form.variant) return false;
     if (form.problem.epilogue.inner > 0 && !finisher.has_outer) return false;
     for (int i = 0; i < form.problem.epilogue.loads; i++)
         if (!can_come(form.problem, i, finisher.kinds[i])) return false;
