@@ -160,7 +160,7 @@ struct CutMultiplier {
     const CutMemory<S>& memory;
     u32                 a;               // a thread's first element, of stage 0
     u64                 b;
-    u32                 stage = 0, phase = 0, slot = 0, turn = 0, before = 0;
+    u32                 stage = 0, phase = 0, slot = 0, turn = 0, before = 0, read = 0;
 
     DEVICE explicit CutMultiplier(const CutMemory<S>& shared) : memory(shared)
     {
@@ -191,10 +191,17 @@ struct CutMultiplier {
                     UNROLLED for (u32 p = 0; p < 3; p++) f.of[s][p][half * 2 + down] = w[p];
                 }
             }
-        __syncwarp();
-        if ((threadIdx.x & 31) == 0) barrier_arrive(memory.empty(stage));
+        read = stage;
+        if constexpr (S::IN_TURNS) release();
         stage += S::TURNS;
         if (stage >= memory.ring) stage -= memory.ring, phase ^= 1;
+    }
+    // The stage that was read may be written to.
+    DEVICE void release() const
+    {
+        async_fence();
+        __syncwarp();
+        if ((threadIdx.x & 31) == 0) barrier_arrive(memory.empty(read));
     }
     // d = a b of a step, which is under way then.
     DEVICE void start(const Fragments& f, Sums& d)
@@ -206,6 +213,7 @@ struct CutMultiplier {
             UNROLLED for (u32 s = 0; s < 2; s++)
                 multiply_fragment<S::B_TURNED>(d, f.of[s][A_PLANES[product]], b + (slot * (S::SLOT >> 4) + B_PLANES[product] * (S::PLANE >> 4) + s * (S::B_TURNED ? 128 : 2)), product + i32(s) > 0, OfBf16());
         end_products();
+        if constexpr (!S::IN_TURNS) release();       // nothing waits for it here
         before = slot;
         slot += S::TURNS;
         if (slot >= S::SLOTS) slot -= S::SLOTS, turn ^= 1;

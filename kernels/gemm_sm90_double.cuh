@@ -174,16 +174,15 @@ struct DoubleWarp {
             read_outside(here, x + 1);
             UNROLLED for (i32 y = 0; y < INSIDE; y++) multiply(x, y);
         }
+        async_fence();                   // all of this stage has been read
+        __syncwarp();
+        if ((threadIdx.x & 31) == 0) barrier_arrive(empty);
         if constexpr (!IS_LAST) {
             barrier_wait(memory.full(turn.stage), turn.phase);
             read_outside(stage_here(), 0);
         }
         UNROLLED for (i32 y = 0; y < INSIDE; y++) {
             multiply(OUTSIDE - 1, y);
-            if (y == 0) {                // all of this stage has been read
-                __syncwarp();
-                if ((threadIdx.x & 31) == 0) barrier_arrive(empty);
-            }
             // One product later, when the one before has read its registers.
             if (!IS_LAST && y > 0) read_inside(stage_here(), y - 1);
         }

@@ -221,7 +221,10 @@ DEVICE void finish_tile(const TensorMap& map, const GemmOutput& o, const TileSpo
         named_barrier(s.barrier, 128);
         if (is_elected) store_box(map, buffer, first.column + at.column - (IN_BOX - 1) * 32, first.row + at.row, first.batch), end_stores();
     }
-    if (!HAS_RESULT) named_barrier(s.barrier, 128);          // vectors have been read
+    if (!HAS_RESULT) {                                       // vectors have been read, and boxes
+        if (HAS_BOX) async_fence();
+        named_barrier(s.barrier, 128);
+    }
 }
 
 }  // namespace

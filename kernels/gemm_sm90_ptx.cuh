@@ -61,7 +61,8 @@ DEVICE void end_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memor
 // Until all but PENDING groups of stores have read shared memory.
 template <int PENDING>
 DEVICE void wait_stores_read() { asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory"); }
-// Between ordinary writes of shared memory and the copy engine or the tensor cores.
+// Between ordinary accesses to shared memory and the copy engine or the tensor cores. Reads want it too: an arrival at a barrier overtakes those that
+// are under way, and what it lets the copy engine write comes to them.
 DEVICE void async_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // ---- clusters, early launches ---------------------------------------------------------------------------------------------

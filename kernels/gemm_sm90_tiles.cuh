@@ -369,6 +369,7 @@ DEVICE void multiply_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memo
             finish_tile<S::BUFFERS, RESULT_BYTES == 2 ? 2 : 1, S::TEXTS>(g.c, g.output, first, d, staging, held);
         } else {
             store_tile<S::BUFFERS, typename S::Word>({g.c, g.box}, g.output, first, d, staging, S::PLANES && is_loose, fix);
+            if constexpr (HAS_BOX) async_fence(), named_barrier(staging.barrier, 128);       // before the next box comes there
         }
         if constexpr (S::IS_PINGPONG) multiplier.turn.skip(g.k_steps);
     }

@@ -221,19 +221,20 @@ TEST_CASE("products: f32 whose rows begin at multiples of 16 bytes, which blocks
     }
 }
 
-TEST_CASE("products with an epilogue compiled into them: an instance of each kind and group, of halves each width, all ways that c lies")
+TEST_CASE("products with an epilogue compiled into them: an instance of each kind and group, of halves each width, of what cuts f32 each tile, all ways that c lies")
 {
     if (!Compiler::find()) {
         MESSAGE("there is no compiler");
         return;
     }
-    std::set<std::tuple<sm90::Group, int, int32_t>> seen;
+    std::set<std::tuple<sm90::Group, int, int32_t, int32_t>> seen;
     for (uint32_t i = 0; i < sm90::instances().size(); i++) {
         const sm90::Instance& instance = sm90::instances()[i];
         const int kind = instance.is_odd ? 4 : instance.is_cut ? 3 : instance.is_split ? 2 : instance.schedule < 0;
         // How many buffers a tile is stored through goes by its width.
         if (instance.group == sm90::Group::Double || (!instance.is_split && instance.n % 64 != 0)) continue;    // none
-        if (!seen.insert({instance.group, kind, kind < 2 && instance.group == sm90::Group::Half ? instance.n : 0}).second) continue;
+        const bool is_each = instance.is_cut || (kind < 2 && instance.group == sm90::Group::Half);
+        if (!seen.insert({instance.group, kind, is_each ? instance.m : 0, is_each ? instance.n : 0}).second) continue;
         const bool  is_round = instance.group == sm90::Group::Round;
         const Types t = TYPES[instance.group == sm90::Group::Half ? 0 : instance.group == sm90::Group::Byte ? 2 : instance.group == sm90::Group::Whole ? 6 : 10];
         for (const Dtype c : {Dtype::f16, Dtype::f32})
