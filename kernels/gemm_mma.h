@@ -40,5 +40,7 @@ enum Loads { IN_FLIGHT, IN_REGISTERS };
 ANYWHERE constexpr int mma_depth_bytes(int bytes) { return bytes == 8 ? 128 : 64; }
 constexpr int MMA_DEPTH = 64;            // steps of depth, of which every tile has a part
 constexpr int MMA_FOUR = 4;              // neighbours of a row that a thread stores at once
+// Threads, all or none of a warp's, that add the parts of each of so many fours.
+ANYWHERE constexpr int lanes_of_sum(i64 fours, i32 splits) { return splits > 8 && fours <= 4096 ? 32 : 1; }
 
 }  // namespace ng::kernels

@@ -220,25 +220,38 @@ DEVICE void store_tile(const MmaNumbers& n, const MmaWork& w, u32 base)
     if constexpr (FOLDS > 0) folds.end(n, w);
 }
 
-// Parts of k, added in their order.
+// Adds the parts of depth, several of which are on their way at once; where there are few sums, a warp's lanes share them.
 template <class SUM>
 DEVICE void mma_sum(const MmaNumbers& n)
 {
-    const u64 fours = u64(n.pitch / MMA_FOUR), all = fours * u64(n.m) * u64(n.batches);
-    ROLLED for (u64 i = first_thread(); i < all; i += all_threads()) {
-        u64 four, line, row, batch;
+    constexpr i32 AT_ONCE = 8;
+    const u64 fours = u64(n.pitch / MMA_FOUR), all = fours * u64(n.m) * u64(n.batches), lanes = u64(lanes_of_sum(i64(all), n.splits));
+    const i32 lane = i32(threadIdx.x % lanes);
+    ROLLED for (u64 begin = 0; begin < all; begin += all_threads() / lanes) {
+        const u64  i = begin + first_thread() / lanes;
+        const bool is_there = i < all;
+        u64        four, line, row, batch;
         divide(i, fours, line, four);
         divide(line, u64(n.m), batch, row);
         SUM v[MMA_FOUR] = {};
-        ROLLED for (i32 s = 0; s < n.splits; s++) {
-            const FourSums<SUM> part = *reinterpret_cast<const FourSums<SUM>*>(partial_at<SUM>(n, s, i64(batch), i64(row), i64(four) * MMA_FOUR));
-            UNROLLED for (int j = 0; j < MMA_FOUR; j++) {
-                if constexpr (IS_REAL<SUM>) v[j] += part.sum[j];
-                else v[j] = SUM(u32(v[j]) + u32(part.sum[j]));
-            }
+        const auto add = [&](int j, SUM x) {
+            if constexpr (IS_REAL<SUM>) v[j] += x;
+            else v[j] = SUM(u32(v[j]) + u32(x));
+        };
+        ROLLED for (i32 first = lane; first < n.splits; first += AT_ONCE * i32(lanes)) {
+            FourSums<SUM> part[AT_ONCE];
+            const i32 here = is_there ? (n.splits - first + i32(lanes) - 1) / i32(lanes) : 0;
+            UNROLLED for (int p = 0; p < AT_ONCE; p++)
+                if (p < here) part[p] = *reinterpret_cast<const FourSums<SUM>*>(partial_at<SUM>(n, first + p * i32(lanes), i64(batch), i64(row), i64(four) * MMA_FOUR));
+            UNROLLED for (int p = 0; p < AT_ONCE; p++)
+                UNROLLED for (int j = 0; j < MMA_FOUR; j++)
+                    if (p < here) add(j, part[p].sum[j]);
         }
+        if (lanes > 1)
+            UNROLLED for (int reach = 16; reach > 0; reach /= 2)
+                UNROLLED for (int j = 0; j < MMA_FOUR; j++) add(j, __shfl_xor_sync(~0u, v[j], reach));
         EpilogueTerms<4> terms[1];       // folds want one part of depth
-        finish<MMA_FOUR>(n, i64(batch), i64(row), i64(four) * MMA_FOUR, v, terms);
+        if (is_there && lane == 0) finish<MMA_FOUR>(n, i64(batch), i64(row), i64(four) * MMA_FOUR, v, terms);
     }
 }
 

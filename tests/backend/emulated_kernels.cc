@@ -37,6 +37,7 @@ void interpret_launch(const KernelLaunch& l)
 enum MmaKernel : uint32_t {
 #define PRODUCT_TILES(name, ...) MMA_##name,
 #define SIMT PRODUCT_TILES
+#define ROW PRODUCT_TILES
 #define LAY PRODUCT_TILES
 #define PARTS PRODUCT_TILES
 #include "kernels/gemm_mma.def"
@@ -73,6 +74,7 @@ void set_emulated_kernels(const Control& driver)
     static const size_t size_of_##name = test::mma_numbers_bytes(MMA_##name);                   \
     driver.set_kernel("mma_" #name, launch_mma<MMA_##name>, &size_of_##name, 1);
 #define SIMT PRODUCT_TILES
+#define ROW PRODUCT_TILES
 #define LAY PRODUCT_TILES
 #define PARTS PRODUCT_TILES
 #include "kernels/gemm_mma.def"

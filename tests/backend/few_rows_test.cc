@@ -4,6 +4,8 @@
 #include "tests/backend/gemm_problems.h"
 #include "tests/backend/stand_in.h"
 
+#include <set>
+
 namespace ng::gemm_check {
 namespace {
 
@@ -113,6 +115,37 @@ TEST_CASE("few rows: a text for one row, or few, runs for such alone, and one fo
                 if (runs) CHECK(m == (is_for_few ? 4096 : rows));
             }
         }
+}
+
+TEST_CASE("few rows: one row or column of words or doubles is the portable family's, whatever follows it; of halves, and two rows, Hopper's")
+{
+    std::set<gemm::Image> seen;
+    auto body = [&](const gemm::Launch& l) { seen.insert(l.image); };
+    auto none = [](const basic::Launch&) { FAIL("no basic kernel is needed"); };
+    const gemm::Launcher  launcher(body);
+    const basic::Launcher basic_launcher(none);
+    const auto images = [&](const gemm::Problem& p) {
+        seen.clear();
+        gemm::run(p, whole_device(), {address(uint64_t(1) << 40), uint64_t(1) << 30, launcher, basic_launcher, &fresh_driver()});
+        return seen;
+    };
+    for (const bool b_turned : {false, true}) {
+        const Lying lying = {false, b_turned, false, 0};
+        for (const Extents& e : {Extents{1, 4096, 4096, 1}, Extents{4096, 1, 4096, 1}, Extents{1, 1024, 1024, 1}}) {
+            for (const Dtype type : {Dtype::f32, Dtype::f64}) CHECK(images(placed(e, lying, type)) == std::set{gemm::Image::Mma});
+            CHECK(images(placed(e, lying, Dtype::f16)) == std::set{gemm::Image::Sm90Half});
+        }
+        CHECK(images(placed({2, 4096, 4096, 1}, lying, Dtype::f32)) == std::set{gemm::Image::Sm90Wide});
+    }
+    gemm::Problem p = placed({1, 4096, 4096, 1}, {}, Dtype::f32);
+    p.epilogue_weight = 4;
+    const auto finisher = gemm::finisher_for(p, whole_device(), nullptr);
+    REQUIRE(finisher);
+    CHECK(!finisher->is_portable);
+    gemm::Memory memory;
+    for (int again = 0; again < 2; again++) CHECK(!gemm::run_finished(p, whole_device(), *finisher, {address(uint64_t(1) << 40), uint64_t(1) << 30, launcher, basic_launcher, &fresh_driver(), &memory}));
+    CHECK(memory.is_known);
+    CHECK(!memory.is_better);
 }
 
 }  // namespace ng::gemm_check

@@ -3,8 +3,11 @@
 #include "lib/backend/cuda/gemm_mma.h"
 #include "tests/backend/basic_machine.h"
 
+#include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace basic_check {
 namespace gemm = ng::cuda::gemm;
@@ -20,6 +23,7 @@ struct Product {
     int                    units = 132;
     uint64_t               workspace_most = UINT64_MAX;
     bool                   is_fixed = false;
+    std::optional<gemm::Way> way = {};           // none: what is chosen
 };
 // Kernels that ran in this program.
 inline std::set<uint32_t>& kernels_run()
@@ -57,7 +61,9 @@ inline void run(Product& t)
     auto none = [](const basic::Launch&) { FAIL("no basic kernel is needed"); };
     const gemm::Launcher  launcher(send);
     const basic::Launcher nobody(none);
-    mma::run(p, device_of(t.units), {bytes ? workspace.data() : nullptr, bytes, launcher, nobody, nullptr});
+    gemm::Memory          known;
+    if (t.way) known.is_known = true, known.way = *t.way;
+    mma::run(p, device_of(t.units), {bytes ? workspace.data() : nullptr, bytes, launcher, nobody, nullptr, t.way ? &known : nullptr});
     CHECK(workspace.is_intact());
     c.back();
 }
@@ -117,7 +123,7 @@ inline const Layout3 TRANSPOSES[] = {{ROWS, ROWS, ROWS}, {ROWS, COLUMNS, ROWS}, 
 
 TEST_CASE("portable products: every pair of types, transpose and tile at sizes around tiles, aligned or not")
 {
-    const Index sizes[] = {{128, 128, 64}, {64, 64, 128}, {129, 136, 80}, {63, 65, 33}, {1, 1, 1}, {7, 131, 17}, {72, 8, 200}, {16, 144, 48}, {16, 48, 31}, {65, 3, 1}, {130, 64, 16}};
+    const Index sizes[] = {{128, 128, 64}, {64, 64, 128}, {129, 136, 80}, {63, 65, 33}, {1, 1, 1}, {7, 131, 17}, {72, 8, 200}, {16, 144, 48}, {16, 48, 31}, {65, 3, 1}, {130, 64, 16}, {1, 70, 300}, {41, 1, 1033}, {1, 3, 2}};
     struct Way {
         int      units;                  // few: larger tiles
         uint64_t workspace_most;         // none: nothing is copied
@@ -199,7 +205,7 @@ TEST_CASE("portable products: batches, of which a or b may be one; rows go on th
 TEST_CASE("portable products: a long depth is cut, in no more workspace than there is; the same bits each time")
 {
     for (const Pair& pair : PAIRS)
-        for (const Index& s : {Index{3, 2, 5000}, {65, 70, 1111}, {128, 16, 2048}})
+        for (const Index& s : {Index{3, 2, 5000}, {65, 70, 1111}, {128, 16, 2048}, {1, 6, 9000}})
             for (const uint64_t most : {UINT64_MAX, uint64_t(20000)}) {
                 Product t = product_of(pair.a, pair.b, s, TRANSPOSES[size_t(s[0]) % 4]);
                 t.allows_tf32 = pair.allows_tf32, t.workspace_most = most;
@@ -215,6 +221,29 @@ TEST_CASE("portable products: a long depth is cut, in no more workspace than the
                     check(std::move(t));
                 }
             }
+}
+
+TEST_CASE("portable products: one row by each kernel for one, in every cut, of operands that lie near, turned, gapped, reversed and where 16 bytes do not begin")
+{
+    const Lie lies[] = {ROWS, COLUMNS, {{}, 2, 2}, {{0, 2, 1}, 6, 3}, {{0, 2, 1}, 4, 1}};
+    for (const Pair& pair : {PAIRS[2], PAIRS[3], PAIRS[4]})
+        for (const Lie& a : {lies[0], lies[2]})
+            for (const Lie& b : lies)
+                for (const Index& s : {Index{1, 37, 701}, {1, 64, 1600}, {1, 130, 33}, {1, 1, 3000}}) {
+                    Product t = product_of(pair.a, pair.b, s, {a, b, ROWS});
+                    t.allows_tf32 = pair.allows_tf32;
+                    const There at_a(t.a), at_b(t.b), at_c(t.c);
+                    const gemm::Problem p = problem_of(t, at_a, at_b, at_c);
+                    std::vector<gemm::CostedWay> ways;
+                    mma::add_ways(p, device_of(t.units), mma::workspace(p, false), ways);
+                    std::erase_if(ways, [](const gemm::CostedWay& w) { return std::string_view(mma::kernels()[w.way.instance].name).find("_row") == std::string_view::npos; });
+                    CHECK(ways.size() >= 2);
+                    for (const gemm::CostedWay& w : ways) {
+                        INFO(ng::name_of(pair.a), " ", s[1], " ", s[2], " ", std::string(mma::kernels()[w.way.instance].name), " splits ", w.way.splits);
+                        t.way = w.way;
+                        check(Product(t));
+                    }
+                }
 }
 
 TEST_CASE("portable products: fp8 with each other and with f16, every value")
@@ -239,7 +268,7 @@ TEST_CASE("portable products: every mix of floats")
     for (const Dtype a : all)
         for (const Dtype b : all)
             for (const Layout3& lie : TRANSPOSES)
-                for (const Index& s : {Index{33, 40, 24}, {5, 70, 19}}) {
+                for (const Index& s : {Index{33, 40, 24}, {5, 70, 19}, {1, 40, 24}}) {
                     INFO(ng::name_of(a), " ", ng::name_of(b));
                     Product t = product_of(a, b, s, lie, 2);
                     t.c = Tensor(a == Dtype::f64 || b == Dtype::f64 ? Dtype::f64 : Dtype::f32, {2, s[0], s[1]});

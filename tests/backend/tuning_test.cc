@@ -190,6 +190,7 @@ void look(const fake::Control& driver, Seen& into)
     static constexpr size_t of_product = sizeof(kernels::MmaNumbers), of_copy = sizeof(kernels::MmaLayNumbers);
 #define PRODUCT_TILES(name, ...) driver.set_kernel("mma_" #name, see_product, &of_product, 1);
 #define SIMT PRODUCT_TILES
+#define ROW PRODUCT_TILES
 #define LAY(name, ...) driver.set_kernel("mma_" #name, see_copy, &of_copy, 1);
 #define PARTS(name, ...) driver.set_kernel("mma_" #name, see_sums, &of_product, 1);
 #include "kernels/gemm_mma.def"

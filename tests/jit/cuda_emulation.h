@@ -125,7 +125,7 @@ static void run_cluster(unsigned cluster)
 
 // buffers: the kernel's pointers; numbers: its last parameter's bytes.
 template <class... P>
-void launch(void (*kernel)(P...), unsigned blocks, unsigned threads, unsigned cluster, char** buffers, const void* numbers)
+static void launch(void (*kernel)(P...), unsigned blocks, unsigned threads, unsigned cluster, char** buffers, const void* numbers)
 {
     using Arguments = std::tuple<void (*)(P...), std::tuple<P...>>;
     constexpr size_t last = sizeof...(P) - 1;
@@ -174,7 +174,7 @@ static void __syncthreads()
     emulated::leave();
 }
 // All threads of a block come to each shuffle, as they do in generated kernels.
-template <class T> T exchanged(T x, unsigned from)
+template <class T> static T exchanged(T x, unsigned from)
 {
     emulated::fibers[emulated::first + threadIdx.x].offered = 0;
     std::memcpy(&emulated::fibers[emulated::first + threadIdx.x].offered, &x, sizeof x);
@@ -183,9 +183,9 @@ template <class T> T exchanged(T x, unsigned from)
     __syncthreads();
     return x;
 }
-template <class T> T __shfl_xor_sync(unsigned, T x, int reach) { return exchanged(x, threadIdx.x ^ unsigned(reach)); }
-template <class T> T __shfl_down_sync(unsigned, T x, unsigned reach) { return exchanged(x, threadIdx.x + reach); }
-template <class T> T __shfl_sync(unsigned, T x, int lane, int width) { return exchanged(x, threadIdx.x / unsigned(width) * unsigned(width) + unsigned(lane)); }
+template <class T> static T __shfl_xor_sync(unsigned, T x, int reach) { return exchanged(x, threadIdx.x ^ unsigned(reach)); }
+template <class T> static T __shfl_down_sync(unsigned, T x, unsigned reach) { return exchanged(x, threadIdx.x + reach); }
+template <class T> static T __shfl_sync(unsigned, T x, int lane, int width) { return exchanged(x, threadIdx.x / unsigned(width) * unsigned(width) + unsigned(lane)); }
 static inline unsigned __umulhi(unsigned x, unsigned y) { return unsigned((unsigned long long)x * y >> 32); }
 __extension__ typedef unsigned __int128 Wide;
 static inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) { return (unsigned long long)(Wide(x) * y >> 64); }

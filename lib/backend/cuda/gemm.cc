@@ -12,13 +12,35 @@
 namespace ng::cuda::gemm {
 namespace {
 
+// Of one row or column, whose other operand is read once: the portable family has kernels for those of words and doubles, and is the faster there.
+bool is_of_vector(const Problem& p)
+{
+    const bool is_alone = p.batches == 1 || (p.a_batch != 0 && p.b_batch != 0);
+    return std::min(p.m, p.n) == 1 && is_alone && bytes_of(p.a_type) >= 4 && p.a_type == p.b_type;
+}
+
 // What Hopper's kernels must copy first can take longer than all of the portable ones; and few doubles, which those cut in depth.
 bool prefers_sm90(const Problem& problem, const Device& device, uint64_t workspace_bytes)
 {
     if (!sm90::can_run(problem, device, workspace_bytes)) return false;
-    const bool is_plain = !sm90::copies(problem) && problem.a_type != Dtype::f64;
+    const bool is_vector = is_of_vector(problem), is_plain = !sm90::copies(problem) && problem.a_type != Dtype::f64 && !is_vector;
     if (is_plain || !mma::can_run(problem, device, workspace_bytes)) return true;
+    if (is_vector) return false;
     return sm90::cost_us(problem, device, workspace_bytes) <= mma::cost_us(problem, device, workspace_bytes);
+}
+
+// Whether Hopper's kernels, with what follows in them, lose to the portable ones and a kernel behind those; which the memory then knows.
+bool is_better_behind(const Problem& problem, const Device& device, const Place& place)
+{
+    constexpr double BEHIND_US = 3;
+    Memory* const m = place.memory;
+    if ((m && m->is_known) || !is_of_vector(problem)) return false;
+    Problem bare = problem;
+    bare.epilogue_weight = 0;
+    if (!mma::can_run(bare, device, place.workspace_bytes)) return false;
+    if (mma::cost_us(bare, device, place.workspace_bytes) + BEHIND_US >= sm90::cost_us(bare, device, place.workspace_bytes)) return false;
+    if (m) m->is_known = true, m->is_better = false;
+    return true;
 }
 
 // Nothing is known after this of another problem than the last, but what was measured.
@@ -157,7 +179,8 @@ bool run_finished(const Problem& problem, const Device& device, const Finisher& 
 {
     look_up(problem, device, place, &finisher);
     if (finisher.makes_operand) return made::run_finished(problem, device, finisher, place);
-    return finisher.is_portable ? mma::run_finished(problem, device, finisher, place) : sm90::run_finished(problem, device, finisher, place);
+    if (finisher.is_portable) return mma::run_finished(problem, device, finisher, place);
+    return !is_better_behind(problem, device, place) && sm90::run_finished(problem, device, finisher, place);
 }
 
 // ---- with an epilogue's list ------------------------------------------------------------------------------------------------
@@ -165,7 +188,8 @@ bool run_finished(const Problem& problem, const Device& device, const Finisher& 
 bool run_listed(const Problem& problem, const Device& device, const Place& place)
 {
     look_up(problem, device, place, nullptr);
-    return sm90::can_run(problem, device, place.workspace_bytes) ? sm90::run_listed(problem, device, place) : mma::run_listed(problem, device, place);
+    if (!sm90::can_run(problem, device, place.workspace_bytes)) return mma::run_listed(problem, device, place);
+    return !is_better_behind(problem, device, place) && sm90::run_listed(problem, device, place);
 }
 
 }  // namespace ng::cuda::gemm

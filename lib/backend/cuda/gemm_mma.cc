@@ -155,6 +155,17 @@ double cost(const Form& f, const Instance& i, int64_t tiles, int64_t splits, con
 {
     const Problem& p = f.p;
     const double   rounds = double(std::max<int64_t>(divided_up(tiles * splits, device.units), 1)), depth = double(divided_up(p.k, splits));
+    const double   parts = splits > 1 ? LAUNCH + double(p.m) * double(p.n) * double(p.batches) * double(splits) * 2 * sum_bytes(i.kind) / 2500 : 0;
+    // Memory gives all multiprocessors so many bytes a nanosecond, which both operands have once at least.
+    const auto   all = [&](double rate) { return double(p.batches) * double(p.m + p.n) * double(p.k) * element_bytes(i.kind) / (rate * device.units); };
+    if (i.pieces) {
+        // Pieces come to a warp, though it may have no column, some time after they are asked for: the first are in what a launch
+        // takes. A block alone overlaps with none, and threads begin and end. Larger blocks read more of a column in a row.
+        const double waves = double(std::max<int64_t>(divided_up(tiles * splits, int64_t(device.units) * i.blocks), 1)), late = 540 + 78 * i.pieces;
+        const double moved = i.tile_n * depth * element_bytes(i.kind) / (16.0 * i.pieces * i.threads) * late, wave = std::max(moved + (i.blocks == 1 ? late : 0), 4.3 * i.threads);
+        const double rate = 23 + (i.b == NEAR_DEPTH ? i.threads / 256.0 : 0), slower = f.b.is_steady || i.b == NEAR_DEPTH ? 1 : 1.5;
+        return std::hypot(all(rate), (waves - 1) * wave + std::max(moved - late, 0.0)) * slower + 1450 + 1.45 * i.threads + parts;
+    }
     double         slower = i.tile_m == 16 ? 2.5 : i.tile_m == 64 && i.kind != Doubles ? 1.25 : 1.0;
     if (f.kind == WordsTf32 && !((f.a.is_steady || f.a.is_copied) && (f.b.is_steady || f.b.is_copied))) slower *= 1.6;
     // One block alone waits more than it works.
@@ -162,8 +173,7 @@ double cost(const Form& f, const Instance& i, int64_t tiles, int64_t splits, con
     const double adds = double(i.tile_m) * i.tile_n * depth / adds_a_nanosecond(i.kind) * slower;
     // Some tens of bytes a nanosecond come to a multiprocessor, or some elements one by one.
     const double elements = double(i.tile_m + i.tile_n) * depth, reads = i.loads == IN_REGISTERS ? elements / 3.2 : elements * element_bytes(i.kind) / 35;
-    const double parts = splits > 1 ? LAUNCH + double(p.m) * double(p.n) * double(p.batches) * double(splits) * 2 * sum_bytes(i.kind) / 2500 : 0;
-    return rounds * (std::max(adds * alone, reads) + 700) + parts + LAUNCH;
+    return std::max(rounds * (std::max(adds * alone, reads) + 700), all(22)) + parts + LAUNCH;
 }
 
 // Each number of parts that an instance may cut the depth in, with what that takes: more of them while that pays.
@@ -174,7 +184,7 @@ void each_cut(const Form& f, const Device& device, uint64_t workspace_bytes, uin
     const Instance& i = INSTANCES[instance];
     const int64_t   tiles = divided_up(p.m, i.tile_m) * divided_up(p.n, i.tile_n) * p.batches, part_bytes = rounded_up(p.n, MMA_FOUR) * sum_bytes(f.kind) * p.m * p.batches;
     double          last = HUGE_VAL;
-    for (const int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128}) {
+    for (const int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256}) {
         const bool is_too_much = has_folds(p) || splits > p.k / LEAST_PART || tiles * splits > MOST_PARTIALS / (i.tile_m * i.tile_n) || uint64_t(part_bytes * splits) > workspace_bytes;
         if (splits > 1 && (is_too_much || tiles * (splits - 1) > 2 * int64_t(device.units))) return;
         const double now = cost(f, i, tiles, splits, device);
@@ -188,6 +198,9 @@ void each_cut(const Form& f, const Device& device, uint64_t workspace_bytes, uin
 bool fits(const Form& f, uint32_t instance, bool copies)
 {
     const Instance& i = INSTANCES[instance];
+    // A row of f32 is not rounded to tf32, though it may be.
+    const bool is_f32 = f.kind == PlainF32 || (f.kind == WordsTf32 && f.p.a_type == Dtype::f32 && f.p.b_type == Dtype::f32);
+    if (i.pieces) return f.p.m == 1 && (!copies || f.needs_copies()) && i.b == f.b.near && (i.kind == PlainF32 ? is_f32 : i.kind == f.kind);
     const Loads     loads = copies_elements(f.kind) || copies || !(f.a.is_copied || f.b.is_copied) ? IN_FLIGHT : IN_REGISTERS;
     // Plain products turn operands while they come: b always, a where tiles are large.
     const bool is_turned = f.kind == PlainF32, is_large = i.tile_m == 128;
@@ -342,7 +355,7 @@ void run_as(const Form& f, const Choice& choice, Image image, const Place& place
     send(place, choice.instance, int64_t(n.row_tiles) * n.column_tiles * p.batches * n.splits, n, instead_of(choice.instance, image, false));
     if (n.splits == 1) return;
     const int64_t fours = n.pitch / MMA_FOUR * p.m * p.batches;
-    send(place, parts_of(f.kind), std::min(divided_up(fours, THREADS), MOST_BLOCKS), n, instead_of(parts_of(f.kind), image, true));
+    send(place, parts_of(f.kind), std::min(divided_up(fours * lanes_of_sum(fours, n.splits), THREADS), MOST_BLOCKS), n, instead_of(parts_of(f.kind), image, true));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #define MMA_INSTRUCTIONS "kernels/gemm_mma_ptx.cuh"
 #endif
 #include MMA_INSTRUCTIONS
+#include "kernels/gemm_mma_row.cuh"
 #include "kernels/gemm_mma_simt.cuh"
 
 #if HAS_LIST
@@ -17,6 +18,7 @@
 #define MMA_NAME(name) mma_##name
 #define MMA_ROWS "kernels/gemm_mma.def"
 #define SIMT SIMT_KERNEL
+#define ROW ROW_KERNEL
 #define LAY LAY_KERNEL
 #define PARTS PARTS_KERNEL
 #define BLOCKS_OF(m, blocks) blocks
@@ -34,6 +36,12 @@
         using namespace ng::kernels;                                                                                                 \
         simt_tile<SimtShape<m, n, warps_m, warps_n, depth, stages, a_near>>(numbers);                                                \
     }
+#define ROW_KERNEL(name, sum, near, warps, columns, pieces, blocks)                                                                                \
+    extern "C" __global__ void __launch_bounds__(32 * warps, blocks) MMA_NAME(name)(const __grid_constant__ ng::kernels::MmaNumbers numbers) \
+    {                                                                                                                                \
+        using namespace ng::kernels;                                                                                                 \
+        mma_row<RowShape<sum, near, warps, columns, pieces>>(numbers);                                                                       \
+    }
 #define LAY_KERNEL(name, bytes)                                                                                                             \
     extern "C" __global__ void __launch_bounds__(ng::kernels::THREADS, 4)                                                            \
         MMA_NAME(name)(const __grid_constant__ ng::kernels::MmaLayNumbers numbers)                                                       \
@@ -49,5 +57,6 @@
     }
 #include MMA_ROWS
 #undef SIMT_KERNEL
+#undef ROW_KERNEL
 #undef LAY_KERNEL
 #undef PARTS_KERNEL

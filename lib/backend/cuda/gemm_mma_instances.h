@@ -22,10 +22,12 @@ struct Instance {
     int   tile_m, tile_n, threads, blocks;
     Loads loads;
     Near  a, b;
+    int   pieces = 0;                    // of 16 bytes, on their way to a thread: for one row, whose near axis a may have any
 };
 constexpr Instance INSTANCES[] = {
 #define PRODUCT_TILES(name, kind, m, n, warps_m, warps_n, stages, a, b, loads, blocks) {kind, m, n, 32 * warps_m * warps_n, blocks, loads, a, b},
 #define SIMT(name, m, n, warps_m, warps_n, depth, stages, a, blocks) {PlainF32, m, n, 32 * warps_m * warps_n, blocks, IN_FLIGHT, a, NEAR_LINE},
+#define ROW(name, sum, near, warps, columns, pieces, blocks) {sizeof(sum) == 8 ? Doubles : PlainF32, 1, columns, 32 * warps, blocks, IN_FLIGHT, NEAR_DEPTH, near, pieces},
 #define LAY(name, bytes) {None, 0, 0, THREADS, 8, IN_REGISTERS, NEAR_DEPTH, NEAR_DEPTH},
 #define PARTS(name, sum) {None, 0, 0, THREADS, 8, IN_REGISTERS, NEAR_DEPTH, NEAR_DEPTH},
 #include "kernels/gemm_mma.def"
@@ -33,6 +35,7 @@ constexpr Instance INSTANCES[] = {
 enum Number : uint32_t {
 #define PRODUCT_TILES(name, ...) NUMBER_##name,
 #define SIMT PRODUCT_TILES
+#define ROW PRODUCT_TILES
 #define LAY PRODUCT_TILES
 #define PARTS PRODUCT_TILES
 #include "kernels/gemm_mma.def"
@@ -42,6 +45,7 @@ constexpr uint32_t room(int stages_bytes, int m, int n, Kind kind) { return uint
 constexpr KernelFacts FACTS[] = {
 #define PRODUCT_TILES(name, kind, m, n, warps_m, warps_n, stages, a, b, loads, blocks) {"mma_" #name, room(stages * (m + n) * mma_depth_bytes(element_bytes(kind)), m, n, kind)},
 #define SIMT(name, m, n, warps_m, warps_n, depth, stages, a, blocks) {"mma_" #name, room(stages * (m + n + 8) * depth * 4, m, n, PlainF32)},
+#define ROW(name, ...) {"mma_" #name, 0},
 #define LAY(name, bytes) {"mma_" #name, 0},
 #define PARTS(name, sum) {"mma_" #name, 0},
 #include "kernels/gemm_mma.def"
@@ -52,6 +56,7 @@ constexpr KernelFacts FACTS[] = {
 constexpr struct { const char *bounds, *call; } WORDS[] = {
 #define PRODUCT_TILES(name, kind, m, n, warps_m, warps_n, stages, a, b, loads, blocks) {STRING(32 * warps_m * warps_n, blocks), STRING(mma_tile<MmaShape<kind, m, n, warps_m, warps_n, stages, a, b>, loads>)},
 #define SIMT(name, m, n, warps_m, warps_n, depth, stages, a, blocks) {STRING(32 * warps_m * warps_n, blocks), STRING(simt_tile<SimtShape<m, n, warps_m, warps_n, depth, stages, a>>)},
+#define ROW(name, sum, near, warps, columns, pieces, blocks) {STRING(32 * warps, blocks), STRING(mma_row<RowShape<sum, near, warps, columns, pieces>>)},
 #define LAY(name, bytes) {"THREADS", STRING(mma_lay<bytes>)},
 #define PARTS(name, sum) {"THREADS", STRING(mma_sum<sum>)},
 #include "kernels/gemm_mma.def"
