@@ -84,11 +84,11 @@ struct GemmPitchNumbers {
     i64         rows, columns, from_row, from_batch, pitch, batches;
 };
 
-// Words [batches, columns, rows], rows side by side, to [batches, rows, pitch].
+// Words or bytes [batches, columns, rows], rows side by side, to [batches, rows, pitch]; pitch: of bytes a multiple of 16.
 struct GemmTurnNumbers {
-    const u32* from;
-    u32*       to;
-    i64        rows, columns, from_column, from_batch, pitch, batches;
+    const void* from;
+    void*       to;
+    i64         rows, columns, from_column, from_batch, pitch, batches;
 };
 
 // f32 to three planes of bf16, whose values times 1, 2^-8 and 2^-16 are its own: to [batches, 3, rows, pitch].

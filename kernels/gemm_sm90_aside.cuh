@@ -94,7 +94,7 @@ DEVICE void run_turn(const GemmTurnNumbers& g)
         u64 lines, row_tile, batch, column_tile;
         divide(i, u64(row_tiles), lines, row_tile), divide(lines, u64(column_tiles), batch, column_tile);
         const i64  first_row = i64(row_tile) * ROWS, first_column = i64(column_tile) * COLUMNS, row = first_row + thread % ROWS;
-        const u32* from = g.from + i64(batch) * g.from_batch + row;
+        const u32* from = static_cast<const u32*>(g.from) + i64(batch) * g.from_batch + row;
         u32        v[EACH];
         UNROLLED for (i32 j = 0; j < EACH; j++) {
             const i64 column = first_column + thread / ROWS + j * (THREADS / ROWS);
@@ -106,7 +106,60 @@ DEVICE void run_turn(const GemmTurnNumbers& g)
         const i64 column = first_column + thread % COLUMNS;
         UNROLLED for (i32 j = 0; j < EACH; j++) {
             const i32 down = thread / COLUMNS + j * (THREADS / COLUMNS);
-            if (first_row + down < g.rows && column < g.columns) g.to[(i64(batch) * g.rows + first_row + down) * g.pitch + column] = tile[thread % COLUMNS][down];
+            if (first_row + down < g.rows && column < g.columns) static_cast<u32*>(g.to)[(i64(batch) * g.rows + first_row + down) * g.pitch + column] = tile[thread % COLUMNS][down];
+        }
+    }
+}
+
+// ---- bytes turned: a block 128 rows and columns, a thread 16 rows of four columns ---------------------------------------------
+
+// w: a word of each of four columns, whose bytes are rows; then of each row, whose bytes are columns.
+DEVICE void turn_four(u32 (&w)[4])
+{
+    const u32 low01 = __byte_perm(w[0], w[1], 0x5140), low23 = __byte_perm(w[2], w[3], 0x5140), high01 = __byte_perm(w[0], w[1], 0x7362), high23 = __byte_perm(w[2], w[3], 0x7362);
+    w[0] = __byte_perm(low01, low23, 0x5410), w[1] = __byte_perm(low01, low23, 0x7632), w[2] = __byte_perm(high01, high23, 0x5410), w[3] = __byte_perm(high01, high23, 0x7632);
+}
+// The bytes of 16 rows of a column, of which `valid` are there.
+DEVICE uint4 rows_of(const char* from, i32 valid)
+{
+    if (valid >= 16 && reinterpret_cast<u64>(from) % 16 == 0) return *reinterpret_cast<const uint4*>(from);
+    u32 w[4] = {};
+    UNROLLED for (i32 j = 0; j < 16; j++)
+        if (j < valid) w[j / 4] |= u32(u8(from[j])) << 8 * (j % 4);
+    return make_uint4(w[0], w[1], w[2], w[3]);
+}
+
+DEVICE void run_turn_bytes(const GemmTurnNumbers& g)
+{
+    constexpr i32 SIDE = 128, WORDS = SIDE / 4, GROUPS = SIDE / 16;
+    static_assert(GROUPS * WORDS == THREADS, "a thread has 16 rows of four columns");
+    __shared__ u32 tile[SIDE][WORDS + 1];        // a row's words are moved on by 4 a group, so that threads meet in no bank
+    let_next_launch();
+    wait_for_launch_before();
+    const i32 thread = i32(threadIdx.x), group = thread % GROUPS, word = thread / GROUPS;
+    const i64 row_tiles = (g.rows + SIDE - 1) / SIDE, column_tiles = (g.columns + SIDE - 1) / SIDE;
+    ROLLED for (u64 i = blockIdx.x; i < u64(g.batches * row_tiles * column_tiles); i += gridDim.x) {
+        u64 lines, row_tile, batch, column_tile;
+        divide(i, u64(row_tiles), lines, row_tile), divide(lines, u64(column_tiles), batch, column_tile);
+        const i64   first_row = i64(row_tile) * SIDE, first_column = i64(column_tile) * SIDE, row = first_row + group * 16, column = first_column + word * 4;
+        const char* from = static_cast<const char*>(g.from) + i64(batch) * g.from_batch + column * g.from_column + row;
+        const i32   valid = g.rows - row < 16 ? i32(g.rows - row) : 16;
+        uint4       v[4];
+        UNROLLED for (i32 j = 0; j < 4; j++) v[j] = column + j < g.columns ? rows_of(from + j * g.from_column, valid) : make_uint4(0, 0, 0, 0);
+        __syncthreads();                 // the tile before has been read
+        UNROLLED for (i32 four = 0; four < 4; four++) {
+            u32 w[4];
+            UNROLLED for (i32 j = 0; j < 4; j++) w[j] = four == 0 ? v[j].x : four == 1 ? v[j].y : four == 2 ? v[j].z : v[j].w;
+            turn_four(w);
+            UNROLLED for (i32 j = 0; j < 4; j++) tile[group * 16 + four * 4 + j][(word + group * 4) % WORDS] = w[j];
+        }
+        __syncthreads();
+        UNROLLED for (i32 j = 0; j < 4; j++) {
+            const i32 down = thread / GROUPS + j * WORDS, across = thread % GROUPS;
+            u32       w[4];
+            UNROLLED for (i32 k = 0; k < 4; k++) w[k] = tile[down][(across * 4 + k + down / 16 * 4) % WORDS];
+            if (first_row + down < g.rows && first_column + across * 16 < g.pitch)
+                *reinterpret_cast<uint4*>(static_cast<char*>(g.to) + (i64(batch) * g.rows + first_row + down) * g.pitch + first_column + across * 16) = make_uint4(w[0], w[1], w[2], w[3]);
         }
     }
 }

@@ -43,6 +43,7 @@ DEVICE void run_any_tiles(const GemmTilesNumbers& g)
 #define ASIDE_pitch  GemmPitchNumbers
 #define ASIDE_planes GemmPlanesNumbers
 #define ASIDE_turn   GemmTurnNumbers
+#define ASIDE_turn_bytes GemmTurnNumbers
 #define ASIDE_KERNEL(name, threads)                                                                                                \
     extern "C" __global__ void __launch_bounds__(threads) gemm_##name(const __grid_constant__ ASIDE_##name numbers) { run_##name(numbers); }
 #ifndef OF_Half
@@ -95,6 +96,7 @@ DEVICE void run_any_tiles(const GemmTilesNumbers& g)
 #undef ASIDE_pitch
 #undef ASIDE_planes
 #undef ASIDE_turn
+#undef ASIDE_turn_bytes
 #undef OF_Half
 #undef OF_Byte
 #undef OF_Whole

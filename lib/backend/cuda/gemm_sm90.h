@@ -80,7 +80,10 @@ inline kernels::TilesLayout layout_of(const Form& form, const Instance& i)
 {
     return kernels::tiles_layout(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages), i.schedule < 0, form.b.is_turned, {});
 }
-inline bool is_turned_by_blocks(const Source& s, const Form& form) { return form.group == Group::Round && s.copying == Copying::Strided && s.line_stride == 1; }
+inline bool is_turned_by_blocks(const Source& s, const Form& form)
+{
+    return (form.group == Group::Round || form.group == Group::Byte || form.group == Group::Whole) && s.copying == Copying::Strided && s.line_stride == 1;
+}
 
 struct Choice {
     uint32_t instance;

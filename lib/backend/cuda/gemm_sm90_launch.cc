@@ -72,17 +72,17 @@ struct Runner {
         else l.image = Image::Sm90Listed, l.kernel = i.first_listed + form.variant;
         return l;
     }
-    // aside: 0 for the first ASIDE row of the image.
+    // The image's ASIDE rows are its last.
+    enum Aside : uint32_t { LAST = 1, BUT_ONE };
     template <class Numbers>
-    void launch_aside(uint32_t aside, int64_t threads, const Numbers& numbers) const
+    void launch_aside(Aside aside, int64_t threads, const Numbers& numbers) const
     {
-        const uint32_t first = uint32_t(sm90::kernels_of(form.image).size()) - 2;
-        launch_beside(form.image, first + aside, threads, numbers);
+        launch_beside(form.image, uint32_t(sm90::kernels_of(form.image).size()) - aside, threads, numbers);
     }
     void launch_sum(int64_t threads, const kernels::GemmSumNumbers& numbers) const
     {
         if (finisher) launch_beside(Image::Text, 1, threads, numbers);
-        else launch_aside(0, threads, numbers);
+        else launch_aside(BUT_ONE, threads, numbers);
     }
     template <class Numbers>
     void launch_beside(Image image, uint32_t kernel, int64_t threads, const Numbers& numbers) const
@@ -105,16 +105,17 @@ struct Runner {
         l.data = copy, l.line_stride = s.pitch, l.batch_stride = s.lines * s.pitch;
         if (s.copying == Copying::Planes) {
             const kernels::GemmPlanesNumbers n = {static_cast<const float*>(s.data), copy, s.lines, s.length, s.line_stride, s.element_stride, s.batch_stride, s.pitch, s.batches};
-            launch_aside(0, s.batches * s.lines * (s.pitch / 4), n);
+            launch_aside(BUT_ONE, s.batches * s.lines * (s.pitch / 4), n);
             l.type = MAP_BF16, l.bytes = 2, l.batches = 3 * s.batches;
         } else if (s.copying == Copying::Pitch) {
             const char* const from = static_cast<const char*>(s.data);
             const void* const end = from + ((s.batches - 1) * s.batch_stride + (s.lines - 1) * s.line_stride + s.length) * l.bytes;
             const kernels::GemmPitchNumbers n = {from, copy, end, s.lines, s.length, s.line_stride, s.batch_stride, s.pitch, s.batches};
-            launch_aside(1, divided_up(s.batches * s.lines * (s.pitch / 8), 4), n);
+            launch_aside(LAST, divided_up(s.batches * s.lines * (s.pitch / 8), 4), n);
         } else if (is_turned_by_blocks(s, form)) {
-            const kernels::GemmTurnNumbers n = {static_cast<const uint32_t*>(s.data), reinterpret_cast<uint32_t*>(copy), s.lines, s.length, s.element_stride, s.batch_stride, s.pitch, s.batches};
-            launch_aside(1, divided_up(s.lines, 64) * divided_up(s.length, 32) * s.batches * kernels::THREADS, n);
+            const kernels::GemmTurnNumbers n = {s.data, copy, s.lines, s.length, s.element_stride, s.batch_stride, s.pitch, s.batches};
+            const int64_t rows = l.bytes == 1 ? 128 : 64, columns = l.bytes == 1 ? 128 : 32;       // of a block
+            launch_aside(LAST, divided_up(s.lines, rows) * divided_up(s.length, columns) * s.batches * kernels::THREADS, n);
         } else {
             const int64_t dims[] = {s.batches, s.lines, s.length}, from[] = {s.batch_stride, s.line_stride, s.element_stride}, to[] = {l.batch_stride, s.pitch, 1};
             const Dtype   plain = l.bytes == 1 ? Dtype::u8 : l.bytes == 2 ? Dtype::u16 : Dtype::u32;
