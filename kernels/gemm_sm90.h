@@ -15,7 +15,7 @@ enum GemmStore : i32 {
     STORE_WORDS,                         // the same of 32 bits
     STORE_FOURS,                         // by threads, four neighbours at once: c aligned to four elements
     STORE_SINGLES,                       // by threads, a warp a row
-    STORE_APART,                         // one by one, columns c_column elements apart: of splits of halves, and what adds their parts
+    STORE_APART,                         // one by one, columns c_column elements apart: of splits of halves and 8-bit integers, and what adds their parts
 };
 
 // c [batches, m, n], rows of c_row elements, columns side by side but where c_column says how far apart they are.

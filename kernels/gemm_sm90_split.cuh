@@ -342,12 +342,12 @@ DEVICE void fold_unit(const GemmOutput& o, const UnitLane<S>& lane, const TileSp
     }
 }
 
-// Of halves alone, so that other kinds' code is not the larger for it.
+// Of halves and 8-bit integers alone, so that other kinds' code is not the larger for it.
 template <class S>
 ANYWHERE constexpr bool may_be_apart()
 {
     if constexpr (S::PROMOTE) return false;
-    else return S::Kind::STEP == 64;
+    else return S::Kind::STEP >= 64;
 }
 
 template <class S>

@@ -16,7 +16,7 @@ char* address(uint64_t a) { return reinterpret_cast<char*>(a); }
 
 gemm::Problem placed(const Extents& e, const Lying& lying, Dtype type)
 {
-    gemm::Problem p = problem_of(e, lying, type, type, type);
+    gemm::Problem p = problem_of(e, lying, type, type, bytes_of(type) > 1 ? type : is_float(type) ? Dtype::f16 : Dtype::i32);
     p.a = address(uint64_t(1) << 32), p.b = address(uint64_t(1) << 33), p.c = address(uint64_t(1) << 34);
     return p;
 }
@@ -29,11 +29,12 @@ sm90::Form form_of(const gemm::Problem& p)
 
 }  // namespace
 
-TEST_CASE("few rows: few rows of halves become columns, which splits of narrow tiles store where they are")
+TEST_CASE("few rows: few rows of halves and 8-bit integers become columns, which splits of narrow tiles store where they are")
 {
-    for (const bool b_turned : {false, true})
+    const struct { Dtype type; bool b_turned; } operands[] = {{Dtype::f16, false}, {Dtype::f16, true}, {Dtype::i8, true}, {Dtype::u8, true}};
+    for (const auto& o : operands)
         for (const int64_t rows : {2, 8, 16, 32}) {
-            const gemm::Problem p = placed({rows, 4096, 1024, 1}, {false, b_turned, false, 0}, Dtype::f16);
+            const gemm::Problem p = placed({rows, 4096, 1024, 1}, {false, o.b_turned, false, 0}, o.type);
             const sm90::Form    form = form_of(p);
             CHECK(form.problem.m == 4096);
             CHECK(form.problem.c_row == 1);
@@ -44,9 +45,9 @@ TEST_CASE("few rows: few rows of halves become columns, which splits of narrow t
                 if (!sm90::instances()[i].is_split) CHECK(!sm90::is_possible(form, {i, sm90::instances()[i].cluster, 1, 8}));
             int  launches = 0;
             auto body = [&](const gemm::Launch& l) {
-                const kernels::GemmOutput& o = static_cast<const kernels::GemmSplitNumbers*>(l.numbers)->output;
-                CHECK(o.store == kernels::STORE_APART);
-                CHECK(o.c_column == 4096);
+                const kernels::GemmOutput& output = static_cast<const kernels::GemmSplitNumbers*>(l.numbers)->output;
+                CHECK(output.store == kernels::STORE_APART);
+                CHECK(output.c_column == 4096);
                 launches++;
             };
             auto none = [](const basic::Launch&) { FAIL("no basic kernel is needed"); };
@@ -63,6 +64,8 @@ TEST_CASE("few rows: rows stay rows where they are many, or of other types, wher
     CHECK(!sm90::is_apart(form_of(placed({8, 8, 1024, 1}, {}, Dtype::f16))));
     CHECK(!sm90::is_apart(form_of(placed({8, 4096, 1024, 1}, {}, Dtype::f32))));
     CHECK(!sm90::is_apart(form_of(placed({8, 4097, 1024, 1}, {}, Dtype::f16))));
+    CHECK(!sm90::is_apart(form_of(placed({8, 4096, 1024, 1}, {}, Dtype::i8))));
+    CHECK(!sm90::is_apart(form_of(placed({8, 4096, 1024, 1}, {false, true, false, 0}, Dtype::e4m3))));
     gemm::Problem folded = placed({8, 4096, 1024, 1}, {}, Dtype::f16);
     folded.epilogue.tensor[folded.epilogue.count++].kind = kernels::OVER_ROWS;
     CHECK(!sm90::is_apart(form_of(folded)));
