@@ -1,10 +1,12 @@
 // What Hopper's kernels make of products with few rows or columns: what is turned, and what is stored where it lies, without a device.
 #include "lib/backend/cuda/driver.h"
+#include "lib/backend/cuda/gemm_mma.h"
 #include "lib/backend/cuda/gemm_sm90.h"
 #include "tests/backend/gemm_problems.h"
 #include "tests/backend/stand_in.h"
 
 #include <set>
+#include <string_view>
 
 namespace ng::gemm_check {
 namespace {
@@ -142,9 +144,20 @@ TEST_CASE("few rows: one row or column of words or doubles is the portable famil
     }
     gemm::Problem p = placed({1, 4096, 4096, 1}, {}, Dtype::f32);
     p.epilogue_weight = 4;
-    const auto finisher = gemm::finisher_for(p, whole_device(), nullptr);
+    const auto own = gemm::finisher_for(p, whole_device(), nullptr);
+    REQUIRE(own);
+    CHECK(own->is_portable);
+    CHECK(gemm::mma::product_of(*own).call == std::string_view("mma_row<RowShape<float, NEAR_LINE, 16, 32, 8>>"));
+    // A text for more rows, of which there is one now, and one that folds what there is no kernel for one row to.
+    const auto finisher = sm90::finisher_for(p, whole_device(), nullptr);
     REQUIRE(finisher);
-    CHECK(!finisher->is_portable);
+    gemm::Problem folded = p;
+    folded.epilogue.tensor[folded.epilogue.count++].kind = kernels::OVER_COLUMNS;
+    const auto of_folded = gemm::finisher_for(folded, whole_device(), nullptr);
+    CHECK((!of_folded || !of_folded->is_portable));
+    const auto portable = gemm::mma::finisher_for(folded, whole_device(), nullptr);
+    REQUIRE(portable);
+    CHECK(std::string_view(gemm::mma::product_of(*portable).call).find("RowShape") == std::string_view::npos);
     gemm::Memory memory;
     for (int again = 0; again < 2; again++) CHECK(!gemm::run_finished(p, whole_device(), *finisher, {address(uint64_t(1) << 40), uint64_t(1) << 30, launcher, basic_launcher, &fresh_driver(), &memory}));
     CHECK(memory.is_known);

@@ -20,6 +20,7 @@ const std::vector<tests::NamedParam> PARAMS = {
     {"a", {70, 40}}, {"b", {40, 90}}, {"row", {90}}, {"full", {70, 90}, Dtype::f32}, {"x", {3, 20, 40}}, {"c", {70, 40}, Dtype::f32},
     {"d", {40, 90}, Dtype::f32}, {"thin", {40, 9}}, {"p", {70, 40}, Dtype::i8}, {"q", {40, 90}, Dtype::i8},
     {"query", {2, 3, 20, 40}}, {"key", {2, 3, 40, 90}}, {"turned", {2, 20, 3, 40}}, {"mask", {2, 1, 20, 90}}, {"head", {3, 1, 1}}, {"each", {2, 3, 1, 1}}, {"scale", {1, 1}},
+    {"single", {1, 40}, Dtype::f32}, {"e", {90, 40}, Dtype::f32},
 };
 constexpr gemm::Device OLDER = {80, 2, {false, false, false, true}};
 
@@ -69,6 +70,8 @@ const Behind CASES[] = {
     {{"var(a @ thin, 1)"}, same, {VARIANCE}},
     {{"var(x @ b, 2)"}, same, {VARIANCE}},
     {{"var(a @ b)"}, same, {VARIANCE}},
+    {{"f16(single @ d + row)"}, plus_row, {}},
+    {{"f16(single @ permute(e, [1, 0]) + row)"}, plus_row, {}},
     {{"f16((query @ key) * 0.5 + mask + head)"}, masked, {}},
     {{"f16((permute(turned, [0, 2, 1, 3]) @ key) * 0.5 + mask + head)"}, masked, {}},
     {{"permute(f16((query @ key) * 0.5 + mask + head), [0, 2, 1, 3])"}, masked, {}},

@@ -171,7 +171,7 @@ void run_so(const Problem& problem, const Device& device, const Way& way, const 
 std::optional<Finisher> finisher_for(const Problem& problem, const Device& device, const Way* way)
 {
     if (problem.prologue.side != Prologue::None) return made::finisher_for(problem, device);
-    const bool is_portable = way ? way->is_portable : !sm90::can_run(problem, device, UINT64_MAX);
+    const bool is_portable = way ? way->is_portable : !sm90::can_run(problem, device, UINT64_MAX) || (is_of_vector(problem) && problem.a_type != Dtype::f64 && !has_folds(problem));
     return is_portable ? mma::finisher_for(problem, device, way) : sm90::finisher_for(problem, device, way);
 }
 

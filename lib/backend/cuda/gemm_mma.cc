@@ -200,7 +200,7 @@ bool fits(const Form& f, uint32_t instance, bool copies)
     const Instance& i = INSTANCES[instance];
     // A row of f32 is not rounded to tf32, though it may be.
     const bool is_f32 = f.kind == PlainF32 || (f.kind == WordsTf32 && f.p.a_type == Dtype::f32 && f.p.b_type == Dtype::f32);
-    if (i.pieces) return f.p.m == 1 && (!copies || f.needs_copies()) && i.b == f.b.near && (i.kind == PlainF32 ? is_f32 : i.kind == f.kind);
+    if (i.pieces) return f.p.m == 1 && !has_folds(f.p) && (!copies || f.needs_copies()) && i.b == f.b.near && (i.kind == PlainF32 ? is_f32 : i.kind == f.kind);
     const Loads     loads = copies_elements(f.kind) || copies || !(f.a.is_copied || f.b.is_copied) ? IN_FLIGHT : IN_REGISTERS;
     // Plain products turn operands while they come: b always, a where tiles are large.
     const bool is_turned = f.kind == PlainF32, is_large = i.tile_m == 128;
