@@ -164,7 +164,8 @@ double cost(const Form& f, const Instance& i, int64_t tiles, int64_t splits, con
         const double waves = double(std::max<int64_t>(divided_up(tiles * splits, int64_t(device.units) * i.blocks), 1)), late = 540 + 78 * i.pieces;
         const double moved = i.tile_n * depth * element_bytes(i.kind) / (16.0 * i.pieces * i.threads) * late, wave = std::max(moved + (i.blocks == 1 ? late : 0), 4.3 * i.threads);
         const double rate = 23 + (i.b == NEAR_DEPTH ? i.threads / 256.0 : 0), slower = f.b.is_steady || i.b == NEAR_DEPTH ? 1 : 1.5;
-        return std::hypot(all(rate), (waves - 1) * wave + std::max(moved - late, 0.0)) * slower + 1450 + 1.45 * i.threads + parts;
+        const double operands = p.epilogue_weight > 0 ? 500 * waves : 0;      // of what follows, asked for when sums are there
+        return std::hypot(all(rate), (waves - 1) * wave + std::max(moved - late, 0.0)) * slower + 1450 + 1.45 * i.threads + operands + parts;
     }
     double         slower = i.tile_m == 16 ? 2.5 : i.tile_m == 64 && i.kind != Doubles ? 1.25 : 1.0;
     if (f.kind == WordsTf32 && !((f.a.is_steady || f.a.is_copied) && (f.b.is_steady || f.b.is_copied))) slower *= 1.6;
