@@ -23,9 +23,9 @@ bool is_of_vector(const Problem& p)
 bool prefers_sm90(const Problem& problem, const Device& device, uint64_t workspace_bytes)
 {
     if (!sm90::can_run(problem, device, workspace_bytes)) return false;
-    const bool is_vector = is_of_vector(problem), is_plain = !sm90::copies(problem) && problem.a_type != Dtype::f64 && !is_vector;
+    if (is_of_vector(problem)) return !mma::can_run(problem, device, workspace_bytes);
+    const bool is_plain = !sm90::copies(problem) && problem.a_type != Dtype::f64;
     if (is_plain || !mma::can_run(problem, device, workspace_bytes)) return true;
-    if (is_vector) return false;
     return sm90::cost_us(problem, device, workspace_bytes) <= mma::cost_us(problem, device, workspace_bytes);
 }
 

@@ -354,12 +354,16 @@ void run_as(const Form& f, const Choice& choice, Image image, const Place& place
     n.epilogue = settled(p);
     if (n.splits > 1) n.partial = free;
     send(place, choice.instance, int64_t(n.row_tiles) * n.column_tiles * p.batches * n.splits, n, instead_of(choice.instance, image, false));
-    if (n.splits == 1) return;
-    const int64_t fours = n.pitch / MMA_FOUR * p.m * p.batches;
-    send(place, parts_of(f.kind), std::min(divided_up(fours * lanes_of_sum(fours, n.splits), THREADS), MOST_BLOCKS), n, instead_of(parts_of(f.kind), image, true));
+    if (n.splits > 1) send(place, parts_of(f.kind), sum_blocks(n), n, instead_of(parts_of(f.kind), image, true));
 }
 
 }  // namespace
+
+int64_t sum_blocks(const MmaNumbers& numbers)
+{
+    const int64_t fours = numbers.pitch / MMA_FOUR * numbers.m * numbers.batches;
+    return std::min(divided_up(fours * lanes_of_sum(fours, numbers.splits), THREADS), MOST_BLOCKS);
+}
 
 void run(const Problem& problem, const Device& device, const Place& place)
 {

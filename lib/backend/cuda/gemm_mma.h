@@ -1,5 +1,6 @@
 // The portable family of products: tensor cores' of sm_80 and plain multiply-adds, for every device since.
 #pragma once
+#include "kernels/gemm_mma.h"
 #include "lib/backend/cuda/gemm.h"
 
 namespace ng::cuda::gemm::mma {
@@ -22,6 +23,8 @@ void   run(const Problem& problem, const Device& device, const Place& place);
 std::optional<Finisher> finisher_for(const Problem& problem, const Device& device, const Way* way);
 FunctionWords product_of(const Finisher& finisher);
 FunctionWords sum_of(const Finisher& finisher);
+// Of the kernel that adds the parts of k.
+int64_t sum_blocks(const kernels::MmaNumbers& numbers);
 bool run_listed(const Problem& problem, const Device& device, const Place& place);
 bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place);
 

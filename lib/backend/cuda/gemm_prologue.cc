@@ -176,9 +176,9 @@ void run_as(const Form& f, const Tile& t, int64_t splits, const Device& device, 
     if (n.splits > 1 && !meets) n.partial = place.workspace;
     all.text = p.prologue.text;
     const bool is_early = device.compute >= 90;
-    const uint32_t blocks = uint32_t(int64_t(n.row_tiles) * n.column_tiles * p.batches * n.splits), fours = uint32_t(std::min<int64_t>(divided_up(n.pitch / MMA_FOUR * p.m * p.batches, THREADS), 1 << 20));
+    const uint32_t blocks = uint32_t(int64_t(n.row_tiles) * n.column_tiles * p.batches * n.splits);
     place.launch({Image::Text, 0, {blocks, 1, 1}, uint32_t(THREADS_OF), meets ? uint32_t(n.splits) : 1, t.shared_bytes(), is_early, &all, uint32_t(sizeof all)});
-    if (n.partial) place.launch({Image::Text, 1, {fours, 1, 1}, uint32_t(THREADS), 1, 0, is_early, &n, uint32_t(sizeof n)});
+    if (n.partial) place.launch({Image::Text, 1, {uint32_t(mma::sum_blocks(n)), 1, 1}, uint32_t(THREADS), 1, 0, is_early, &n, uint32_t(sizeof n)});
 }
 
 // As the finisher takes it; nothing: it is none for this problem.
