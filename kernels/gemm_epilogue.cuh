@@ -128,8 +128,9 @@ struct FoldTotal {
     u32 bits, rest;
 };
 
-#if !HAS_EPILOGUE
-constexpr int EPILOGUE_WEIGHT = 0, RESULT_BYTES = 4, FOLDS = 0, FIRST_FOLD = 0, FOLDED = ANYHOW, PIVOT = -1, FOLD_TERMS[] = {TERM_ITSELF};
+// What stands for a text where there is none; a list's own functions are in gemm_list.cuh.
+#if !HAS_EPILOGUE || HAS_LIST
+constexpr int EPILOGUE_WEIGHT = HAS_LIST, RESULT_BYTES = HAS_LIST ? 2 : 4, FOLDS = 0, FIRST_FOLD = 0, FOLDED = ANYHOW, PIVOT = -1, FOLD_TERMS[] = {TERM_ITSELF};
 template <int COUNT>
 struct EpilogueTerms {
     u32 of[1][COUNT];
@@ -142,6 +143,8 @@ template <int FOLD>
 DEVICE FoldTotal fold_more(FoldTotal total, u32) { return total; }
 template <int FOLD>
 DEVICE u32 fold_total(FoldTotal total) { return total.bits; }
+#endif
+#if !HAS_EPILOGUE
 template <int COUNT>
 struct EpilogueOperands {};
 template <int COUNT, class Source>

@@ -43,26 +43,31 @@ DEVICE void leave_out(EpilogueTerms<COUNT>& terms, i32 valid)
         leave_out<FOLD + 1>(terms, valid);
     }
 }
-template <int FOLD, int COUNT>
-DEVICE u32 fold_tree(const u32 (&x)[COUNT])
+// A text's fold of this number, where a list has SumTwo and OtherTwo.
+template <int FOLD>
+struct TextTwo {
+    DEVICE u32 operator()(u32 x, u32 y) const { return fold_two<FOLD>(x, y); }
+};
+template <class Two, int COUNT>
+DEVICE u32 fold_tree(const Two& two, const u32 (&x)[COUNT])
 {
     static_assert((COUNT & (COUNT - 1)) == 0, "halves of halves");
     u32 v[COUNT];
     UNROLLED for (int j = 0; j < COUNT; j++) v[j] = x[j];
     UNROLLED for (int reach = COUNT / 2; reach > 0; reach /= 2)
-        UNROLLED for (int j = 0; j < reach; j++) v[j] = fold_two<FOLD>(v[j], v[j + reach]);
+        UNROLLED for (int j = 0; j < reach; j++) v[j] = two(v[j], v[j + reach]);
     return v[0];
 }
 // Lanes that differ in bits FIRST .. LAST / 2 of their number.
-template <int FOLD, int FIRST, int LAST>
-DEVICE u32 fold_lanes(u32 x)
+template <int FIRST, int LAST, class Two>
+DEVICE u32 fold_lanes(const Two& two, u32 x)
 {
-    UNROLLED for (int reach = FIRST; reach < LAST; reach *= 2) x = fold_two<FOLD>(x, __shfl_xor_sync(~0u, x, reach));
+    UNROLLED for (int reach = FIRST; reach < LAST; reach *= 2) x = two(x, __shfl_xor_sync(~0u, x, reach));
     return x;
 }
 // COUNT values of each of the COUNT lanes that differ in the upper bits of their number: each lane gets one of them for all.
-template <int FOLD, int COUNT>
-DEVICE u32 fold_spread(u32 (&x)[COUNT], i32& slot)
+template <class Two, int COUNT>
+DEVICE u32 fold_spread(const Two& two, u32 (&x)[COUNT], i32& slot)
 {
     const i32 lane = i32(threadIdx.x) & 31;
     slot = 0;
@@ -72,7 +77,7 @@ DEVICE u32 fold_spread(u32 (&x)[COUNT], i32& slot)
         slot += is_upper ? half : 0;
         UNROLLED for (int j = 0; j < half; j++) {
             const u32 mine = is_upper ? x[j + half] : x[j], given = is_upper ? x[j] : x[j + half];
-            x[j] = fold_two<FOLD>(mine, __shfl_xor_sync(~0u, given, reach));
+            x[j] = two(mine, __shfl_xor_sync(~0u, given, reach));
         }
     }
     return x[0];
@@ -80,11 +85,10 @@ DEVICE u32 fold_spread(u32 (&x)[COUNT], i32& slot)
 // Of the `count` first of so many terms, or of all.
 DEVICE u32 mean_of(u32 sum, i64 terms, i32 count) { return __float_as_uint(__uint_as_float(sum) / float(terms < count ? i32(terms) : count)); }
 // row or column: the part.
-template <int FOLD>
-DEVICE void put_part(const Epilogue& e, i64 batch, i64 row, i64 column, u32 x)
+DEVICE void put_part(const Epilogue& e, i32 tensor, i64 batch, i64 row, i64 column, u32 x)
 {
-    const EpilogueTensor& t = e.tensor[FIRST_FOLD + FOLD];
-    static_cast<u32*>(const_cast<void*>(t.data))[to_batch(e, FIRST_FOLD + FOLD, batch) + row * t.row + column * t.column] = x;
+    const EpilogueTensor& t = e.tensor[tensor];
+    static_cast<u32*>(const_cast<void*>(t.data))[to_batch(e, tensor, batch) + row * t.row + column * t.column] = x;
 }
 
 // ---- chunks of a warp's 16 rows, one beside the other ------------------------------------------------------------------------
@@ -143,9 +147,9 @@ struct ChunkFolds {
         if constexpr (OVER_A_ROW && FOLD < FOLDS) {
             const i32 lane = i32(threadIdx.x) & 31;
             UNROLLED for (int r = 0; r < Of::ROWS; r++) {
-                const u32 all = FOLD == PIVOT ? pivot[r] : fold_lanes<FOLD, 1, Of::SHARING>(fold_total<FOLD>(total[FOLD][r]));
+                const u32 all = FOLD == PIVOT ? pivot[r] : fold_lanes<1, Of::SHARING>(TextTwo<FOLD>(), fold_total<FOLD>(total[FOLD][r]));
                 const i64 at = first.row + Of::row_of(lane, r);
-                if (lane % Of::SHARING == 0 && at < first.rows) put_part<FOLD>(e, first.batch, at, part, all);
+                if (lane % Of::SHARING == 0 && at < first.rows) put_part(e, FIRST_FOLD + FOLD, first.batch, at, part, all);
                 total[FOLD][r] = fold_begin<FOLD>();
             }
             end<FOLD + 1>(e, first, part);
@@ -164,8 +168,8 @@ struct ChunkFolds {
                 if (first.is_edge) UNROLLED for (int c = 0; c < Of::COLUMNS; c++) x[c] = present<FOLD>(x[c], pivot[r]);
                 UNROLLED for (int c = 0; c < Of::COLUMNS; c++) x[c] = term_of<FOLD>(x[c], pivot[r]);
             }
-            if constexpr (FOLD == PIVOT) pivot[r] = mean_of(fold_lanes<FOLD, 1, Of::SHARING>(fold_tree<FOLD>(x)), first.columns - first.column, 32);
-            else total[FOLD][r] = fold_more<FOLD>(total[FOLD][r], fold_tree<FOLD>(x));
+            if constexpr (FOLD == PIVOT) pivot[r] = mean_of(fold_lanes<1, Of::SHARING>(TextTwo<FOLD>(), fold_tree(TextTwo<FOLD>(), x)), first.columns - first.column, 32);
+            else total[FOLD][r] = fold_more<FOLD>(total[FOLD][r], fold_tree(TextTwo<FOLD>(), x));
         }
     }
     template <int FOLD>
@@ -178,12 +182,12 @@ struct ChunkFolds {
             UNROLLED for (int r = 0; r < Of::ROWS; r++) down[r] = term_of<FOLD>(present<FOLD>(terms[Of::term(r, c)].of[FOLD][c % Of::COUNT], pivot[c]), pivot[c]);
             // A pivot is the first row's, to which others add nothing.
             if constexpr (FOLD == PIVOT) pivot[c] = __shfl_sync(~0u, down[0], lane % Of::SHARING, 32), x[c] = lane < Of::SHARING ? pivot[c] : 0;
-            else x[c] = fold_tree<FOLD>(down);
+            else x[c] = fold_tree(TextTwo<FOLD>(), down);
         }
         i32       slot;
-        const u32 all = fold_spread<FOLD>(x, slot);
+        const u32 all = fold_spread(TextTwo<FOLD>(), x, slot);
         const i64 at = first.column + Of::column_of(lane, slot);
-        if (first.row < first.rows && at < first.columns) put_part<FOLD>(e, first.batch, first.row / PART_ROWS, at, all);
+        if (first.row < first.rows && at < first.columns) put_part(e, FIRST_FOLD + FOLD, first.batch, first.row / PART_ROWS, at, all);
     }
 };
 

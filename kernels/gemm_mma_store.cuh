@@ -89,11 +89,32 @@ DEVICE void store_floats(const MmaNumbers& n, i64 at, i32 valid, const float* v)
         if (j < valid) store(n.c_type, n.c, at + j * n.c_column, v[j]);
 }
 
-// The sums of COUNT columns, as many of them as there are.
-template <int COUNT, class SUM>
-DEVICE void finish(const MmaNumbers& n, i64 batch, i64 row, i64 column, SUM (&v)[COUNT], EpilogueTerms<4> (&terms)[COUNT / MMA_FOUR])
+// Four of them, whose first is the one at `place` of c.
+template <class SUM>
+DEVICE void finish_neighbours(const MmaNumbers& n, const EpilogueSpot& spot, i64 place, const EpilogueOperands<4>& operands, const SUM* sums, EpilogueTerms<4>& terms)
 {
-    const i32 valid = n.n - column < COUNT ? i32(n.n - column) : COUNT;
+    float x[MMA_FOUR];
+    u32   bits[MMA_FOUR];
+    if constexpr (HAS_EPILOGUE) {
+        UNROLLED for (int j = 0; j < MMA_FOUR; j++) bits[j] = bits_of(sums[j]);
+        finish_sums(n.epilogue, spot, operands, bits, terms);
+        if constexpr (FOLDS > 0) leave_out(terms, spot.valid);
+    }
+    if (!HAS_RESULT) return;
+    if (!IS_REAL<SUM> && !n.epilogue.is_cast) {
+        UNROLLED for (int j = 0; j < MMA_FOUR; j++)
+            if (j < spot.valid) store(n.c_type, n.c, place + j * n.c_column, i64(HAS_EPILOGUE ? i32(bits[j]) : i32(sums[j])));
+        return;
+    }
+    UNROLLED for (int j = 0; j < MMA_FOUR; j++) x[j] = HAS_EPILOGUE ? __uint_as_float(bits[j]) : float(sums[j]);
+    store_floats(n, place, spot.valid, x);
+}
+
+// The sums of COUNT columns, as many of them as there are. terms: what of them is folded, EpilogueTerms of each four, or what takes it from a list.
+template <int COUNT, class SUM, class Terms>
+DEVICE void finish(const MmaNumbers& n, i64 batch, i64 row, i64 column, SUM (&v)[COUNT], Terms& terms)
+{
+    const i32 valid = HAS_LIST && row >= n.m ? 0 : n.n - column < COUNT ? i32(n.n - column) : COUNT;
     const i64 at = batch * n.c_batch + row * n.c_row + column * n.c_column;
     if constexpr (sizeof(SUM) == 8) {
         UNROLLED for (int j = 0; j < COUNT; j++)
@@ -103,32 +124,14 @@ DEVICE void finish(const MmaNumbers& n, i64 batch, i64 row, i64 column, SUM (&v)
         EpilogueOperands<4> operands[FOURS];
         const auto spot = [&](int four) { return EpilogueSpot{batch, row, column + four * MMA_FOUR, valid - four * MMA_FOUR < MMA_FOUR ? valid - four * MMA_FOUR : MMA_FOUR}; };
         UNROLLED for (int i = 0; i < FOURS; i++) fetch_operands(FromMemory{n.epilogue, spot(i)}, operands[i]);
-        float listed[COUNT];
         if constexpr (HAS_LIST) {
-            UNROLLED for (int j = 0; j < COUNT; j++) listed[j] = float(v[j]);
-            finish_list(n.epilogue, operands, listed);
-        }
-        UNROLLED for (int i = 0; i < FOURS; i++) {
-            SUM* const sums = v + i * MMA_FOUR;
-            if constexpr (HAS_LIST) {
-                store_floats(n, at + i * MMA_FOUR * n.c_column, valid - i * MMA_FOUR, listed + i * MMA_FOUR);
-                continue;
-            }
-            float      x[MMA_FOUR];
-            u32        bits[MMA_FOUR];
-            if constexpr (HAS_EPILOGUE) {
-                UNROLLED for (int j = 0; j < MMA_FOUR; j++) bits[j] = bits_of(sums[j]);
-                finish_sums(n.epilogue, spot(i), operands[i], bits, terms[i]);
-                if constexpr (FOLDS > 0) leave_out(terms[i], spot(i).valid);
-            }
-            if (!HAS_RESULT) continue;
-            if (!IS_REAL<SUM> && !n.epilogue.is_cast) {
-                UNROLLED for (int j = 0; j < MMA_FOUR; j++)
-                    if (i * MMA_FOUR + j < valid) store(n.c_type, n.c, at + (i * MMA_FOUR + j) * n.c_column, i64(HAS_EPILOGUE ? i32(bits[j]) : i32(sums[j])));
-                continue;
-            }
-            UNROLLED for (int j = 0; j < MMA_FOUR; j++) x[j] = HAS_EPILOGUE ? __uint_as_float(bits[j]) : float(sums[j]);
-            store_floats(n, at + i * MMA_FOUR * n.c_column, valid - i * MMA_FOUR, x);
+            float x[COUNT];
+            UNROLLED for (int j = 0; j < COUNT; j++) x[j] = float(v[j]);
+            finish_list(n.epilogue, operands, x, terms);
+            if (!n.c) return;
+            UNROLLED for (int i = 0; i < FOURS; i++) store_floats(n, at + i * MMA_FOUR * n.c_column, valid - i * MMA_FOUR, x + i * MMA_FOUR);
+        } else {
+            UNROLLED for (int i = 0; i < FOURS; i++) finish_neighbours(n, spot(i), at + i * MMA_FOUR * n.c_column, operands[i], v + i * MMA_FOUR, terms[i]);
         }
     }
 }
@@ -141,20 +144,22 @@ DEVICE SUM* partial_at(const MmaNumbers& n, i64 split, i64 batch, i64 row, i64 c
 template <class SUM>
 struct alignas(16) FourSums { SUM sum[MMA_FOUR]; };
 
+#if !HAS_LIST
 // What a thread folds of a tile: eight columns of some rows, of which each is a row of IN_ROW threads side by side.
 template <int TILE_M, int TILE_N, int THREADS>
 struct MmaFolds {
     static constexpr int COUNT = 2 * MMA_FOUR, IN_ROW = TILE_N / COUNT;
     static_assert(FOLDS == 0 || (32 % IN_ROW == 0 && THREADS % IN_ROW == 0), "a row's threads are of one warp, and keep their columns");
+    DEVICE static constexpr bool is_any() { return FOLDS > 0; }
     FoldTotal total[MOST_FOLDS][COUNT];
     u32       pivot[OVER_A_ROW ? 1 : COUNT];
 
     template <int FOLD = 0>
-    DEVICE void begin()
+    DEVICE void begin(const MmaNumbers& n)
     {
         if constexpr (FOLD < FOLDS) {
             UNROLLED for (int c = 0; c < COUNT; c++) total[FOLD][c] = fold_begin<FOLD>();
-            begin<FOLD + 1>();
+            begin<FOLD + 1>(n);
         }
     }
     template <int FOLD = 0>
@@ -164,9 +169,9 @@ struct MmaFolds {
             u32 x[COUNT];
             UNROLLED for (int c = 0; c < COUNT; c++) x[c] = term_of<FOLD>(present<FOLD>(terms[c / MMA_FOUR].of[FOLD][c % MMA_FOUR], pivot[OVER_A_ROW ? 0 : c]), pivot[OVER_A_ROW ? 0 : c]);
             if constexpr (OVER_A_ROW) {
-                u32 all = fold_lanes<FOLD, 1, IN_ROW>(fold_tree<FOLD>(x));
+                u32 all = fold_lanes<1, IN_ROW>(TextTwo<FOLD>(), fold_tree(TextTwo<FOLD>(), x));
                 if constexpr (FOLD == PIVOT) all = pivot[0] = mean_of(all, n.n - w.column, TILE_N);
-                if (threadIdx.x % IN_ROW == 0 && row < n.m) put_part<FOLD>(n.epilogue, w.batch, row, w.column / TILE_N, all);
+                if (threadIdx.x % IN_ROW == 0 && row < n.m) put_part(n.epilogue, FIRST_FOLD + FOLD, w.batch, row, w.column / TILE_N, all);
             } else if constexpr (FOLD == PIVOT) {            // the first row's that a warp has
                 if (is_first) UNROLLED for (int c = 0; c < COUNT; c++) pivot[c] = __shfl_sync(~0u, x[c], i32(threadIdx.x % IN_ROW), 32);
             } else {
@@ -182,40 +187,52 @@ struct MmaFolds {
         if constexpr (OVER_A_COLUMN && FOLD < FOLDS) {
             const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
             UNROLLED for (int c = 0; c < COUNT; c++) {
-                const u32 all = FOLD == PIVOT ? pivot[c] : fold_lanes<FOLD, IN_ROW, 32>(fold_total<FOLD>(total[FOLD][c]));
+                const u32 all = FOLD == PIVOT ? pivot[c] : fold_lanes<IN_ROW, 32>(TextTwo<FOLD>(), fold_total<FOLD>(total[FOLD][c]));
                 const i64 column = w.column + lane % IN_ROW * COUNT + c;
-                if (lane < IN_ROW && column < n.n) put_part<FOLD>(n.epilogue, w.batch, w.row / TILE_M * (THREADS / 32) + warp, column, all);
+                if (lane < IN_ROW && column < n.n) put_part(n.epilogue, FIRST_FOLD + FOLD, w.batch, w.row / TILE_M * (THREADS / 32) + warp, column, all);
             }
             end<FOLD + 1>(n, w);
         }
     }
 };
+using NoTerms = EpilogueTerms<4>[1];     // of sums of which nothing is folded
+#else
+using NoTerms = NoFolds;
+#endif
 
-// A block's staged tile, once all of it is there. An epilogue waits for what it reads: eight columns wait together.
+// A block's staged tile, once all of it is there. An epilogue waits for what it reads: eight columns wait together. With lists a warp has rows of
+// its own from the top to the bottom, else all warps have rows side by side.
 template <class SUM, int TILE_M, int TILE_N, int THREADS>
 DEVICE void store_tile(const MmaNumbers& n, const MmaWork& w, u32 base)
 {
-    constexpr int COUNT = sizeof(SUM) == 8 ? MMA_FOUR : 2 * MMA_FOUR, IN_ROW = TILE_N / COUNT;
+    constexpr int COUNT = sizeof(SUM) == 8 ? MMA_FOUR : 2 * MMA_FOUR, IN_ROW = TILE_N / COUNT, TURNS = TILE_M * IN_ROW / THREADS;
     static_assert(TILE_M * IN_ROW % THREADS == 0, "threads store as much each");
     MmaFolds<TILE_M, TILE_N, THREADS> folds;
-    folds.begin();
-    ROLLED for (int i = 0; i < TILE_M * IN_ROW / THREADS; i++) {
-        const u32 place = threadIdx.x + u32(i) * THREADS, tile_row = place / IN_ROW, tile_column = place % IN_ROW * COUNT;
+    folds.begin(n);
+    ROLLED for (int i = 0; i < TURNS; i++) {
+        const u32 place = HAS_LIST ? threadIdx.x / 32 * (32 * TURNS) + u32(i) * 32 + threadIdx.x % 32 : threadIdx.x + u32(i) * THREADS, tile_row = place / IN_ROW, tile_column = place % IN_ROW * COUNT;
         const i64 row = w.row + tile_row, column = w.column + tile_column;
         EpilogueTerms<4> terms[COUNT / MMA_FOUR];
         if constexpr (FOLDS > 0)
             UNROLLED for (int j = 0; j < COUNT / MMA_FOUR; j++) leave_out(terms[j], 0);
         const bool is_there = row < n.m && column < n.n;
-        if (FOLDS == 0 && !is_there) continue;
+        if (!is_there && !folds.is_any()) continue;
         SUM v[COUNT];
+        if (HAS_LIST && !is_there)
+            UNROLLED for (int j = 0; j < COUNT; j++) v[j] = 0;
         if (is_there) UNROLLED for (int first = 0; first < COUNT; first += MMA_FOUR) {
             FourSums<SUM> four;
             staged_four<TILE_N>(base, tile_row, tile_column + u32(first), four.sum);
             if (n.partial && column + first < n.n) *reinterpret_cast<FourSums<SUM>*>(partial_at<SUM>(n, w.split, w.batch, row, column + first)) = four;
             UNROLLED for (int j = 0; j < MMA_FOUR; j++) v[first + j] = four.sum[j];
         }
-        if (!n.partial && is_there) finish<COUNT>(n, w.batch, row, column, v, terms);
-        if constexpr (FOLDS > 0) folds.add(n, w, row, terms, i == 0);
+        if constexpr (HAS_LIST) {
+            folds.batch = w.batch, folds.row = row, folds.column = column;
+            if (!n.partial) finish<COUNT>(n, w.batch, row, column, v, folds);
+        } else {
+            if (!n.partial && is_there) finish<COUNT>(n, w.batch, row, column, v, terms);
+            if constexpr (FOLDS > 0) folds.add(n, w, row, terms, i == 0);
+        }
     }
     if constexpr (FOLDS > 0) folds.end(n, w);
 }
@@ -250,7 +267,7 @@ DEVICE void mma_sum(const MmaNumbers& n)
         if (lanes > 1)
             UNROLLED for (int reach = 16; reach > 0; reach /= 2)
                 UNROLLED for (int j = 0; j < MMA_FOUR; j++) add(j, __shfl_xor_sync(~0u, v[j], reach));
-        EpilogueTerms<4> terms[1];       // folds want one part of depth
+        NoTerms terms;                   // folds want one part of depth
         if (is_there && lane == 0) finish<MMA_FOUR>(n, i64(batch), i64(row), i64(four) * MMA_FOUR, v, terms);
     }
 }

@@ -174,7 +174,7 @@ DEVICE void store_met(const MmaNumbers& n, const MmaWork& w, u32 base)
         UNROLLED for (int s = 0; s < MOST_MET; s++)
             UNROLLED for (int j = 0; j < MMA_FOUR; j++)
                 if (s < n.splits) v[j] += part[s][j];
-        EpilogueTerms<4> terms[1];       // folds want one part of depth
+        NoTerms terms;                   // folds want one part of depth
         finish<MMA_FOUR>(n, w.batch, row, column, v, terms);
     }
     meet_cluster();                      // until nobody reads here

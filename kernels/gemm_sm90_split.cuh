@@ -326,16 +326,16 @@ DEVICE void fold_unit(const GemmOutput& o, const UnitLane<S>& lane, const TileSp
     if constexpr (FOLD < FOLDS) {
         if constexpr (OVER_A_ROW) {
             UNROLLED for (i32 i = 0; i < EACH; i++) {
-                const u32 all = fold_lanes<FOLD, 1, FOURS>(fold_tree<FOLD>(terms[i].of[FOLD]));
+                const u32 all = fold_lanes<1, FOURS>(TextTwo<FOLD>(), fold_tree(TextTwo<FOLD>(), terms[i].of[FOLD]));
                 const i32 row = first.row + i * ROWS;
-                if (lane.column == 0 && row < o.m && first.column < o.n) put_part<FOLD>(o.epilogue, first.batch, row, first.column / (FOURS * 4), all);
+                if (lane.column == 0 && row < o.m && first.column < o.n) put_part(o.epilogue, FIRST_FOLD + FOLD, first.batch, row, first.column / (FOURS * 4), all);
             }
         } else {
             UNROLLED for (i32 j = 0; j < 4; j++) {
                 u32 down[EACH];
                 UNROLLED for (i32 i = 0; i < EACH; i++) down[i] = terms[i].of[FOLD][j];
-                const u32 all = fold_lanes<FOLD, FOURS, 32>(fold_tree<FOLD>(down));
-                if (lane.row == 0 && first.row < o.m && first.column + j < o.n) put_part<FOLD>(o.epilogue, first.batch, first.row / PART_ROWS, first.column + j, all);
+                const u32 all = fold_lanes<FOURS, 32>(TextTwo<FOLD>(), fold_tree(TextTwo<FOLD>(), down));
+                if (lane.row == 0 && first.row < o.m && first.column + j < o.n) put_part(o.epilogue, FIRST_FOLD + FOLD, first.batch, first.row / PART_ROWS, first.column + j, all);
             }
         }
         fold_unit<S, FOLD + 1>(o, lane, first, terms);

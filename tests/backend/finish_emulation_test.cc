@@ -1,4 +1,4 @@
-// Portable products with epilogues in them, folds too: their texts compiled as C++ and run, on whole numbers, so that results are exact.
+// Portable products with epilogues in them, folds too: their texts compiled as C++, and their lists by the shipped kernels, on whole numbers, so that results are exact.
 #include "lib/backend/cuda/gemm_mma.h"
 #include "lib/backend/cuda/gemm_tuned.h"
 #include "lib/backend/cuda/matmul.h"
@@ -22,7 +22,7 @@ const std::vector<tests::NamedParam> PARAMS = {
     {"query", {2, 3, 20, 40}}, {"key", {2, 3, 40, 90}}, {"turned", {2, 20, 3, 40}}, {"mask", {2, 1, 20, 90}}, {"head", {3, 1, 1}}, {"each", {2, 3, 1, 1}}, {"scale", {1, 1}},
     {"single", {1, 40}, Dtype::f32}, {"e", {90, 40}, Dtype::f32},
 };
-constexpr gemm::Device OLDER = {80, 2, {false, false, false, true}};
+constexpr gemm::Device OLDER = {80, 2, {false, false, false, true, false, false, true}};
 
 // Small and whole.
 double element(int32_t param, int64_t at) { return double((at * 7 + at / 11 * 5 + param * 3) % 7 - 3); }
@@ -123,31 +123,42 @@ class Product {
         behind_ = emit(form_->behind()->after, cuda_dialect());
         return code.add(behind_.text);
     }
-    void run(const emitted::Emulation& code, std::optional<size_t> behind)
+    bool has_list() const { return form_->list(); }
+    // By its text, or as a list on a device of so many multiprocessors. False: a kernel behind it is faster there.
+    bool run(const emitted::Emulation& code, std::optional<size_t> behind, uint32_t listed_units = 0)
     {
         const auto launch = reinterpret_cast<void (*)(unsigned, unsigned, unsigned, const void*)>(code.find("launch"));
         auto body = [&](const gemm::Launch& l) {
             if (l.image == gemm::Image::Mma) return test::emulate_mma(l.kernel, l.grid[0], l.block, l.shared_bytes, l.numbers);       // copies of operands
+            REQUIRE(l.image == (listed_units ? gemm::Image::MmaListed : gemm::Image::Text));
+            if (listed_units) return test::emulate_mma_listed(l.kernel, l.grid[0], l.block, l.shared_bytes, l.numbers);
             REQUIRE(l.kernel == 0);
             launch(l.grid[0], l.block, l.shared_bytes, l.numbers);
         };
+        for (size_t b = 0; b < memory_.size(); b++)
+            if (plan_.buffers[b].place != Place::Arg) std::ranges::fill(memory_[b].bytes, char(0xff));
+        gemm::Device device = OLDER;
+        if (listed_units) device.units = listed_units;
+        const gemm::Finisher& parts_by = listed_units ? gemm::MOST_LISTED_PARTS : finisher_;
         auto none = [](const basic::Launch&) { FAIL("no basic kernel is needed"); };
         std::vector<char*> buffers;
         for (emitted::Memory& m : memory_) buffers.push_back(m.data());
         const int64_t nothing = 0;
         const float scalars[2] = {};
         MatmulParts parts = {nullptr, 0};
-        const MatmulStep with_parts = {*plan_.steps[0].node, in_, *out_, &*form_, &parts};
-        std::vector<char> there(form_->folds() ? parts_bytes(with_parts, {}, finisher_) : 0, char(0xff)), workspace(matmul_scratch(with_parts, {}, OLDER));
+        const MatmulStep with_parts = {*plan_.steps[0].node, in_, *out_, &*form_, &parts, nullptr, listed_units > 0};
+        std::vector<char> there(form_->folds() ? parts_bytes(with_parts, {}, parts_by) : 0, char(0xff)), workspace(matmul_scratch(with_parts, {}, device));
         parts.data = there.data();
-        REQUIRE(run_matmul(with_parts, {&nothing, buffers.data(), scalars, nullptr}, 0, OLDER, &finisher_, {workspace.data(), workspace.size(), gemm::Launcher(body), basic::Launcher(none), nullptr}));
-        if (!behind) return;
+        const bool is_run = run_matmul(with_parts, {&nothing, buffers.data(), scalars, nullptr}, 0, device, listed_units ? nullptr : &finisher_, {workspace.data(), workspace.size(), gemm::Launcher(body), basic::Launcher(none), nullptr});
+        if (!behind || !is_run) return is_run;
         const int64_t each = (parts.count * form_->behind()->count.constant() * 4 + 255) / 256 * 256;
         std::vector<char*> pointers;
         for (const int32_t b : form_->behind()->buffers) pointers.push_back(b >= 0 ? buffers[size_t(b)] : parts.data + (-1 - b) * each);
         std::vector<char> numbers(behind_.number_bytes);
         fill_numbers(behind_, {&parts.count, 1}, scalars, 1, numbers.data());
+        if (form_->folds()) CHECK(parts.count <= most_parts(with_parts, {}, parts_by));
         code.kernel(*behind)(4, 32, 1, pointers.data(), numbers.data());
+        return true;
     }
     void check();
 
@@ -232,8 +243,9 @@ void Product::check()
 
 }  // namespace
 
-TEST_CASE("epilogues: texts of portable products compute what follows, and with the kernel behind them what is folded")
+TEST_CASE("epilogues: texts and lists of portable products compute what follows, and with the kernel behind them what is folded")
 {
+    int listed = 0, folded = 0;
     for (const Behind& c : CASES) {
         INFO(std::string(c.outputs.back()));
         Product product(c);
@@ -241,7 +253,14 @@ TEST_CASE("epilogues: texts of portable products compute what follows, and with 
         const std::optional<size_t> behind = product.add_behind(code);
         code.add_code(product.source());
         if (!code.load()) return;
-        product.run(code, behind);
+        REQUIRE(product.run(code, behind));
         product.check();
+        for (const uint32_t units : {1, 132}) {
+            if (!product.has_list() || !product.run(code, behind, units)) continue;
+            listed++, folded += !c.folds.empty();
+            product.check();
+        }
     }
+    CHECK(listed >= 40);
+    CHECK(folded >= 24);
 }

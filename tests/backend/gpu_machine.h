@@ -27,6 +27,7 @@ class Gpu {
     cuda::CUstream             stream() const { return stream_.get(); }
     ng_device_info             info() const { return cuda::info_of(driver(), 0); }
     bool                       is_small() const { return is_small_; }
+    bool                       is_all() const { return !is_small_ && parts_ == 1; }
     bool                       takes_next() const { return asked_++ % parts_ == part_; }      // of pieces of work, of which each call stands before one
 
     void* take(size_t bytes) const

@@ -123,8 +123,65 @@ TEST_CASE("lists: every instance that has one, all extents, results of 16 and 32
                     }
             }
         INFO(std::string(instance.tile), " of group ", int(instance.group));
-        CHECK((done[i] > 0 || device->gpu.is_small()));
+        CHECK((done[i] > 0 || !device->gpu.is_all()));
     }
+}
+
+// What a product leaves, and its parts, which stand in s.
+struct Left {
+    std::vector<char> c, parts;
+    bool operator==(const Left&) const = default;
+};
+template <class Run>
+Left left_by(const Setting& s, const Run& run)
+{
+    s.c_there->poison(), s.parts_there->poison();
+    run();
+    return {s.c_there->get(), s.parts_there->get()};
+}
+
+TEST_CASE("lists: folds over columns and rows by every tile that has lists, the same bits twice, and the same parts where there is no result")
+{
+    if (!device->facts.has[size_t(Image::Sm90Listed)]) return;
+    int done = 0;
+    for (uint32_t i = 0; i < sm90::instances().size(); i++) {
+        const sm90::Instance& instance = sm90::instances()[i];
+        if (instance.first_listed == sm90::NO_KERNEL || instance.is_split) continue;
+        const Types t = types_of(instance.group);
+        for (const Folds folds : {Folds::SquaresOverColumns, Folds::OverRows})
+            for (const Dtype c : {Dtype::f16, Dtype::f32})
+                for (const bool is_turned : {false, true})
+                    for (const Extents& e : {Extents{64, 200, 1000, 1}, Extents{7, 304, 31, 4}, Extents{257, 136, 72, 2}, Extents{296, 536, 264, 1}, Extents{34, 656, 1720, 3}}) {
+                        if (is_too_large(e.m, e.n) || !device->gpu.takes_next()) continue;
+                        Setting s(e, {false, true, is_turned, 0}, t, c, true, folds);
+                        s.problem.allows_tf32 = instance.group == sm90::Group::Round;
+                        sm90::Form form;
+                        REQUIRE(sm90::make_form(listed_of(s), true, form));
+                        const gemm::Finisher finisher = sm90::listed_finisher(form, i);
+                        s.place_parts(finisher);
+                        gemm::Problem listed = listed_of(s);
+                        REQUIRE(sm90::make_form(listed, true, form));
+                        if (!sm90::takes_list(form, i)) continue;
+                        INFO(std::string(instance.tile), " ", e.batches, " x ", e.m, " x ", e.n, " x ", e.k, " types ", int(t.a), " ", int(c), " turned ", is_turned, ": ", s.epilogue->list()->text());
+                        const uint64_t bytes = sm90::copies_workspace(form);
+                        const Bytes    workspace(bytes);
+                        const auto run = [&] {
+                            device->with_place(workspace.data(), bytes, [&](const gemm::Place& place) { sm90::run_as(form, device->facts, {i, instance.cluster, 1, 8}, &finisher, place); });
+                        };
+                        const Left first = left_by(s, run);
+                        check_result(s, first.c);
+                        check_parts(s);
+                        CHECK((left_by(s, run) == first));
+                        listed.is_unstored = true, listed.c = nullptr;
+                        REQUIRE(sm90::make_form(listed, true, form));
+                        const Left bare = left_by(s, run);
+                        CHECK((bare.parts == first.parts));
+                        CHECK(std::ranges::all_of(bare.c, [](char x) { return x == char(0xff); }));
+                        CHECK(workspace.is_intact());
+                        done++;
+                    }
+    }
+    CHECK((done >= 100 || !device->gpu.is_all()));
 }
 
 TEST_CASE("lists: operands in all ways that they lie")
@@ -229,7 +286,39 @@ TEST_CASE("lists of portable products: each pair of types, odd extents, cut dept
                         CHECK((second == first));
                     }
                 }
-    CHECK((done >= 50 || device->gpu.is_small()));
+    CHECK((done >= 50 || !device->gpu.is_all()));
+}
+
+TEST_CASE("lists of portable products: folds over columns and rows, large tiles and small, the same bits twice")
+{
+    REQUIRE(device->facts.has[size_t(Image::MmaListed)]);
+    gemm::Device older = device->facts;
+    older.compute = 80;
+    int done = 0;
+    for (const Types& t : TYPES)
+        for (const uint32_t units : {uint32_t(1), device->facts.units})
+            for (const Folds folds : {Folds::SquaresOverColumns, Folds::OverRows})
+                for (const bool is_turned : {false, true})
+                    for (const Extents& e : {Extents{129, 67, 93, 1}, Extents{7, 300, 31, 4}, Extents{257, 136, 72, 2}, Extents{300, 530, 264, 1}}) {
+                        if (is_too_large(e.m, e.n) || !device->gpu.takes_next()) continue;
+                        Setting s(e, {false, true, is_turned, 0}, t, Dtype::f16, true, folds);
+                        older.units = units;
+                        const uint64_t bytes = gemm::mma::workspace(s.problem, true);
+                        s.place_parts(gemm::listed_parts(s.problem, older, bytes));
+                        const gemm::Problem listed = listed_of(s);
+                        const Bytes workspace(bytes);
+                        bool is_run = false;
+                        const auto run = [&] { device->with_place(workspace.data(), bytes, [&](const gemm::Place& place) { is_run = gemm::mma::run_listed(listed, older, place); }); };
+                        INFO(e.batches, " x ", e.m, " x ", e.n, " x ", e.k, " types ", int(t.a), " ", int(t.b), " turned ", is_turned, " units ", units, ": ", s.epilogue->list()->text());
+                        const Left first = left_by(s, run);
+                        if (!is_run) continue;
+                        check_result(s, first.c);
+                        check_parts(s);
+                        CHECK((left_by(s, run) == first));
+                        CHECK(workspace.is_intact());
+                        done++;
+                    }
+    CHECK((done >= 50 || !device->gpu.is_all()));
 }
 
 }  // namespace ng::gemm_check

@@ -24,19 +24,20 @@ const std::vector<tests::NamedParam> PARAMS = {
     {"wide", {384}, Dtype::f64}, {"p", {512, 256}, Dtype::i8}, {"q", {256, 384}, Dtype::i8}, {"one", {1, 1}}, {"many", {3, 512, 256}},
 };
 
-std::optional<EpilogueForm> form_of(std::string_view words)
+std::optional<EpilogueForm> form_of(const std::vector<std::string_view>& words)
 {
-    const Plan plan = tests::plan_of_text(words, PARAMS);
+    const Plan plan = tests::plan_of_texts(words, PARAMS);
     if (plan.steps.size() != 2 || !plan.steps[1].runs_with_product()) return std::nullopt;
     return EpilogueForm::of(plan.steps[0], plan.steps[1]);
 }
 // "none": no epilogue; "cast"; "text": no list.
-std::string list_of(std::string_view words)
+std::string list_of_all(const std::vector<std::string_view>& words)
 {
     const std::optional<EpilogueForm> form = form_of(words);
     if (!form) return "none";
     return form->is_cast() ? "cast" : form->list() ? form->list()->text() : "text";
 }
+std::string list_of(std::string_view words) { return list_of_all({words}); }
 
 }  // namespace
 
@@ -91,18 +92,28 @@ TEST_CASE("lists: what does not fit stays a text, or a kernel behind the product
     CHECK(list_of(more) == "text");
     // Four values that are all still wanted.
     CHECK(list_of("(exp(a @ b) + tanh(a @ b) * sigmoid(exp(a @ b) * tanh(a @ b))) / (exp(a @ b) - tanh(a @ b) + a @ b) * silu(a @ b)") == "text");
-    const Plan two = tests::plan_of_texts({"f16(a @ b + row)", "gelu(a @ b + row)"}, PARAMS), folds = tests::plan_of_texts({"f16(a @ b + row)", "sum(a @ b + row, 1)"}, PARAMS);
-    for (const Plan* plan : {&two, &folds}) {
-        REQUIRE(plan->steps.size() == 2);
-        const std::optional<EpilogueForm> form = EpilogueForm::of(plan->steps[0], plan->steps[1]);
-        REQUIRE(form);
-        CHECK(!form->list());                                    // several results, folds
-    }
+    CHECK(list_of_all({"f16(a @ b + row)", "gelu(a @ b + row)"}) == "text");          // several results
+}
+
+TEST_CASE("lists: values are folded when they are there, over columns and rows, with a result or without")
+{
+    CHECK(list_of_all({"f16(a @ b + row)", "sum(a @ b + row, 1)"}) == "add t0, fold sum");
+    CHECK(list_of_all({"f16(a @ b + row)", "max(relu(a @ b + row), 0)"}) == "add t0, keep k0, relu, fold max, take k0");
+    CHECK(list_of_all({"f16(a @ b)", "min(f16(a @ b), 1)", "max(a @ b, 1)"}) == "fold max, f16, fold min");
+    CHECK(list_of_all({"sum(square(a @ b), 0)"}) == "square, fold sum");
+    CHECK(list_of_all({"prod(a @ b, 1)"}) == "fold prod");
+    CHECK(list_of_all({"f16(gelu(a @ b + row))", "max(a @ b, 1)"}) == "fold max, add t0, gelu");
+    CHECK(list_of_all({"f16((a @ b) * 2)", "mean((a @ b) * 2, 1)", "var((a @ b) * 2, 1)"}) ==
+          "mul 2, fold sum, fold squares");
+    CHECK(list_of_all({"f16(a @ b + row)", "max(f16(a @ b + row), 1) - f16(a @ b + row)"}) == "add t0");     // what folds comes behind
+    CHECK(list_of_all({"max(p @ q, 1)"}) == "text");                 // integers
+    CHECK(list_of_all({"sum(a @ b, 1)", "max(a @ b, 1)", "min(a @ b, 1)"}) == "text");       // three
+    CHECK(list_of_all({"max(a @ b, 1)", "sum(a @ b, 1)", "var(a @ b, 1)"}) == "fold max, fold sum, fold squares");
 }
 
 TEST_CASE("lists: words say types of tensors, sources, numbers and scalars of the run")
 {
-    const std::optional<EpilogueForm> form = form_of("f16((s - (a @ b) * full) * 0.5 + row)");
+    const std::optional<EpilogueForm> form = form_of({"f16((s - (a @ b) * full) * 0.5 + row)"});
     REQUIRE(form->list());
     const float scalars[] = {0, 2.5f};
     const Epilogue e = form->in_list(scalars);

@@ -61,7 +61,7 @@ std::optional<EpilogueForm> EpilogueForm::of(const Step& product, const Step& fu
     if (!fused.turned.empty() && (finish->result < 0 || !lies_along(form.result_))) return std::nullopt;
     for (const FinishTensor& t : finish->tensors) form.tensors_.push_back(tensor(t.buffer, t.type, t.access));
     form.is_cast_ = !folds && is_plain_cast(k);
-    if (!folds && !form.is_cast_) form.list_ = EpilogueList::of(k, place);
+    if (!form.is_cast_) form.list_ = EpilogueList::of(k, place, folds ? std::span<const FinishFold>(folds->folds) : std::span<const FinishFold>());
     if (form.list_ && form.list_->tensors() != finish->loads) form.list_.reset();
     if (folds) {
         const bool is_pivoted = std::ranges::any_of(folds->folds, [](const FinishFold& f) { return f.term == FoldTerm::Pivot; });

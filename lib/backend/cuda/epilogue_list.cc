@@ -24,23 +24,22 @@ bool is_of_memory(Dtype t) { return t == Dtype::f32 || t == Dtype::f16 || t == D
 // now_: the value that is worked on; kept_: what the two places have; left_: how often each value is still read.
 class EpilogueList::Maker {
   public:
-    Maker(const Kernel& kernel, int32_t product, EpilogueList& to) : kernel_(kernel), product_(product), to_(to), left_(kernel.values.size()), tensor_(kernel.values.size(), NOTHING) {}
+    Maker(const Kernel& kernel, int32_t product, std::span<const FinishFold> folds, EpilogueList& to)
+        : kernel_(kernel), product_(product), folds_(folds), to_(to), left_(kernel.values.size()), tensor_(kernel.values.size(), NOTHING) {}
 
     bool make()
     {
-        if (kernel_.stores.size() != 1) return false;
-        const Dtype result = value(kernel_.stores[0].value).type;
-        if (!is_float(result) || !is_held(result)) return false;
-        int32_t last = kernel_.stores[0].value;
-        // The store rounds, so that need not be done before.
-        if (result != Dtype::f32 && value(last).kind == ValueKind::Convert && is_held(value(value(last).args[0]).type)) last = value(last).args[0];
-        last = itself(last);
-        if (!count(last)) return false;
+        const size_t results = kernel_.stores.size() - folds_.size();
+        if (results > 1 || results + folds_.size() == 0) return false;
+        for (const FinishFold& f : folds_)
+            if (compute_of(value(kernel_.stores[size_t(f.store)].value).type) != Dtype::f32) return false;
+        const int32_t last = results ? stored(kernel_.stores[0].value) : NOTHING;
+        if ((results && last == NOTHING) || !count(last) || !fold_now()) return false;
         for (size_t v = 0; v < kernel_.values.size(); v++) {
             const auto at = int32_t(v);
-            if (left_[v] > 0 && !is_leaf(at) && !is_sum(at) && itself(at) == at && !add(at)) return false;
+            if (left_[v] > 0 && !is_leaf(at) && !is_sum(at) && itself(at) == at && (!add(at) || !fold_now())) return false;
         }
-        return now_ == last;
+        return folded_ == folds_.size() && (last == NOTHING || take(last));
     }
 
   private:
@@ -59,10 +58,41 @@ class EpilogueList::Maker {
         return v;
     }
 
+    int32_t term_of(size_t fold) const { return itself(kernel_.stores[size_t(folds_[fold].store)].value); }
+    // Folds that are one instruction with the first of them.
+    size_t length_of(size_t fold) const { return folds_[fold].term == FoldTerm::Pivot ? 4 : 1; }
+    // The value to end with for a result of this one, which the store rounds: so that need not be done before, but where what is rounded is folded.
+    int32_t stored(int32_t result) const
+    {
+        const Dtype type = value(result).type;
+        if (!is_float(type) || !is_held(type)) return NOTHING;
+        bool is_folded = false;
+        for (size_t f = 0; f < folds_.size(); f += length_of(f)) is_folded |= term_of(f) == itself(result);
+        const bool is_rounded = type != Dtype::f32 && value(result).kind == ValueKind::Convert && is_held(value(value(result).args[0]).type);
+        return itself(is_rounded && !is_folded ? value(result).args[0] : result);
+    }
+    // All that is folded of the value that is worked on.
+    bool fold_now()
+    {
+        u32 index = 0;
+        for (size_t f = 0; f < folds_.size(); f += length_of(f)) {
+            const bool is_squares = folds_[f].term == FoldTerm::Pivot;
+            const Op   op = folds_[f].op;
+            const u32  how = is_squares ? LIST_SQUARES : op == Op::sum ? LIST_SUM : op == Op::prod ? LIST_PROD : op == Op::min ? LIST_MIN : LIST_MAX;
+            if (term_of(f) == now_) {
+                if (!put(LIST_FOLD, FROM_NUMBER, false, list_fold_number(u32(f), how, index))) return false;
+                left_[size_t(now_)]--, folded_ += length_of(f);
+            }
+            index += !is_squares;
+        }
+        return index <= LIST_FOLDS;
+    }
+
     // How often each value is read, and whether all are of a kind that lists have. Sums of integers are read as f32 alone.
     bool count(int32_t last)
     {
-        left_[size_t(last)] = 1;
+        if (last != NOTHING) left_[size_t(last)] = 1;
+        for (size_t f = 0; f < folds_.size(); f += length_of(f)) left_[size_t(term_of(f))]++;
         for (size_t v = kernel_.values.size(); v-- > 0;) {
             const auto at = int32_t(v);
             if (left_[v] == 0 || itself(at) != at) continue;
@@ -183,15 +213,17 @@ class EpilogueList::Maker {
 
     const Kernel&        kernel_;
     const int32_t        product_;
+    const std::span<const FinishFold> folds_;
     EpilogueList&        to_;
+    size_t               folded_ = 0;
     std::vector<int32_t> left_, tensor_;
     int32_t              now_ = NOTHING, kept_[2] = {NOTHING, NOTHING};
 };
 
-std::optional<EpilogueList> EpilogueList::of(const Kernel& kernel, int32_t product)
+std::optional<EpilogueList> EpilogueList::of(const Kernel& kernel, int32_t product, std::span<const FinishFold> folds)
 {
     EpilogueList list;
-    if (!Maker(kernel, product, list).make()) return std::nullopt;
+    if (!Maker(kernel, product, folds, list).make()) return std::nullopt;
     constexpr int32_t DISPATCH = 3;      // instructions of a sum from one of the list to the next, of eight that take them together
     list.weight_ = DISPATCH * int32_t(list.words_.size());
     return list;
@@ -211,6 +243,12 @@ void EpilogueList::fill(const void* scalars, std::span<u64, EPILOGUE_NUMBERS> to
     }
 }
 
+namespace {
+
+constexpr const char* FOLDS[] = {"sum", "prod", "min", "max", "squares"};      // by ListFold
+
+}  // namespace
+
 std::string EpilogueList::text() const
 {
     std::string all;
@@ -229,6 +267,7 @@ std::string EpilogueList::text() const
         case LIST_TAKE: all += "take " + operand; break;
         case LIST_ROUND_F16: all += "f16"; break;
         case LIST_ROUND_BF16: all += "bf16"; break;
+        case LIST_FOLD: all += ng::text("fold ", FOLDS[list_fold_how(list_number(word))]); break;
         default:
             all += name_of(Op(code));
             if (info(Op(code)).arity > 1) all += (list_is_turned(word) ? " of " : " ") + operand;

@@ -1,6 +1,6 @@
 // A fused step behind a product as a list that shipped kernels carry out, where it is short and of what they know.
 #pragma once
-#include "jit/kernel.h"
+#include "jit/emit_finish.h"
 #include "kernels/gemm_list.h"
 
 #include <optional>
@@ -12,9 +12,10 @@ namespace ng::cuda {
 
 class EpilogueList {
   public:
-    // The kernel's one store as a list; `product`: its buffer of sums. Nothing where it is none: more instructions, tensors or kept values than there is
-    // room for, several results, other types than f32 and narrow floats, other maps than kernels/listed_maps.h.
-    static std::optional<EpilogueList> of(const Kernel& kernel, int32_t product);
+    // The kernel's one store and its folds, as emit_finish has them, as a list; `product`: its buffer of sums. Nothing where it is none: more
+    // instructions, tensors, folds or kept values than there is room for, several results, other types than f32 and narrow floats, other maps than
+    // kernels/listed_maps.h.
+    static std::optional<EpilogueList> of(const Kernel& kernel, int32_t product, std::span<const FinishFold> folds = {});
 
     int32_t weight() const { return weight_; }           // of a sum: about the instructions that a text would not have
     int32_t tensors() const { return int32_t(types_.size()); }

@@ -151,13 +151,14 @@ class CudaExecutor final : public Executor {
     MatmulStep matmul_step(const Call& c, bool has_epilogue, MatmulParts* parts = nullptr) const { return {*c.node, c.in, c.out, has_epilogue ? &*c.epilogue : nullptr, parts}; }
     // With all that was compiled with it.
     MatmulStep finished_step(const Call& c, MatmulParts* parts = nullptr) const;
-    MatmulStep listed_step(const Call& c) const { return {*c.node, c.in, c.out, &*c.epilogue, nullptr, nullptr, true}; }
+    MatmulStep listed_step(const Call& c, MatmulParts* parts) const { return {*c.node, c.in, c.out, &*c.epilogue, parts, nullptr, true}; }
     bool launch_product(const Call& c, const MatmulStep& step, const Finished* finished, const ExecutorRun& run) const;
     bool prepare_starting(Call& c, const Plan& plan, size_t at);
-    void prepare_finished(Call& c, const Plan& plan, const gemm::Finisher& finisher);
+    void prepare_finished(Call& c, const gemm::Finisher& finisher);
     void prepare_folding(Call& c, const Plan& plan);
+    int64_t  most_parts_of(const Call& c, std::span<const int64_t> variables) const;
     uint64_t folded_bytes(const Call& c, std::span<const int64_t> variables) const;
-    void run_folding(const Call& c, const MatmulParts& parts, const ExecutorRun& run) const;
+    bool run_folding(const Call& c, const MatmulParts& parts, const ExecutorRun& run) const;     // true: by interim
     int  run_product(const Call& c, const ExecutorRun& run, bool& is_slow) const;
     void run_call(const Call& c, const ExecutorRun& run) const;
     uint64_t call_scratch(const Call& c, std::span<const int64_t> variables) const;

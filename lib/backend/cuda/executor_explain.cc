@@ -83,7 +83,8 @@ std::vector<CodeText> CudaExecutor::shipped_of(const Call& c) const
     const ExecutorRun run{most_.data(), buffers.data(), nullptr, scratch};
     const CurrentContext now(backend_.home());
     if (c.is_matmul()) {
-        if (c.is_listed && run_matmul(listed_step(c), run, variables_, products_, nullptr, {scratch, call_scratch(c, most_), launcher, basic_launcher, &backend_.home().driver()})) return all;
+        MatmulParts parts = {scratch, 0};
+        if (c.is_listed && run_matmul(listed_step(c, &parts), run, variables_, products_, nullptr, {scratch, call_scratch(c, most_), launcher, basic_launcher, &backend_.home().driver()})) return all;
         const MatmulStep step = matmul_step(c, c.epilogue && c.epilogue->is_cast());
         if (run_matmul(step, run, variables_, products_, nullptr, {scratch, call_scratch(c, most_), launcher, basic_launcher, &backend_.home().driver(), nullptr, tuned_})) return all;
     }

@@ -25,10 +25,11 @@ void CudaExecutor::prepare_product(Call& c, const Plan& plan, size_t at)
     const Step* const next = at + 1 < plan.steps.size() ? &plan.steps[at + 1] : nullptr;
     if (next && next->runs_with_product()) c.epilogue = EpilogueForm::of(step, *next, variables_);
     // Contract P6: a deterministic context's choice depends on the shape alone, and no instance of its own adds in another order.
-    c.is_listed = c.epilogue && c.epilogue->list() && !backend_.is_ordered();
+    const bool is_often = use_ == Backend::Use::Often;
+    // Once, two kernels are sooner prepared than three.
+    c.is_listed = c.epilogue && c.epilogue->list() && !backend_.is_ordered() && (is_often || !c.epilogue->behind());
     backend_.shipped().need_products(step.in[0].dtype, step.in[1].dtype, c.is_listed);
     products_ = backend_.shipped().product_device(backend_.compute(), backend_.units());
-    const bool is_often = use_ == Backend::Use::Often;
     if (is_often) c.memories = std::make_unique<gemm::Memory[]>(3);
     if (is_often && !backend_.is_ordered()) tuned_ = &backend_.tuned();
     if (tuned_ && plan.most.size() == size_t(variables_))
@@ -36,7 +37,8 @@ void CudaExecutor::prepare_product(Call& c, const Plan& plan, size_t at)
     if (variables_ == 0 && c.epilogue && c.epilogue->is_cast() && is_matmul_certain(matmul_step(c, true), products_)) fused_away_.push_back(step.out.buffer);
     const bool may_compile = c.shape && backend_.code().can_compile();
     if (may_compile && !prepare_starting(c, plan, at) && c.epilogue && !c.epilogue->is_cast())
-        if (const std::optional<gemm::Finisher> finisher = matmul_finisher(matmul_step(c, true), plan.most, products_, *tuned_)) prepare_finished(c, plan, *finisher);
+        if (const std::optional<gemm::Finisher> finisher = matmul_finisher(matmul_step(c, true), plan.most, products_, *tuned_)) prepare_finished(c, *finisher);
+    if (c.epilogue && c.epilogue->behind() && (c.finished || c.is_listed)) prepare_folding(c, plan);
     if (variables_ == 0) c.fixed_scratch = product_scratch(c, {});
 }
 
@@ -54,7 +56,7 @@ bool CudaExecutor::prepare_starting(Call& c, const Plan& plan, size_t at)
         c.starting = std::make_unique<Starting>(Starting{std::move(*form), std::move(in), i});
         if (const std::optional<gemm::Finisher> finisher = matmul_finisher(finished_step(c), plan.most, products_, *tuned_)) {
             works_[i].waits = true;
-            prepare_finished(c, plan, *finisher);
+            prepare_finished(c, *finisher);
             return true;
         }
         c.starting.reset();
@@ -62,13 +64,12 @@ bool CudaExecutor::prepare_starting(Call& c, const Plan& plan, size_t at)
     return false;
 }
 
-void CudaExecutor::prepare_finished(Call& c, const Plan& plan, const gemm::Finisher& finisher)
+void CudaExecutor::prepare_finished(Call& c, const gemm::Finisher& finisher)
 {
     c.finished = std::make_shared<Finished>();
     c.finished->finisher = finisher, c.finished->waiting = 1;
     if (c.epilogue && !c.epilogue->is_cast()) c.finished->epilogue = c.epilogue->text();
     if (c.starting) c.finished->operand = c.starting->form.text();
-    if (c.epilogue && c.epilogue->behind()) prepare_folding(c, plan);
     backend_.code().later([&store = backend_.code(), &home = backend_.home(), finished = c.finished] { finished->make(store, home); });
 }
 
@@ -104,19 +105,27 @@ void CudaExecutor::prepare_folding(Call& c, const Plan& plan)
     step.kernel = std::make_shared<Kernel>(folds.after), step.buffers.resize(folds.buffers.size());
     std::iota(step.buffers.begin(), step.buffers.end(), 0);
     std::vector<int64_t> most = plan.most;
-    most.push_back(most_parts(finished_step(c), plan.most, c.finished->finisher));
-    f.buffers = folds.buffers, f.addresses.resize(f.buffers.size()), f.variables.resize(most.size());
+    if (most.size() == size_t(variables_)) most.push_back(most_parts_of(c, plan.most));
+    f.buffers = folds.buffers, f.addresses.resize(f.buffers.size()), f.variables.resize(size_t(variables_) + 1);
     f.work.name = folds.after.name;
-    prepare(f.work, step, int32_t(most.size()), most);
+    prepare(f.work, step, variables_ + 1, most);
+}
+
+int64_t CudaExecutor::most_parts_of(const Call& c, std::span<const int64_t> variables) const
+{
+    const int64_t compiled = c.finished ? most_parts(finished_step(c), variables, c.finished->finisher) : 0;
+    return c.is_listed ? std::max(compiled, most_parts(matmul_step(c, true), variables, gemm::MOST_LISTED_PARTS)) : compiled;
 }
 
 // Bytes before a product's workspace, and before the workspace of what folds them.
 uint64_t CudaExecutor::folded_bytes(const Call& c, std::span<const int64_t> variables) const
 {
-    return c.epilogue && c.epilogue->folds() ? parts_bytes(finished_step(c), variables, c.finished->finisher) : 0;
+    if (!c.folding || !c.epilogue->folds()) return 0;
+    const uint64_t compiled = c.finished ? parts_bytes(finished_step(c), variables, c.finished->finisher) : 0;
+    return c.is_listed ? std::max(compiled, parts_bytes(matmul_step(c, true), variables, gemm::MOST_LISTED_PARTS)) : compiled;
 }
 
-void CudaExecutor::run_folding(const Call& c, const MatmulParts& parts, const ExecutorRun& run) const
+bool CudaExecutor::run_folding(const Call& c, const MatmulParts& parts, const ExecutorRun& run) const
 {
     Folding& f = *c.folding;
     std::copy_n(run.variables, variables_, f.variables.begin());
@@ -126,7 +135,7 @@ void CudaExecutor::run_folding(const Call& c, const MatmulParts& parts, const Ex
     ExecutorRun behind = run;
     behind.variables = f.variables.data(), behind.buffers = f.addresses.data();
     behind.scratch = aligned_scratch(run) + folded_bytes(c, {run.variables, size_t(variables_)});
-    run_fused(f.work, behind);
+    return run_fused(f.work, behind);
 }
 
 uint64_t CudaExecutor::product_scratch(const Call& c, std::span<const int64_t> variables) const
@@ -143,7 +152,7 @@ uint64_t CudaExecutor::call_scratch(const Call& c, std::span<const int64_t> vari
     uint64_t product = product_scratch(c, variables);
     if (c.folding) {
         std::vector<int64_t> more(variables.begin(), variables.end());
-        more.push_back(most_parts(finished_step(c), variables, c.finished->finisher));
+        more.push_back(most_parts_of(c, variables));
         const Work& w = c.folding->work;
         product = folded_bytes(c, variables) + std::max({product, w.fused->kernel.scratch_bytes(more), w.interim ? most_scratch(w.interim->tape, backend_.units()) : 0}) + 256;
     }
@@ -166,7 +175,7 @@ bool CudaExecutor::launch_product(const Call& c, const MatmulStep& step, const F
     const uint64_t bytes = variables.empty() ? c.fixed_scratch : product_scratch(c, variables);
     gemm::Memory* const memory = c.memories ? &c.memories[finished ? 1 : step.is_listed ? 2 : 0] : nullptr;
     return run_matmul(step, run, variables_, products_, finished ? &finished->finisher : nullptr,
-                      {aligned_scratch(run) + (finished ? folded_bytes(c, variables) : 0), bytes, launcher, basic_launcher, &backend_.home().driver(), memory, step.is_listed ? nullptr : tuned_});
+                      {aligned_scratch(run) + (step.parts ? folded_bytes(c, variables) : 0), bytes, launcher, basic_launcher, &backend_.home().driver(), memory, step.is_listed ? nullptr : tuned_});
 }
 
 // How many steps behind it are done, too.
@@ -184,7 +193,11 @@ int CudaExecutor::run_product(const Call& c, const ExecutorRun& run, bool& is_sl
     }
     if (c.starting) is_slow |= run_fused(works_[c.starting->step], run);
     if (c.epilogue && c.epilogue->is_cast() && launch_product(c, matmul_step(c, true), nullptr, run)) return 1;
-    if (c.is_listed && launch_product(c, listed_step(c), nullptr, run)) return 1;
+    MatmulParts parts = {aligned_scratch(run), 0};
+    if (c.is_listed && (!c.folding || c.epilogue->behind()->can_run(run.buffers)) && launch_product(c, listed_step(c, &parts), nullptr, run)) {
+        if (c.folding) is_slow |= run_folding(c, parts, run);
+        return 1;
+    }
     if (!launch_product(c, matmul_step(c, false), nullptr, run)) run_call(c, run);
     return 0;
 }

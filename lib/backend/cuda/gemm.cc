@@ -192,4 +192,12 @@ bool run_listed(const Problem& problem, const Device& device, const Place& place
     return !is_better_behind(problem, device, place) && sm90::run_listed(problem, device, place);
 }
 
+Finisher listed_parts(const Problem& problem, const Device& device, uint64_t workspace_bytes)
+{
+    Finisher f = MOST_LISTED_PARTS;
+    const bool is_sm90 = sm90::can_run(problem, device, workspace_bytes), is_over_columns = is_sm90 ? sm90::folds_columns(problem) : mma::folds_columns(problem);
+    f.part_length = !is_over_columns ? kernels::LIST_PART_ROWS : is_sm90 ? kernels::LIST_TILE_COLUMNS : kernels::LIST_PART_COLUMNS;
+    return f;
+}
+
 }  // namespace ng::cuda::gemm

@@ -152,6 +152,7 @@ struct Finisher {
 };
 inline int64_t parts_of(const Finisher& f, int64_t length) { return (length + f.part_length - 1) / f.part_length * f.parts_each; }
 inline bool has_folds(const Problem& p) { return p.epilogue.count > 0 && p.epilogue.tensor[p.epilogue.count - 1].kind >= kernels::OVER_COLUMNS; }
+inline bool has_folds_over(const Problem& p, kernels::EpilogueKind axis) { return has_folds(p) && p.epilogue.tensor[p.epilogue.count - 1].kind == axis; }
 inline constexpr int FINISHER_FUNCTIONS = 2;
 // A function of a text in the words of its headers: launch bounds, the struct that it is told, what it calls with that.
 struct FunctionWords {
@@ -179,6 +180,12 @@ bool run_finished(const Problem& problem, const Device& device, const Finisher& 
 // With the epilogue as a list (EpilogueForm::in_list), by shipped kernels. False: none of them takes it, or the product and a kernel behind it are
 // faster; nothing was launched. As run() otherwise.
 bool run_listed(const Problem& problem, const Device& device, const Place& place);
+// How its folds are cut, whichever of them runs it: part_length and parts_each, by the axis that kernels fold.
+Finisher listed_parts(const Problem& problem, const Device& device, uint64_t workspace_bytes);
+// Whether lists fold as this one does, as kernels see it: over rows from no pivot.
+inline bool has_listed_folds(const Problem& p) { return !has_folds_over(p, kernels::OVER_ROWS) || !p.is_pivoted; }
+// As it is cut in the most parts.
+inline constexpr Finisher MOST_LISTED_PARTS = {false, 0, 0, 0, {}, kernels::LIST_PART_ROWS, 1};
 
 // The epilogue as kernels want it: which of its tensors come several at once.
 kernels::Epilogue settled(const Problem& problem);

@@ -18,7 +18,7 @@
 #define KIND_5 ANYHOW
 #define KIND_6 ANYHOW
 #define KIND_7 ANYHOW
-#include "kernels/gemm_epilogue.cuh"
+#include "kernels/gemm_folds.cuh"
 #include "kernels/listed_maps.h"
 
 namespace ng::kernels {
@@ -101,9 +101,9 @@ DEVICE void swap_listed(float (&v)[COUNT], float (&o)[COUNT])
     }
 }
 
-// v: sums, and what comes of them. fetch(tensor, numbers) gives a tensor's.
-template <int COUNT, class Fetch>
-DEVICE void run_list(const Epilogue& e, float (&v)[COUNT], const Fetch& fetch)
+// v: sums, and what comes of them. fetch(tensor, numbers) gives a tensor's; folds(number, v) takes what an instruction of this number folds.
+template <int COUNT, class Fetch, class Folds>
+DEVICE void run_list(const Epilogue& e, float (&v)[COUNT], const Fetch& fetch, Folds& folds)
 {
     float     kept[2][COUNT];
     const i32 length = list_length(e.numbers[0]);
@@ -118,6 +118,15 @@ DEVICE void run_list(const Epilogue& e, float (&v)[COUNT], const Fetch& fetch)
         case FROM_KEPT_1: UNROLLED for (int j = 0; j < COUNT; j++) o[j] = kept[1][j]; break;
         default: fetch(i32(source - FROM_TENSOR), o);
         }
+        // What lists have most of, whichever comes first.
+        if (code == OP_add) {
+            UNROLLED for (int j = 0; j < COUNT; j++) v[j] = v[j] + o[j];
+            continue;
+        }
+        if (code == OP_mul) {
+            UNROLLED for (int j = 0; j < COUNT; j++) v[j] = v[j] * o[j];
+            continue;
+        }
         if (list_is_turned(word)) swap_listed(v, o);
         switch (code) {
         case LIST_KEEP_0: UNROLLED for (int j = 0; j < COUNT; j++) kept[0][j] = v[j]; break;
@@ -128,10 +137,60 @@ DEVICE void run_list(const Epilogue& e, float (&v)[COUNT], const Fetch& fetch)
         case LIST_TAKE: UNROLLED for (int j = 0; j < COUNT; j++) v[j] = o[j]; break;
         case LIST_ROUND_F16: UNROLLED for (int j = 0; j < COUNT; j++) v[j] = round_f16(v[j]); break;
         case LIST_ROUND_BF16: UNROLLED for (int j = 0; j < COUNT; j++) v[j] = round_bf16(v[j]); break;
+        case LIST_FOLD: folds(list_number(word), v); break;
         default: map_listed(code, v, o, kept[1]);
         }
     }
 }
+
+// ---- folds ----------------------------------------------------------------------------------------------------------------
+
+// Two terms, one more of many, and what many come to, of folds of one kind. Of sums what roundings lose is kept.
+struct SumTwo {
+    DEVICE u32 operator()(u32 x, u32 y) const { return __float_as_uint(__uint_as_float(x) + __uint_as_float(y)); }
+    DEVICE static u32 start() { return 0; }
+    DEVICE FoldTotal more(const FoldTotal& total, u32 x) const
+    {
+        const float a = __uint_as_float(total.bits), b = __uint_as_float(x), sum = a + b, of_b = sum - a;
+        return {__float_as_uint(sum), __float_as_uint(__uint_as_float(total.rest) + ((a - (sum - of_b)) + (b - of_b)))};
+    }
+    DEVICE u32 all(const FoldTotal& total) const
+    {
+        const float sum = __uint_as_float(total.bits), whole = sum + __uint_as_float(total.rest);
+        return whole == whole ? __float_as_uint(whole) : total.bits;     // what infinity loses is no number
+    }
+};
+struct OtherTwo {
+    u32 how;
+
+    DEVICE u32 operator()(u32 x, u32 y) const
+    {
+        const float a = __uint_as_float(x), b = __uint_as_float(y);
+        return __float_as_uint(how == LIST_PROD ? a * b : how == LIST_MIN ? least_f32(a, b) : greatest_f32(a, b));
+    }
+    DEVICE u32 start() const { return how == LIST_PROD ? 0x3f800000 : how == LIST_MIN ? 0x7f800000 : 0xff800000; }
+    DEVICE FoldTotal more(const FoldTotal& total, u32 x) const { return {(*this)(total.bits, x), 0}; }
+    DEVICE u32 all(const FoldTotal& total) const { return total.bits; }
+};
+DEVICE bool has_list_folds(const Epilogue& e) { return e.count > e.loads; }
+DEVICE bool is_over_columns(const Epilogue& e) { return e.tensor[e.loads].kind == OVER_COLUMNS; }
+DEVICE void put_listed(const Epilogue& e, u32 number, i32 more, i64 batch, i64 row, i64 column, u32 x) { put_part(e, e.loads + i32(list_fold(number)) + more, batch, row, column, x); }
+// Of one row's part: its pivot, and sums of how far its columns are off and of the squares of that.
+struct RowSquares {
+    u32 pivot, off, squared;
+};
+DEVICE void put_squares(const Epilogue& e, u32 number, i64 batch, i64 row, i64 part, const RowSquares& s, i32 count)
+{
+    const u32 all[4] = {s.pivot, s.off, s.squared, __float_as_uint(float(count))};
+    UNROLLED for (i32 i = 0; i < 4; i++) put_listed(e, number, i, batch, row, part, all[i]);
+}
+// Where nothing is folded.
+struct NoFolds {
+    template <int COUNT>
+    DEVICE void operator()(u32, const float (&)[COUNT])
+    {
+    }
+};
 
 // ---- operands -------------------------------------------------------------------------------------------------------------
 
@@ -177,19 +236,6 @@ DEVICE void numbers_of_words(i32 type, bool is_same, const u32 (&w)[COUNT], floa
 }
 
 // What neighbours read, on its way; it is waited for when an instruction wants it.
-constexpr int EPILOGUE_WEIGHT = 1, RESULT_BYTES = 2, FOLDS = 0, FIRST_FOLD = 0, FOLDED = ANYHOW, PIVOT = -1, FOLD_TERMS[] = {TERM_ITSELF};
-template <int COUNT>
-struct EpilogueTerms {
-    u32 of[1][COUNT];
-};
-template <int FOLD>
-DEVICE u32 fold_start() { return 0; }
-template <int FOLD>
-DEVICE u32 fold_two(u32 x, u32) { return x; }
-template <int FOLD>
-DEVICE FoldTotal fold_more(FoldTotal total, u32) { return total; }
-template <int FOLD>
-DEVICE u32 fold_total(FoldTotal total) { return total.bits; }
 template <int COUNT>
 struct EpilogueOperands {
     u32 words[LIST_TENSORS][COUNT];
@@ -203,15 +249,16 @@ DEVICE void fetch_operands(const Source& source, EpilogueOperands<COUNT>& o)
     }
 }
 // As many fours of a row, side by side, as their operands are.
-template <int COUNT, int FOURS>
-DEVICE void finish_list(const Epilogue& e, const EpilogueOperands<COUNT> (&operands)[FOURS], float (&v)[COUNT * FOURS])
+template <int COUNT, int FOURS, class Folds>
+DEVICE void finish_list(const Epilogue& e, const EpilogueOperands<COUNT> (&operands)[FOURS], float (&v)[COUNT * FOURS], Folds& folds)
 {
-    run_list(e, v, [&](i32 tensor, float (&o)[COUNT * FOURS]) {
+    const auto fetch = [&](i32 tensor, float (&o)[COUNT * FOURS]) {
         UNROLLED for (int t = 0; t < LIST_TENSORS; t++) {
             if (t != tensor) continue;
             UNROLLED for (int i = 0; i < FOURS; i++) numbers_of_words(list_type(e.numbers[0], t), e.tensor[t].together == 0, operands[i].words[t], o, i * COUNT);
         }
-    });
+    };
+    run_list(e, v, fetch, folds);
 }
 template <int COUNT>
 DEVICE void finish_sums(const Epilogue& e, const EpilogueSpot&, const EpilogueOperands<COUNT>& operands, u32 (&sums)[COUNT], EpilogueTerms<COUNT>&)
@@ -219,7 +266,8 @@ DEVICE void finish_sums(const Epilogue& e, const EpilogueSpot&, const EpilogueOp
     float v[COUNT];
     UNROLLED for (int j = 0; j < COUNT; j++) v[j] = __uint_as_float(sums[j]);
     const EpilogueOperands<COUNT> all[1] = {operands};
-    finish_list(e, all, v);
+    NoFolds none;
+    finish_list(e, all, v, none);
     UNROLLED for (int j = 0; j < COUNT; j++) sums[j] = __float_as_uint(v[j]);
 }
 

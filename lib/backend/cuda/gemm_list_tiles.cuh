@@ -97,17 +97,119 @@ DEVICE void stage_words_unit(u32 buffer, i32 half, const float (&sums)[UNIT])
         }
 }
 
-template <u32 COUNT, class Word, int BLOCKS, int WORDS>
-DEVICE void finish_listed(Buffers<COUNT>, const TensorMap& map, const GemmOutput& o, const TileSpot& first, const Word (&d)[BLOCKS][WORDS], Staging& s, const HeldVectors& held)
+// Folds of a warp's 16 rows by units of 16 columns, of which a thread has two rows. Over columns all of a row's give a part.
+struct UnitFolds {
+    static_assert(LIST_PART_ROWS == 16, "a unit's rows");
+    const GemmOutput& o;
+    const bool is_over_columns, is_edge; // of the tile: some of it is not there
+    TileSpot   at;                       // the warp's unit
+    bool       is_first, is_last;        // of a row's
+    FoldTotal  total[LIST_FOLDS][2], off[2], squared[2];
+    u32        pivot[2];
+
+    DEVICE void operator()(u32 number, const float (&v)[UNIT])
+    {
+        if (list_fold_how(number) == LIST_SQUARES) return add_squares(number, v);
+        if (list_fold_how(number) == LIST_SUM) return fold(number, SumTwo(), v);
+        fold(number, OtherTwo{list_fold_how(number)}, v);
+    }
+
+  private:
+    template <class Two>
+    DEVICE void fold(u32 number, const Two& two, const float (&v)[UNIT])
+    {
+        if (!is_over_columns) return put_columns(number, two, v);
+        // By copies: a pointer to one of them would have all of them in memory.
+        static_assert(LIST_FOLDS == 2, "one or the other");
+        const bool is_other = list_fold_index(number) > 0;
+        FoldTotal  mine[2];
+        UNROLLED for (i32 h = 0; h < 2; h++) mine[h].bits = is_other ? total[1][h].bits : total[0][h].bits, mine[h].rest = is_other ? total[1][h].rest : total[0][h].rest;
+        add_rows(number, two, v, mine);
+        UNROLLED for (i32 h = 0; h < 2; h++) {
+            total[0][h].bits = is_other ? total[0][h].bits : mine[h].bits, total[0][h].rest = is_other ? total[0][h].rest : mine[h].rest;
+            total[1][h].bits = is_other ? mine[h].bits : total[1][h].bits, total[1][h].rest = is_other ? mine[h].rest : total[1][h].rest;
+        }
+    }
+    // Of one of a thread's rows; what is not there is `other`.
+    DEVICE void take_row(const float (&v)[UNIT], i32 h, u32 other, u32 (&x)[4]) const
+    {
+        const i32 column = at.column + (i32(threadIdx.x) & 3) * 2;
+        UNROLLED for (i32 j = 0; j < 4; j++) x[j] = __float_as_uint(v[j / 2 * 4 + h * 2 + j % 2]);
+        if (is_edge)
+            UNROLLED for (i32 j = 0; j < 4; j++)
+                if (column + (j >> 1) * 8 + (j & 1) >= o.n) x[j] = other;
+    }
+    // Behind a row's last unit one of its lanes puts the part.
+    DEVICE i32  row_of(i32 h) const { return at.row + (i32(threadIdx.x) >> 2 & 7) + h * 8; }
+    DEVICE i32  part() const { return at.column / LIST_TILE_COLUMNS; }
+    DEVICE bool puts(i32 h) const { return (i32(threadIdx.x) & 3) == 0 && row_of(h) < o.m && part() * LIST_TILE_COLUMNS < o.n; }
+    template <class Two>
+    DEVICE void add_rows(u32 number, const Two& two, const float (&v)[UNIT], FoldTotal (&mine)[2])
+    {
+        UNROLLED for (i32 h = 0; h < 2; h++) {
+            u32 x[4];
+            take_row(v, h, two.start(), x);
+            const u32 here = fold_tree(two, x);
+            mine[h] = is_first ? FoldTotal{here, 0} : two.more(mine[h], here);
+            if (!is_last) continue;
+            const u32 all = fold_lanes<1, 4>(two, two.all(mine[h]));
+            if (puts(h)) put_listed(o.epilogue, number, 0, at.batch, row_of(h), part(), all);
+        }
+    }
+    // From the mean of a part's first columns.
+    DEVICE void add_squares(u32 number, const float (&v)[UNIT])
+    {
+        const SumTwo two;
+        UNROLLED for (i32 h = 0; h < 2; h++) {
+            u32 x[4], far[4];
+            if (is_first) {
+                take_row(v, h, 0, x);
+                pivot[h] = mean_of(fold_lanes<1, 4>(two, fold_tree(two, x)), o.n - at.column, 16);
+            }
+            take_row(v, h, pivot[h], x);
+            UNROLLED for (i32 j = 0; j < 4; j++) {
+                const float d = __uint_as_float(x[j]) - __uint_as_float(pivot[h]);
+                x[j] = __float_as_uint(d), far[j] = __float_as_uint(d * d);
+            }
+            const u32 near_here = fold_tree(two, x), far_here = fold_tree(two, far);
+            off[h] = is_first ? FoldTotal{near_here, 0} : two.more(off[h], near_here);
+            squared[h] = is_first ? FoldTotal{far_here, 0} : two.more(squared[h], far_here);
+            if (!is_last) continue;
+            const RowSquares all = {pivot[h], fold_lanes<1, 4>(two, two.all(off[h])), fold_lanes<1, 4>(two, two.all(squared[h]))};
+            if (puts(h)) put_squares(o.epilogue, number, at.batch, row_of(h), part(), all, min(LIST_TILE_COLUMNS, o.n - part() * LIST_TILE_COLUMNS));
+        }
+    }
+    template <class Two>
+    DEVICE void put_columns(u32 number, const Two& two, const float (&v)[UNIT]) const
+    {
+        const i32 lane = i32(threadIdx.x) & 31, row = at.row + (lane >> 2);
+        u32 x[4];
+        UNROLLED for (i32 j = 0; j < 4; j++) {
+            u32 down[2];
+            UNROLLED for (i32 h = 0; h < 2; h++) down[h] = !is_edge || row + h * 8 < o.m ? __float_as_uint(v[j / 2 * 4 + h * 2 + j % 2]) : two.start();
+            x[j] = fold_tree(two, down);
+        }
+        i32       slot;
+        const u32 mine = fold_spread(two, x, slot), all = fold_lanes<4, 8>(two, mine);
+        const i32 column = at.column + (slot >> 1) * 8 + (lane & 3) * 2 + (slot & 1);
+        if ((lane & 4) == 0 && at.row < o.m && column < o.n) put_listed(o.epilogue, number, 0, at.batch, at.row / LIST_PART_ROWS, column, all);
+    }
+};
+// Where there are none, in a loop of its own, so that no list is the slower for it.
+struct NoUnitFolds : NoFolds {
+    TileSpot at;
+    bool     is_first, is_last;
+};
+
+template <u32 COUNT, class Word, int BLOCKS, int WORDS, class Folds>
+DEVICE void finish_units(const TensorMap& map, const GemmOutput& o, const TileSpot& first, const Word (&d)[BLOCKS][WORDS], const Staging& s, Folds& folds)
 {
     constexpr i32 ACROSS = WORDS / UNIT, UNITS = BLOCKS * ACROSS, MOST = i32(COUNT);
     constexpr u32 STRIDE = vector_bytes(BLOCKS * 64, 2 * WORDS);
     static_assert(UNITS <= 16, "as many as take_unit knows");
+    static_assert(2 * WORDS == LIST_TILE_COLUMNS, "a part of each row");
     const bool is_elected = (threadIdx.x & 127) == 0, is_half = HAS_BOX || o.store == STORE_HALVES;
-    const i32  in_box = is_half ? 4 : 2, lane = i32(threadIdx.x) & 31;
-    put_vectors<STRIDE>(o, held, s.vectors);
-    if (!HAS_BOX && is_elected) wait_stores_read<0>();
-    named_barrier(s.barrier, 128);                           // vectors are there, and buffers have been read
+    const i32  in_box = is_half ? 4 : 2, lane = i32(threadIdx.x) & 31, warp = i32(threadIdx.x >> 5 & 3);
     ROLLED for (i32 unit = 0; unit < UNITS; unit++) {
         const TileSpot at = {0, unit / ACROSS * 64, unit % ACROSS * 16};
         const i32      number = is_half ? unit / 4 : unit / 2, part = unit & (in_box - 1);
@@ -116,7 +218,9 @@ DEVICE void finish_listed(Buffers<COUNT>, const TensorMap& map, const GemmOutput
         u32            box[4] = {};
         if constexpr (HAS_BOX) read_box_unit(buffer, part, box);
         take_unit(unit, d, sums);
-        run_list(o.epilogue, sums, FromUnit<STRIDE>{o, first, s.vectors, at.row + i32(threadIdx.x >> 5 & 3) * 16 + (lane >> 2), at.column + (lane & 3) * 2, box});
+        folds.at = {first.batch, first.row + at.row + warp * 16, first.column + at.column}, folds.is_first = at.column == 0, folds.is_last = at.column == (ACROSS - 1) * 16;
+        run_list(o.epilogue, sums, FromUnit<STRIDE>{o, first, s.vectors, at.row + warp * 16 + (lane >> 2), at.column + (lane & 3) * 2, box}, folds);
+        if (!o.c) continue;
         if (number >= MOST && part == 0) {
             if (is_elected) wait_stores_read<MOST - 1>();
             named_barrier(s.barrier, 128);
@@ -128,6 +232,22 @@ DEVICE void finish_listed(Buffers<COUNT>, const TensorMap& map, const GemmOutput
         named_barrier(s.barrier, 128);
         if (is_elected) store_box(map, buffer, first.column + at.column - part * 16, first.row + at.row, first.batch), end_stores();
     }
+}
+template <u32 COUNT, class Word, int BLOCKS, int WORDS>
+DEVICE void finish_listed(Buffers<COUNT>, const TensorMap& map, const GemmOutput& o, const TileSpot& first, const Word (&d)[BLOCKS][WORDS], Staging& s, const HeldVectors& held)
+{
+    put_vectors<vector_bytes(BLOCKS * 64, 2 * WORDS)>(o, held, s.vectors);
+    if (!HAS_BOX && (threadIdx.x & 127) == 0) wait_stores_read<0>();
+    named_barrier(s.barrier, 128);                           // vectors are there, and buffers have been read
+    // Beside boxes there are no registers for folds: what these lists read comes otherwise.
+    if (!HAS_BOX && has_list_folds(o.epilogue)) {
+        UnitFolds folds = {o, is_over_columns(o.epilogue), first.row + BLOCKS * 64 > o.m || first.column + 2 * WORDS > o.n, first, true, true, {}, {}, {}, {}};
+        finish_units<COUNT>(map, o, first, d, s, folds);
+    } else {
+        NoUnitFolds none;
+        finish_units<COUNT>(map, o, first, d, s, none);
+    }
+    if (!o.c) named_barrier(s.barrier, 128);                 // vectors have been read
 }
 
 }  // namespace

@@ -408,16 +408,33 @@ bool run_finished(const Problem& problem, const Device& device, const Finisher& 
 
 namespace {
 
+// Large blocks fold nothing, small ones no columns.
+bool takes_list(const Problem& p, uint32_t instance)
+{
+    const Instance& i = INSTANCES[instance];
+    if (listed_number(instance) == NO_KERNEL || !has_listed_folds(p)) return false;
+    return !has_folds(p) || (i.threads <= LIST_FOLD_THREADS && (!has_folds_over(p, OVER_ROWS) || i.tile_m == LIST_FOLD_ROWS));
+}
+
 // Nanoseconds of a kernel behind the product, which reads all sums: half of what it moves is in a cache.
+constexpr double BYTES_A_NS = 3000;
 double behind(const Problem& p)
 {
-    constexpr double BYTES_A_NS = 3000;
     double bytes = 4 + bytes_of(p.c_type);
     for (int i = 0; i < p.epilogue.loads; i++) bytes += p.epilogue.tensor[i].row && p.epilogue.tensor[i].column ? p.epilogue.tensor[i].bytes : 0;
     return LAUNCH + double(p.batches) * double(p.m) * double(p.n) * bytes / BYTES_A_NS;
 }
+// And of what is still to do behind one that has the list in it.
+double still_behind(const Problem& p)
+{
+    const double sums = double(p.batches) * double(p.m) * double(p.n), folds = p.epilogue.count - p.epilogue.loads;
+    if (p.is_read_again) return LAUNCH + sums * 2 * bytes_of(p.c_type) / BYTES_A_NS;
+    return has_folds(p) ? LAUNCH + folds * sums / LIST_PART_ROWS * 4 / BYTES_A_NS : 0;
+}
 
 }  // namespace
+
+bool folds_columns(const Problem& problem) { return has_folds_over(arranged(problem), OVER_COLUMNS); }
 
 bool run_listed(const Problem& problem, const Device& device, const Place& place)
 {
@@ -430,8 +447,8 @@ bool run_listed(const Problem& problem, const Device& device, const Place& place
         if (!m->is_better) return false;
     } else {
         const uint64_t bytes = place.workspace ? place.workspace_bytes : 0;
-        each_choice(f, device, bytes, [&](const Choice& c) { if (c.nanoseconds < best.nanoseconds && listed_number(c.instance) != NO_KERNEL) best = c; });
-        const bool is_better = best.instance != COUNT && best.nanoseconds < choose(f, device, bytes).nanoseconds + behind(f.p);
+        each_choice(f, device, bytes, [&](const Choice& c) { if (c.nanoseconds < best.nanoseconds && takes_list(f.p, c.instance)) best = c; });
+        const bool is_better = best.instance != COUNT && best.nanoseconds + still_behind(f.p) < choose(f, device, bytes).nanoseconds + behind(f.p);
         if (m) m->is_known = true, m->is_better = is_better, m->way = way_of(best);
         if (!is_better) return false;
     }

@@ -12,8 +12,8 @@
 #define MMA_ROWS "kernels/gemm_mma_listed.def"
 #define LISTED_SIMT SIMT_KERNEL
 #define LISTED_PARTS PARTS_KERNEL
-// Those of few rows would spill on sm_100.
-#define BLOCKS_OF(m, blocks) (m == 16 ? blocks - 1 : blocks)
+// Those of few rows, and of four blocks, would spill on sm_100.
+#define BLOCKS_OF(m, blocks) (m == 16 || blocks == 4 ? blocks - 1 : blocks)
 #else
 #define MMA_NAME(name) mma_##name
 #define MMA_ROWS "kernels/gemm_mma.def"

@@ -7,13 +7,13 @@ Finisher listed_finisher(const Form& form, uint32_t instance)
 {
     const Problem&  p = form.problem;
     const Instance& i = instances()[instance];
-    Finisher f = {false, instance, form.variant, 0, {}, 16, 1, true};
+    Finisher f = {false, instance, form.variant, 0, {}, has_folds_over(p, kernels::OVER_COLUMNS) ? kernels::LIST_TILE_COLUMNS : kernels::LIST_PART_ROWS, 1, true};
     f.is_listed = true;
     if (i.is_split) return f;
     bool has_box = false;
     for (int k = 0; k < p.epilogue.loads; k++) {
         const bool is_vector = can_come(p, k, kernels::OF_COLUMNS) || can_come(p, k, kernels::OF_ROWS);
-        if (!has_box && !is_vector && can_come(p, k, kernels::BY_ENGINE)) f.kinds[k] = kernels::BY_ENGINE, has_box = true;
+        if (!has_box && !is_vector && !has_folds(p) && can_come(p, k, kernels::BY_ENGINE)) f.kinds[k] = kernels::BY_ENGINE, has_box = true;
     }
     const kernels::TilesFinish finish = has_box ? BOXED_FINISH : LISTED_FINISH;
     uint32_t vectors = 0;
@@ -28,7 +28,9 @@ Finisher listed_finisher(const Form& form, uint32_t instance)
 bool takes_list(const Form& form, uint32_t instance)
 {
     const Instance& i = instances()[instance];
-    return i.group == form.group && i.first_listed != NO_KERNEL && (i.is_split || leaves_by_engine(form.problem));
+    if (i.group != form.group || i.first_listed == NO_KERNEL || !has_listed_folds(form.problem)) return false;
+    // Splits fold nothing: few of their products last so long that a kernel behind them counts.
+    return i.is_split ? !has_folds(form.problem) : form.problem.is_unstored || leaves_by_engine(form.problem);
 }
 
 namespace {
@@ -56,6 +58,12 @@ std::optional<Choice> least_of_listed(const Form& form, const Device& device)
 }
 
 }  // namespace
+
+bool folds_columns(const Problem& problem)
+{
+    Form form;
+    return make_form(problem, true, form) && has_folds_over(form.problem, kernels::OVER_COLUMNS);
+}
 
 bool run_listed(const Problem& problem, const Device& device, const Place& place)
 {

@@ -203,7 +203,7 @@ Problem moved(const Axes& axes, Problem p, int64_t index)
         index /= axis.extent;
         p.a = static_cast<const char*>(p.a) + at * axis.a * bytes_of(p.a_type);
         p.b = static_cast<const char*>(p.b) + at * axis.b * bytes_of(p.b_type);
-        p.c = static_cast<char*>(p.c) + at * axis.c * bytes_of(p.c_type);
+        if (p.c) p.c = static_cast<char*>(p.c) + at * axis.c * bytes_of(p.c_type);
         for (size_t t = 0; t < axes.tensors(); t++) {
             kernels::EpilogueTensor& tensor = p.epilogue.tensor[t];
             if (tensor.data) tensor.data = static_cast<const char*>(tensor.data) + at * axis.tensor[t] * tensor.bytes;
@@ -300,9 +300,9 @@ bool run_matmul(const MatmulStep& step, const ExecutorRun& run, int32_t variable
         char* const base = step.epilogue->has_result() ? run.buffers[result.buffer] : nullptr;
         p.c = base ? base + result.access.offset.value(values) * bytes_of(result.type) : nullptr;
         p.epilogue = step.is_listed ? step.epilogue->in_list(run.scalars) : step.epilogue->in_numbers(values, run.scalars);
-        if (folds && (!finisher || !can_fold(*folds, axes))) return false;
+        if (folds && ((!finisher && !step.is_listed) || !can_fold(*folds, axes))) return false;
         uint64_t fold_bytes = 0;
-        if (folds) step.parts->count = parts_of(step, p, *finisher), fold_bytes = aligned(uint64_t(step.parts->count * folds->count.value(values)) * 4);
+        if (folds) step.parts->count = parts_of(step, p, finisher ? *finisher : gemm::listed_parts(p, device, place.workspace_bytes)), fold_bytes = aligned(uint64_t(step.parts->count * folds->count.value(values)) * 4);
         place_tensors(step, axes, values, p), find_tensors(step, run, values, fold_bytes, p);
     }
     const int64_t repeats = axes.repeats();

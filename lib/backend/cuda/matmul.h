@@ -35,7 +35,7 @@ std::optional<gemm::Finisher> matmul_finisher(const MatmulStep& step, std::span<
 // product's kernel.
 std::optional<gemm::Problem> matmul_problem(const MatmulStep& step, std::span<const int64_t> largest);
 
-// Parts of each of its folds, and bytes of all of them; for lengths up to these.
+// Parts of each of its folds, and bytes of all of them, by a finisher or as lists have the most; for lengths up to these.
 int64_t  most_parts(const MatmulStep& step, std::span<const int64_t> largest, const gemm::Finisher& finisher);
 uint64_t parts_bytes(const MatmulStep& step, std::span<const int64_t> largest, const gemm::Finisher& finisher);
 
