@@ -30,6 +30,7 @@ Shape    shape_of(const Problem&) { return {}; }
 std::optional<Measured> Tuned::find(const Shape&) const { return std::nullopt; }
 bool     run_finished(const Problem& p, const Device&, const Finisher&, const Place&) { return seen.problems.push_back(p), seen.may_run; }
 bool     run_listed(const Problem& p, const Device&, const Place&) { return seen.problems.push_back(p), seen.listed++, seen.may_run; }
+Finisher listed_parts(const Problem&, const Device&, uint64_t) { return {false, 0, 0, 0, {}, 48, 1}; }
 
 }  // namespace ng::cuda::gemm
 
@@ -49,12 +50,13 @@ struct Product {
         for (const View& v : product.in) in.emplace_back(v);
         out.emplace(product.out);
         if (plan.steps.size() > 1) {
-            REQUIRE(plan.steps[1].epilogue);
+            REQUIRE(plan.steps[1].runs_with_product());
             epilogue = EpilogueForm::of(product, plan.steps[1]);
             REQUIRE(epilogue);
         }
     }
-    MatmulStep step() const { return {*plan.steps[0].node, in, *out, epilogue ? &*epilogue : nullptr, nullptr, nullptr, is_listed}; }
+    MatmulParts                 parts = {address(100), 0};
+    MatmulStep step() { return {*plan.steps[0].node, in, *out, epilogue ? &*epilogue : nullptr, &parts, nullptr, is_listed}; }
     static char* address(size_t buffer) { return reinterpret_cast<char*>((buffer + 1) << 20); }
     bool run(std::vector<char*> buffers = {})
     {
@@ -141,6 +143,25 @@ TEST_CASE("matmul: batches that do not merge are a loop, with all tensors moved 
     CHECK_FALSE(with_epilogue.run());                    // another way has to be found
     CHECK(seen.listed == 1);
     seen.may_run = true;
+}
+
+TEST_CASE("matmul: a list's folds are cut as its kernels say, and where nothing else is wanted no c is moved on")
+{
+    Product p("sum(permute(a, [0, 2, 1, 3]) @ b, 3)", {{"a", {2, 20, 3, 40}}, {"b", {2, 3, 40, 90}}});
+    p.is_listed = true;
+    REQUIRE(p.epilogue->folds());
+    REQUIRE(p.run());
+    CHECK(p.parts.count == 2);                               // 90 columns
+    REQUIRE(seen.listed > 0);
+    for (const gemm::Problem& problem : seen.problems) {
+        CHECK(problem.is_unstored);
+        CHECK(problem.c == nullptr);
+        REQUIRE(problem.epilogue.count == 1);
+        CHECK(problem.epilogue.tensor[0].kind == kernels::OVER_COLUMNS);
+        CHECK(problem.epilogue.tensor[0].column == 2 * 3 * 20);
+        CHECK(problem.epilogue.tensor[0].row == 1);
+    }
+    CHECK(seen.problems[0].epilogue.tensor[0].data == Product::address(100));
 }
 
 TEST_CASE("matmul: what an epilogue reads has the product's rows, columns and batches")
