@@ -15,24 +15,6 @@ using namespace kernels;
 
 // ---- the problem -------------------------------------------------------------------------------------------------------
 
-bool is_byte(Dtype t) { return t == Dtype::i8 || t == Dtype::u8; }
-bool is_half_or_less(Dtype t) { return t == Dtype::f16 || t == Dtype::e4m3 || t == Dtype::e5m2; }
-Kind kind_of(Dtype a, Dtype b, bool allows_tf32)
-{
-    if (is_byte(a) && is_byte(b)) return a == Dtype::i8 ? (b == Dtype::i8 ? BytesSS : BytesSU) : b == Dtype::i8 ? BytesUS : BytesUU;
-    if (is_half_or_less(a) && is_half_or_less(b)) return HalvesF16;
-    if (!is_float(a) || !is_float(b)) return None;
-    if (a == Dtype::f64 || b == Dtype::f64) return Doubles;
-    if (a == Dtype::f32 || b == Dtype::f32) return allows_tf32 ? WordsTf32 : PlainF32;
-    // tf32 has the bits of f16 and the powers of bf16: their mixes are exact in it.
-    return a == b ? HalvesBf16 : WordsTf32;
-}
-Dtype type_of(Kind kind, Dtype own)
-{
-    if (is_of_bytes(kind)) return own;
-    return kind == HalvesF16 ? Dtype::f16 : kind == HalvesBf16 ? Dtype::bf16 : kind == Doubles ? Dtype::f64 : Dtype::f32;
-}
-
 // Batches that share b are rows of one product, where rows go on from one batch to the next.
 void join_rows(Problem& p)
 {

@@ -17,6 +17,25 @@ constexpr bool copies_elements(Kind k) { return k >= WordsTf32 && k <= Doubles; 
 constexpr int  element_bytes(Kind k) { return is_of_bytes(k) ? 1 : is_of_halves(k) ? 2 : k == Doubles ? 8 : 4; }
 constexpr int  sum_bytes(Kind k) { return k == Doubles ? 8 : 4; }
 
+constexpr bool is_byte(Dtype t) { return t == Dtype::i8 || t == Dtype::u8; }
+constexpr bool is_half_or_less(Dtype t) { return t == Dtype::f16 || t == Dtype::e4m3 || t == Dtype::e5m2; }
+// What products of these types are; and what their elements are as they are multiplied, where `own` is what they are.
+constexpr Kind kind_of(Dtype a, Dtype b, bool allows_tf32)
+{
+    if (is_byte(a) && is_byte(b)) return a == Dtype::i8 ? (b == Dtype::i8 ? BytesSS : BytesSU) : b == Dtype::i8 ? BytesUS : BytesUU;
+    if (is_half_or_less(a) && is_half_or_less(b)) return HalvesF16;
+    if (!is_float(a) || !is_float(b)) return None;
+    if (a == Dtype::f64 || b == Dtype::f64) return Doubles;
+    if (a == Dtype::f32 || b == Dtype::f32) return allows_tf32 ? WordsTf32 : PlainF32;
+    // tf32 has the bits of f16 and the powers of bf16: their mixes are exact in it.
+    return a == b ? HalvesBf16 : WordsTf32;
+}
+constexpr Dtype type_of(Kind kind, Dtype own)
+{
+    if (is_of_bytes(kind)) return own;
+    return kind == HalvesF16 ? Dtype::f16 : kind == HalvesBf16 ? Dtype::bf16 : kind == Doubles ? Dtype::f64 : Dtype::f32;
+}
+
 struct Instance {
     Kind  kind;
     int   tile_m, tile_n, threads, blocks;
