@@ -252,11 +252,27 @@ TEST_CASE("lists: the bits of the same instance's sums and each operation behind
     }
 }
 
+// This device as one that has portable kernels alone, of so many multiprocessors.
+gemm::Device older(uint32_t units)
+{
+    gemm::Device d = device->facts;
+    d.compute = 80, d.units = units;
+    return d;
+}
+// False: tiles without a list are faster, with a kernel behind them.
+bool run_portable(const gemm::Problem& listed, uint32_t units)
+{
+    const uint64_t bytes = gemm::mma::workspace(listed, true);
+    const Bytes    workspace(bytes);
+    bool is_run = false;
+    device->with_place(workspace.data(), bytes, [&](const gemm::Place& place) { is_run = gemm::mma::run_listed(listed, older(units), place); });
+    CHECK(workspace.is_intact());
+    return is_run;
+}
+
 TEST_CASE("lists of portable products: each pair of types, odd extents, cut depths, against sums of doubles; the same bits twice")
 {
     REQUIRE(device->facts.has[size_t(Image::MmaListed)]);
-    gemm::Device older = device->facts;
-    older.compute = 80;
     int done = 0;
     for (const Types& t : TYPES)
         for (const uint32_t units : {uint32_t(1), device->facts.units})
@@ -266,20 +282,15 @@ TEST_CASE("lists of portable products: each pair of types, odd extents, cut dept
                     for (const int64_t gap : {0, 1}) {
                         Setting s(e, {false, gap == 0, false, gap}, t, c, true);
                         const gemm::Problem listed = listed_of(s);
-                        older.units = units;
-                        const uint64_t bytes = gemm::mma::workspace(listed, true);
                         const auto run = [&](std::vector<char>& to) {
-                            const Bytes workspace(bytes);
-                            bool is_run = false;
                             s.c_there->poison();
-                            device->with_place(workspace.data(), bytes, [&](const gemm::Place& place) { is_run = gemm::mma::run_listed(listed, older, place); });
-                            CHECK(workspace.is_intact());
+                            const bool is_run = run_portable(listed, units);
                             to = s.c_there->get();
                             return is_run;
                         };
                         std::vector<char> first, second;
                         INFO(e.batches, " x ", e.m, " x ", e.n, " x ", e.k, " types ", int(t.a), " ", int(t.b), " ", int(c), " gap ", gap, " units ", units);
-                        if (!run(first)) continue;           // tiles without one are faster, with a kernel behind them
+                        if (!run(first)) continue;
                         done++;
                         check_result(s, first);
                         CHECK(run(second));
@@ -292,8 +303,6 @@ TEST_CASE("lists of portable products: each pair of types, odd extents, cut dept
 TEST_CASE("lists of portable products: folds over columns and rows, large tiles and small, the same bits twice")
 {
     REQUIRE(device->facts.has[size_t(Image::MmaListed)]);
-    gemm::Device older = device->facts;
-    older.compute = 80;
     int done = 0;
     for (const Types& t : TYPES)
         for (const uint32_t units : {uint32_t(1), device->facts.units})
@@ -302,20 +311,16 @@ TEST_CASE("lists of portable products: folds over columns and rows, large tiles 
                     for (const Extents& e : {Extents{129, 67, 93, 1}, Extents{7, 300, 31, 4}, Extents{257, 136, 72, 2}, Extents{300, 530, 264, 1}}) {
                         if (is_too_large(e.m, e.n) || !device->gpu.takes_next()) continue;
                         Setting s(e, {false, true, is_turned, 0}, t, Dtype::f16, true, folds);
-                        older.units = units;
-                        const uint64_t bytes = gemm::mma::workspace(s.problem, true);
-                        s.place_parts(gemm::listed_parts(s.problem, older, bytes));
+                        s.place_parts(gemm::listed_parts(s.problem, older(units), gemm::mma::workspace(s.problem, true)));
                         const gemm::Problem listed = listed_of(s);
-                        const Bytes workspace(bytes);
                         bool is_run = false;
-                        const auto run = [&] { device->with_place(workspace.data(), bytes, [&](const gemm::Place& place) { is_run = gemm::mma::run_listed(listed, older, place); }); };
+                        const auto run = [&] { is_run = run_portable(listed, units); };
                         INFO(e.batches, " x ", e.m, " x ", e.n, " x ", e.k, " types ", int(t.a), " ", int(t.b), " turned ", is_turned, " units ", units, ": ", s.epilogue->list()->text());
                         const Left first = left_by(s, run);
                         if (!is_run) continue;
                         check_result(s, first.c);
                         check_parts(s);
                         CHECK((left_by(s, run) == first));
-                        CHECK(workspace.is_intact());
                         done++;
                     }
     CHECK((done >= 50 || !device->gpu.is_all()));

@@ -47,7 +47,8 @@ std::optional<EpilogueForm> EpilogueForm::of(const Step& product, const Step& fu
         if (!folds) return std::nullopt;
     }
     const Kernel k = folds ? folds->points : turned(*fused.kernel, fused.turned);
-    std::optional<FinishSource> finish = emit_finish(k, place, cuda_dialect(), folds ? std::span<const FinishFold>(folds->folds) : std::span<const FinishFold>());
+    const std::span<const FinishFold> folded = folds ? std::span<const FinishFold>(folds->folds) : std::span<const FinishFold>();
+    std::optional<FinishSource> finish = emit_finish(k, place, cuda_dialect(), folded);
     if (!finish || finish->tensors.size() > kernels::EPILOGUE_TENSORS || finish->source.number_bytes > sizeof kernels::Epilogue::numbers) return std::nullopt;
     const auto of_plan = [&](int32_t buffer) { return buffer < buffers ? fused.buffers[size_t(buffer)] : buffers - 1 - buffer; };
     const auto tensor = [&](int32_t buffer, Dtype type, int32_t access) { return EpilogueTensor{of_plan(buffer), type, k.accesses[size_t(access)]}; };
@@ -61,10 +62,10 @@ std::optional<EpilogueForm> EpilogueForm::of(const Step& product, const Step& fu
     if (!fused.turned.empty() && (finish->result < 0 || !lies_along(form.result_))) return std::nullopt;
     for (const FinishTensor& t : finish->tensors) form.tensors_.push_back(tensor(t.buffer, t.type, t.access));
     form.is_cast_ = !folds && is_plain_cast(k);
-    if (!form.is_cast_) form.list_ = EpilogueList::of(k, place, folds ? std::span<const FinishFold>(folds->folds) : std::span<const FinishFold>());
+    if (!form.is_cast_) form.list_ = EpilogueList::of(k, place, folded);
     if (form.list_ && form.list_->tensors() != finish->loads) form.list_.reset();
     if (folds) {
-        const bool is_pivoted = std::ranges::any_of(folds->folds, [](const FinishFold& f) { return f.term == FoldTerm::Pivot; });
+        const bool is_pivoted = std::ranges::any_of(folded, [](const FinishFold& f) { return f.term == FoldTerm::Pivot; });
         for (int32_t& b : folds->after_buffers) b = b < 0 ? b : fused.buffers[size_t(b)];
         form.folds_ = {std::move(folds->after), std::move(folds->after_buffers), finish->folds, folds->axis + 1 == k.axes.size(), is_pivoted, std::move(folds->count)};
     }

@@ -195,8 +195,8 @@ bool run_listed(const Problem& problem, const Device& device, const Place& place
 Finisher listed_parts(const Problem& problem, const Device& device, uint64_t workspace_bytes)
 {
     Finisher f = MOST_LISTED_PARTS;
-    const bool is_sm90 = sm90::can_run(problem, device, workspace_bytes), is_over_columns = is_sm90 ? sm90::folds_columns(problem) : mma::folds_columns(problem);
-    f.part_length = !is_over_columns ? kernels::LIST_PART_ROWS : is_sm90 ? kernels::LIST_TILE_COLUMNS : kernels::LIST_PART_COLUMNS;
+    const std::optional<int32_t> hoppers = sm90::listed_part(problem, device, workspace_bytes);
+    f.part_length = hoppers ? *hoppers : mma::listed_part(problem);
     return f;
 }
 

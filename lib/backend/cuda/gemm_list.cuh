@@ -50,7 +50,7 @@ DEVICE void map_tame(float (&v)[COUNT], const Tame& tame, const Plain& plain)
     UNROLLED for (int j = 0; j < COUNT; j++) v[j] = r[j];
 }
 
-// One map of each of v, with `second` and `third` as its other operands: one branch for all of them.
+// One map of each of v, with `second` and `third` as its other operands: one branch for all of them, but for add and mul, which run_list has.
 template <int COUNT>
 DEVICE void map_listed(u32 code, float (&v)[COUNT], const float (&second)[COUNT], const float (&third)[COUNT])
 {
@@ -67,10 +67,10 @@ DEVICE void map_listed(u32 code, float (&v)[COUNT], const float (&second)[COUNT]
 #define MAP_Real ROW
 #define MAP_Bits(...)
 #define MAP_Logic(...)
-#define IS_TAME(name) (OP_##name == OP_div || OP_##name == OP_reciprocal || OP_##name == OP_sqrt)
+#define IS_APART(name) (OP_##name == OP_add || OP_##name == OP_mul || OP_##name == OP_div || OP_##name == OP_reciprocal || OP_##name == OP_sqrt)
 #define ROW(name, expression)                                                           \
-    case OP_##name + (IS_TAME(name) ? OPS : 0):                                         \
-        if constexpr (IS_LISTED_##name && !IS_TAME(name))                               \
+    case OP_##name + (IS_APART(name) ? OPS : 0):                                        \
+        if constexpr (IS_LISTED_##name && !IS_APART(name))                              \
             UNROLLED for (int j = 0; j < COUNT; j++) {                                  \
                 const f32 x = v[j], y = second[j], z = third[j];                        \
                 (void)y, (void)z;                                                       \
@@ -86,7 +86,7 @@ DEVICE void map_listed(u32 code, float (&v)[COUNT], const float (&second)[COUNT]
 #undef MAP_Real
 #undef MAP_Bits
 #undef MAP_Logic
-#undef IS_TAME
+#undef IS_APART
 #undef ROW
     default: return;
     }
@@ -101,7 +101,76 @@ DEVICE void swap_listed(float (&v)[COUNT], float (&o)[COUNT])
     }
 }
 
-// v: sums, and what comes of them. fetch(tensor, numbers) gives a tensor's; folds(number, v) takes what an instruction of this number folds.
+// ---- folds ----------------------------------------------------------------------------------------------------------------
+
+// Two terms, one more of many, and what many come to, of folds of one kind. Of sums what roundings lose is kept.
+struct SumTwo {
+    DEVICE u32 operator()(u32 x, u32 y) const { return __float_as_uint(__uint_as_float(x) + __uint_as_float(y)); }
+    DEVICE static u32 start() { return 0; }
+    DEVICE static pair_f32 pair_of(const FoldTotal& total) { return {__uint_as_float(total.bits), __uint_as_float(total.rest)}; }
+    DEVICE FoldTotal more(const FoldTotal& total, u32 x) const
+    {
+        const pair_f32 sum = sum_f32(pair_of(total), pair_of_f32(__uint_as_float(x)));
+        return {__float_as_uint(sum.hi), __float_as_uint(sum.lo)};
+    }
+    DEVICE u32 all(const FoldTotal& total) const { return __float_as_uint(total_f32(pair_of(total))); }
+};
+struct OtherTwo {
+    u32 how;
+
+    DEVICE u32 operator()(u32 x, u32 y) const
+    {
+        const float a = __uint_as_float(x), b = __uint_as_float(y);
+        return __float_as_uint(how == LIST_PROD ? a * b : how == LIST_MIN ? least_f32(a, b) : greatest_f32(a, b));
+    }
+    DEVICE u32 start() const { return how == LIST_PROD ? 0x3f800000 : how == LIST_MIN ? 0x7f800000 : 0xff800000; }
+    DEVICE FoldTotal more(const FoldTotal& total, u32 x) const { return {(*this)(total.bits, x), 0}; }
+    DEVICE u32 all(const FoldTotal& total) const { return total.bits; }
+};
+DEVICE bool has_list_folds(const Epilogue& e) { return e.count > e.loads; }
+DEVICE bool is_over_columns(const Epilogue& e) { return e.tensor[e.loads].kind == OVER_COLUMNS; }
+DEVICE void put_listed(const Epilogue& e, u32 number, i32 more, i64 batch, i64 row, i64 column, u32 x) { put_part(e, e.loads + i32(list_fold(number)) + more, batch, row, column, x); }
+// Of one row's part: its pivot, and sums of how far its columns are off and of the squares of that.
+struct RowSquares {
+    u32 pivot, off, squared;
+};
+DEVICE void put_squares(const Epilogue& e, u32 number, i64 batch, i64 row, i64 part, const RowSquares& s, i32 count)
+{
+    const u32 all[4] = {s.pivot, s.off, s.squared, __float_as_uint(float(count))};
+    UNROLLED for (i32 i = 0; i < 4; i++) put_listed(e, number, i, batch, row, part, all[i]);
+}
+// Terms as how far they are off the pivot, and the squares of that.
+template <int COUNT>
+DEVICE void take_off(u32 pivot, u32 (&x)[COUNT], u32 (&squared)[COUNT])
+{
+    UNROLLED for (int j = 0; j < COUNT; j++) {
+        const float d = __uint_as_float(x[j]) - __uint_as_float(pivot);
+        x[j] = __float_as_uint(d), squared[j] = __float_as_uint(d * d);
+    }
+}
+// Where nothing is folded.
+struct NoFolds {
+    template <class Two, int COUNT>
+    DEVICE void fold(u32, const Two&, const float (&)[COUNT])
+    {
+    }
+    template <int COUNT>
+    DEVICE void fold_squares(u32, const float (&)[COUNT])
+    {
+    }
+};
+template <class Folds, int COUNT>
+DEVICE void fold_listed(Folds& folds, u32 number, const float (&v)[COUNT])
+{
+    const u32 how = list_fold_how(number);
+    if (how == LIST_SQUARES) folds.fold_squares(number, v);
+    else if (how == LIST_SUM) folds.fold(number, SumTwo(), v);
+    else folds.fold(number, OtherTwo{how}, v);
+}
+
+// ---- the list --------------------------------------------------------------------------------------------------------------
+
+// v: sums, and what comes of them. fetch(tensor, numbers) gives a tensor's; folds takes what an instruction folds.
 template <int COUNT, class Fetch, class Folds>
 DEVICE void run_list(const Epilogue& e, float (&v)[COUNT], const Fetch& fetch, Folds& folds)
 {
@@ -137,60 +206,11 @@ DEVICE void run_list(const Epilogue& e, float (&v)[COUNT], const Fetch& fetch, F
         case LIST_TAKE: UNROLLED for (int j = 0; j < COUNT; j++) v[j] = o[j]; break;
         case LIST_ROUND_F16: UNROLLED for (int j = 0; j < COUNT; j++) v[j] = round_f16(v[j]); break;
         case LIST_ROUND_BF16: UNROLLED for (int j = 0; j < COUNT; j++) v[j] = round_bf16(v[j]); break;
-        case LIST_FOLD: folds(list_number(word), v); break;
+        case LIST_FOLD: fold_listed(folds, list_number(word), v); break;
         default: map_listed(code, v, o, kept[1]);
         }
     }
 }
-
-// ---- folds ----------------------------------------------------------------------------------------------------------------
-
-// Two terms, one more of many, and what many come to, of folds of one kind. Of sums what roundings lose is kept.
-struct SumTwo {
-    DEVICE u32 operator()(u32 x, u32 y) const { return __float_as_uint(__uint_as_float(x) + __uint_as_float(y)); }
-    DEVICE static u32 start() { return 0; }
-    DEVICE FoldTotal more(const FoldTotal& total, u32 x) const
-    {
-        const float a = __uint_as_float(total.bits), b = __uint_as_float(x), sum = a + b, of_b = sum - a;
-        return {__float_as_uint(sum), __float_as_uint(__uint_as_float(total.rest) + ((a - (sum - of_b)) + (b - of_b)))};
-    }
-    DEVICE u32 all(const FoldTotal& total) const
-    {
-        const float sum = __uint_as_float(total.bits), whole = sum + __uint_as_float(total.rest);
-        return whole == whole ? __float_as_uint(whole) : total.bits;     // what infinity loses is no number
-    }
-};
-struct OtherTwo {
-    u32 how;
-
-    DEVICE u32 operator()(u32 x, u32 y) const
-    {
-        const float a = __uint_as_float(x), b = __uint_as_float(y);
-        return __float_as_uint(how == LIST_PROD ? a * b : how == LIST_MIN ? least_f32(a, b) : greatest_f32(a, b));
-    }
-    DEVICE u32 start() const { return how == LIST_PROD ? 0x3f800000 : how == LIST_MIN ? 0x7f800000 : 0xff800000; }
-    DEVICE FoldTotal more(const FoldTotal& total, u32 x) const { return {(*this)(total.bits, x), 0}; }
-    DEVICE u32 all(const FoldTotal& total) const { return total.bits; }
-};
-DEVICE bool has_list_folds(const Epilogue& e) { return e.count > e.loads; }
-DEVICE bool is_over_columns(const Epilogue& e) { return e.tensor[e.loads].kind == OVER_COLUMNS; }
-DEVICE void put_listed(const Epilogue& e, u32 number, i32 more, i64 batch, i64 row, i64 column, u32 x) { put_part(e, e.loads + i32(list_fold(number)) + more, batch, row, column, x); }
-// Of one row's part: its pivot, and sums of how far its columns are off and of the squares of that.
-struct RowSquares {
-    u32 pivot, off, squared;
-};
-DEVICE void put_squares(const Epilogue& e, u32 number, i64 batch, i64 row, i64 part, const RowSquares& s, i32 count)
-{
-    const u32 all[4] = {s.pivot, s.off, s.squared, __float_as_uint(float(count))};
-    UNROLLED for (i32 i = 0; i < 4; i++) put_listed(e, number, i, batch, row, part, all[i]);
-}
-// Where nothing is folded.
-struct NoFolds {
-    template <int COUNT>
-    DEVICE void operator()(u32, const float (&)[COUNT])
-    {
-    }
-};
 
 // ---- operands -------------------------------------------------------------------------------------------------------------
 

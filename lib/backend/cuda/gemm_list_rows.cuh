@@ -25,20 +25,11 @@ struct MmaFolds {
         m = numbers.m, n = numbers.n, e = &numbers.epilogue;
     }
     DEVICE bool is_any() const { return HAS_FOLDS && has_list_folds(*e); }
-    DEVICE void operator()(u32 number, const float (&v)[COUNT])
-    {
-        if constexpr (HAS_FOLDS) {
-            if (list_fold_how(number) == LIST_SQUARES) return put_row_squares(number, v);
-            if (list_fold_how(number) == LIST_SUM) return fold(number, SumTwo(), v);
-            fold(number, OtherTwo{list_fold_how(number)}, v);
-        }
-    }
-
-  private:
     template <class Two>
     DEVICE void fold(u32 number, const Two& two, const float (&v)[COUNT])
     {
-        if (is_over_columns(*e)) return put_row(number, two, v);
+        if constexpr (HAS_FOLDS)
+            if (is_over_columns(*e)) return put_row(number, two, v);
         if constexpr (HAS_ROWS) {
             // By copies: a pointer to one of them would have all of them in memory.
             static_assert(LIST_FOLDS == 2, "one or the other");
@@ -49,6 +40,22 @@ struct MmaFolds {
             UNROLLED for (int c = 0; c < COUNT; c++) total[0][c] = is_other ? total[0][c] : mine[c], total[1][c] = is_other ? mine[c] : total[1][c];
         }
     }
+    // From a part's mean.
+    DEVICE void fold_squares(u32 number, const float (&v)[COUNT]) const
+    {
+        if constexpr (!HAS_FOLDS) return;
+        const SumTwo two;
+        u32 x[COUNT], far[COUNT];
+        const i64 left = n - part() * LIST_PART_COLUMNS;
+        take(v, 0, x);
+        const u32 pivot = mean_of(fold_lanes<1, SHARING>(two, fold_tree(two, x)), left, LIST_PART_COLUMNS);
+        take(v, pivot, x);
+        take_off(pivot, x, far);
+        const RowSquares all = {pivot, fold_lanes<1, SHARING>(two, fold_tree(two, x)), fold_lanes<1, SHARING>(two, fold_tree(two, far))};
+        if (puts()) put_squares(*e, number, batch, row, part(), all, left < LIST_PART_COLUMNS ? i32(left) : LIST_PART_COLUMNS);
+    }
+
+  private:
     DEVICE i64  part() const { return column / LIST_PART_COLUMNS; }
     DEVICE bool puts() const { return column == part() * LIST_PART_COLUMNS && row < m && column < n; }
     DEVICE void take(const float (&v)[COUNT], u32 other, u32 (&x)[COUNT]) const
@@ -62,22 +69,6 @@ struct MmaFolds {
         take(v, two.start(), x);
         const u32 all = fold_lanes<1, SHARING>(two, fold_tree(two, x));
         if (puts()) put_listed(*e, number, 0, batch, row, part(), all);
-    }
-    // From a part's mean.
-    DEVICE void put_row_squares(u32 number, const float (&v)[COUNT]) const
-    {
-        const SumTwo two;
-        u32 x[COUNT], far[COUNT];
-        const i64 left = n - part() * LIST_PART_COLUMNS;
-        take(v, 0, x);
-        const u32 pivot = mean_of(fold_lanes<1, SHARING>(two, fold_tree(two, x)), left, LIST_PART_COLUMNS);
-        take(v, pivot, x);
-        UNROLLED for (int c = 0; c < COUNT; c++) {
-            const float d = __uint_as_float(x[c]) - __uint_as_float(pivot);
-            x[c] = __float_as_uint(d), far[c] = __float_as_uint(d * d);
-        }
-        const RowSquares all = {pivot, fold_lanes<1, SHARING>(two, fold_tree(two, x)), fold_lanes<1, SHARING>(two, fold_tree(two, far))};
-        if (puts()) put_squares(*e, number, batch, row, part(), all, left < LIST_PART_COLUMNS ? i32(left) : LIST_PART_COLUMNS);
     }
     template <class Two>
     DEVICE void add_columns(u32 number, const Two& two, const float (&v)[COUNT], u32 (&sums)[COUNT])

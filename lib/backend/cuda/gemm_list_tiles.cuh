@@ -107,14 +107,6 @@ struct UnitFolds {
     FoldTotal  total[LIST_FOLDS][2], off[2], squared[2];
     u32        pivot[2];
 
-    DEVICE void operator()(u32 number, const float (&v)[UNIT])
-    {
-        if (list_fold_how(number) == LIST_SQUARES) return add_squares(number, v);
-        if (list_fold_how(number) == LIST_SUM) return fold(number, SumTwo(), v);
-        fold(number, OtherTwo{list_fold_how(number)}, v);
-    }
-
-  private:
     template <class Two>
     DEVICE void fold(u32 number, const Two& two, const float (&v)[UNIT])
     {
@@ -130,6 +122,28 @@ struct UnitFolds {
             total[1][h].bits = is_other ? mine[h].bits : total[1][h].bits, total[1][h].rest = is_other ? mine[h].rest : total[1][h].rest;
         }
     }
+    // From the mean of a part's first columns.
+    DEVICE void fold_squares(u32 number, const float (&v)[UNIT])
+    {
+        const SumTwo two;
+        UNROLLED for (i32 h = 0; h < 2; h++) {
+            u32 x[4], far[4];
+            if (is_first) {
+                take_row(v, h, 0, x);
+                pivot[h] = mean_of(fold_lanes<1, 4>(two, fold_tree(two, x)), o.n - at.column, 16);
+            }
+            take_row(v, h, pivot[h], x);
+            take_off(pivot[h], x, far);
+            const u32 near_here = fold_tree(two, x), far_here = fold_tree(two, far);
+            off[h] = is_first ? FoldTotal{near_here, 0} : two.more(off[h], near_here);
+            squared[h] = is_first ? FoldTotal{far_here, 0} : two.more(squared[h], far_here);
+            if (!is_last) continue;
+            const RowSquares all = {pivot[h], fold_lanes<1, 4>(two, two.all(off[h])), fold_lanes<1, 4>(two, two.all(squared[h]))};
+            if (puts(h)) put_squares(o.epilogue, number, at.batch, row_of(h), part(), all, min(LIST_TILE_COLUMNS, o.n - part() * LIST_TILE_COLUMNS));
+        }
+    }
+
+  private:
     // Of one of a thread's rows; what is not there is `other`.
     DEVICE void take_row(const float (&v)[UNIT], i32 h, u32 other, u32 (&x)[4]) const
     {
@@ -154,29 +168,6 @@ struct UnitFolds {
             if (!is_last) continue;
             const u32 all = fold_lanes<1, 4>(two, two.all(mine[h]));
             if (puts(h)) put_listed(o.epilogue, number, 0, at.batch, row_of(h), part(), all);
-        }
-    }
-    // From the mean of a part's first columns.
-    DEVICE void add_squares(u32 number, const float (&v)[UNIT])
-    {
-        const SumTwo two;
-        UNROLLED for (i32 h = 0; h < 2; h++) {
-            u32 x[4], far[4];
-            if (is_first) {
-                take_row(v, h, 0, x);
-                pivot[h] = mean_of(fold_lanes<1, 4>(two, fold_tree(two, x)), o.n - at.column, 16);
-            }
-            take_row(v, h, pivot[h], x);
-            UNROLLED for (i32 j = 0; j < 4; j++) {
-                const float d = __uint_as_float(x[j]) - __uint_as_float(pivot[h]);
-                x[j] = __float_as_uint(d), far[j] = __float_as_uint(d * d);
-            }
-            const u32 near_here = fold_tree(two, x), far_here = fold_tree(two, far);
-            off[h] = is_first ? FoldTotal{near_here, 0} : two.more(off[h], near_here);
-            squared[h] = is_first ? FoldTotal{far_here, 0} : two.more(squared[h], far_here);
-            if (!is_last) continue;
-            const RowSquares all = {pivot[h], fold_lanes<1, 4>(two, two.all(off[h])), fold_lanes<1, 4>(two, two.all(squared[h]))};
-            if (puts(h)) put_squares(o.epilogue, number, at.batch, row_of(h), part(), all, min(LIST_TILE_COLUMNS, o.n - part() * LIST_TILE_COLUMNS));
         }
     }
     template <class Two>

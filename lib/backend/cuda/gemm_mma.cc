@@ -416,7 +416,7 @@ double still_behind(const Problem& p)
 
 }  // namespace
 
-bool folds_columns(const Problem& problem) { return has_folds_over(arranged(problem), OVER_COLUMNS); }
+int32_t listed_part(const Problem& problem) { return has_folds_over(arranged(problem), OVER_COLUMNS) ? LIST_PART_COLUMNS : LIST_PART_ROWS; }
 
 bool run_listed(const Problem& problem, const Device& device, const Place& place)
 {

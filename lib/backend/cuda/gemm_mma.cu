@@ -12,7 +12,7 @@
 #define MMA_ROWS "kernels/gemm_mma_listed.def"
 #define LISTED_SIMT SIMT_KERNEL
 #define LISTED_PARTS PARTS_KERNEL
-// Those of few rows, and of four blocks, would spill on sm_100.
+// Those of few rows, and of four blocks, which fold, would spill on sm_100 and sm_120.
 #define BLOCKS_OF(m, blocks) (m == 16 || blocks == 4 ? blocks - 1 : blocks)
 #else
 #define MMA_NAME(name) mma_##name

@@ -25,7 +25,7 @@ FunctionWords product_of(const Finisher& finisher);
 FunctionWords sum_of(const Finisher& finisher);
 // Of the kernel that adds the parts of k.
 int64_t sum_blocks(const kernels::MmaNumbers& numbers);
-bool folds_columns(const Problem& problem);      // as its kernels see it
+int32_t listed_part(const Problem& problem);     // of its folds, as Finisher's part_length
 bool run_listed(const Problem& problem, const Device& device, const Place& place);
 bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place);
 

@@ -130,7 +130,7 @@ Finisher listed_finisher(const Form& form, uint32_t instance);
 bool     takes_list(const Form& form, uint32_t instance);
 // As gemm.h has them.
 bool run_listed(const Problem& problem, const Device& device, const Place& place);
-bool folds_columns(const Problem& problem);      // as its kernels see it, where can_run says so
+std::optional<int32_t> listed_part(const Problem& problem, const Device& device, uint64_t workspace_bytes);      // of its folds, as Finisher's part_length; nothing where can_run says no
 std::optional<Finisher> finisher_for(const Problem& problem, const Device& device, const Way* way);
 bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place);
 

@@ -2,12 +2,17 @@
 #include "lib/backend/cuda/gemm_sm90.h"
 
 namespace ng::cuda::gemm::sm90 {
+namespace {
+
+int32_t part_of(const Form& form) { return has_folds_over(form.problem, kernels::OVER_COLUMNS) ? kernels::LIST_TILE_COLUMNS : kernels::LIST_PART_ROWS; }
+
+}  // namespace
 
 Finisher listed_finisher(const Form& form, uint32_t instance)
 {
     const Problem&  p = form.problem;
     const Instance& i = instances()[instance];
-    Finisher f = {false, instance, form.variant, 0, {}, has_folds_over(p, kernels::OVER_COLUMNS) ? kernels::LIST_TILE_COLUMNS : kernels::LIST_PART_ROWS, 1, true};
+    Finisher f = {false, instance, form.variant, 0, {}, part_of(form), 1, true};
     f.is_listed = true;
     if (i.is_split) return f;
     bool has_box = false;
@@ -59,10 +64,11 @@ std::optional<Choice> least_of_listed(const Form& form, const Device& device)
 
 }  // namespace
 
-bool folds_columns(const Problem& problem)
+std::optional<int32_t> listed_part(const Problem& problem, const Device& device, uint64_t workspace_bytes)
 {
     Form form;
-    return make_form(problem, true, form) && has_folds_over(form.problem, kernels::OVER_COLUMNS);
+    if (!sm90::can_run(problem, device, workspace_bytes) || !make_form(problem, true, form)) return std::nullopt;
+    return part_of(form);
 }
 
 bool run_listed(const Problem& problem, const Device& device, const Place& place)
