@@ -180,7 +180,7 @@ void Bench::run_checked(const std::string& section, const Case& what)
         run.out = set.out.data();
         run.nout = uint32_t(set.out.size());
         ng_error fault{};
-        check(ng_prog_run(program.get(), stream, &run, &fault), fault);
+        if (check(ng_prog_run(program.get(), stream, &run, &fault), fault) == NG_NOT_READY) throw Failure("a program that was waited for is not ready");
     };
     const double launched = median_us([&](size_t i) { run_on(nullptr, i); });
     const double recorded = recorder_ && !what.is_of_host ? recorded_us(run_on, launched) : 0;

@@ -129,7 +129,9 @@ double Recorder::median_us(const std::function<void(size_t)>& call, size_t count
     std::vector<double> times;
     for (int i = 0; i < WARM_LAUNCHES + repetitions; i++) {
         float ms = 0;
-        d.mark(begin_, stream_), d.launch(executable, stream_), d.mark(end_, stream_);
+        d.mark(begin_, stream_);
+        if (d.launch(executable, stream_) != 0) break;
+        d.mark(end_, stream_);
         if (d.wait_for(stream_) != 0 || d.elapsed(&ms, begin_, end_) != 0) break;
         if (i >= WARM_LAUNCHES) times.push_back(double(ms) * 1e3 / double(count));
     }

@@ -244,3 +244,36 @@ TEST_CASE("captures: a program that is not ready says so and puts nothing into t
     for (ng_tensor* x : t) ng_tensor_release(x);
     shut(c);
 }
+
+TEST_CASE("captures: a product whose rows are folded is ready when its program is, where no text of both is worth it")
+{
+    Host host;
+    ng_ctx* c = adopted(host, 0);
+    constexpr int64_t N = 1024;
+    ng_shape square = vector_of(N);
+    square.ndim = 2, square.dims[1] = N, square.dtype = NG_F16;
+    ng_scope* s = ng_scope_create(c, 0);
+    ng_expr* const params[] = {ng_param(s, 0, &square), ng_param(s, 1, &square)};
+    ng_expr* const outs[] = {ng_parse(s, "f16(x @ y)", "x,y", params, 2), ng_parse(s, "var(f16(x @ y), 1)", "x,y", params, 2)};
+    ng_compile_desc desc{};
+    desc.size = sizeof desc;
+    ng_prog* p = nullptr;
+    ng_error error{};
+    REQUIRE_MESSAGE(ng_compile(c, &desc, outs, 2, &p, &error) == NG_OK, error.text);
+    ng_scope_release(s);
+    ng_shape column = square;
+    column.dims[1] = 1, column.dtype = NG_F32;
+    ng_tensor* t[4] = {};                                    // x, y, both results
+    for (int i = 0; i < 4; i++) REQUIRE(ng_tensor_create(c, i < 3 ? &square : &column, &t[i], nullptr) == NG_OK);
+    ng_run r{};
+    r.size = sizeof r, r.nargs = r.nout = 2, r.args = t, r.out = t + 2;
+    CHECK(ng_prog_wait(p, FOREVER, nullptr) == NG_OK);
+    ng_status status = NG_NOT_READY;
+    const CUgraphExec exec = host.captured([&] { status = ng_prog_run(p, host.stream, &r, &error); });
+    REQUIRE(exec != nullptr);
+    CHECK_MESSAGE(status == NG_OK, error.text);
+    host.driver.cuGraphExecDestroy(exec);
+    ng_prog_release(p);
+    for (ng_tensor* x : t) ng_tensor_release(x);
+    shut(c);
+}

@@ -1,4 +1,5 @@
 // How often the CUDA backend compiles, and for whom: beside a compiler that only counts, on the stand-in of the driver.
+#include "lib/backend/cuda/gemm.h"
 #include "tests/backend/cuda_host.h"
 #include "tests/backend/emulated_device.h"
 
@@ -180,6 +181,35 @@ TEST_CASE("explain: which way a step runs, and of each text its class, key, size
     CHECK(holds(explained(q), "scan is a call of its own"));
     CHECK(holds(explained(q), "\"tier\": \"shipped\""));
     ng_prog_release(p), ng_prog_release(q);
+    shut(c);
+}
+
+TEST_CASE("products of which no text has the folds in it compile what stands behind them, and no kernel for parts of folds")
+{
+    const fake::Control& driver = emulated_device();         // as one of Hopper's, whose products nobody runs
+    driver.set_compute(90);
+    constexpr size_t ANY = 1;
+    for (int image = 0; image < int(cuda::gemm::Image::count_); image++)
+        for (const cuda::gemm::KernelFacts& k : cuda::gemm::kernels_of(cuda::gemm::Image(image))) driver.set_kernel(k.name, [](const fake::KernelLaunch&) {}, &ANY, 1);
+    ng_ctx* c = open_ctx(NG_CTX_NO_THREADS);
+    for (const int64_t n : {64, 128, 256, 512}) {
+        ng_scope* s = ng_scope_create(c, 0);
+        ng_shape d = vector_of(n);
+        d.ndim = 2, d.dims[1] = n, d.dtype = NG_F16;
+        ng_expr* const x[] = {ng_param(s, 0, &d), ng_param(s, 1, &d)};
+        ng_expr* const outs[] = {ng_parse(s, "f16(x @ y)", "x,y", x, 2), ng_parse(s, "var(f16(x @ y), 1)", "x,y", x, 2)};
+        const uint64_t before = compiler_calls();
+        ng_prog* p = nullptr;
+        REQUIRE(ng_compile(c, nullptr, outs, 2, &p, nullptr) == NG_OK);
+        wait_for(p);
+        const std::string all = explained(p);
+        uint64_t texts = 0;
+        for (size_t at = 0; (at = all.find("\"state\": \"compiled\"", at)) != all.npos; at++) texts++;
+        CHECK(!holds(all, "which folds"));
+        CHECK(texts > 0);
+        CHECK(compiler_calls() - before == texts);
+        ng_scope_release(s), ng_prog_release(p);
+    }
     shut(c);
 }
 

@@ -38,6 +38,8 @@ void CudaExecutor::prepare_product(Call& c, const Plan& plan, size_t at)
     const bool may_compile = c.shape && backend_.code().can_compile();
     if (may_compile && !prepare_starting(c, plan, at) && c.epilogue && !c.epilogue->is_cast())
         if (const std::optional<gemm::Finisher> finisher = matmul_finisher(matmul_step(c, true), plan.most, products_, *tuned_)) prepare_finished(c, *finisher);
+    // Where a text is no gain the step behind is compiled as it is, and soon: nobody takes parts of folds then.
+    if (c.epilogue && c.epilogue->behind() && !c.finished && backend_.code().can_compile()) c.is_listed = false;
     if (c.epilogue && c.epilogue->behind() && (c.finished || c.is_listed)) prepare_folding(c, plan);
     if (variables_ == 0) c.fixed_scratch = product_scratch(c, {});
 }
