@@ -54,21 +54,6 @@ Seen run_as(const sm90::Form& form, const sm90::Choice& choice, Look&& look, con
 
 bool is_encoded(const kernels::TensorMap& map) { return map.opaque[1] != 0; }
 
-// Without room for parts.
-const sm90::Instance& chosen(const gemm::Problem& p)
-{
-    sm90::Form form;
-    REQUIRE(sm90::make_form(p, false, form));
-    return sm90::instances()[sm90::choose(form, whole_device(), 0).instance];
-}
-// Of halves.
-const sm90::Instance& chosen(const Extents& e, const Lying& lying, int weight)
-{
-    gemm::Problem p = problem_of(e, lying, Dtype::f16, Dtype::f16, Dtype::f16);
-    p.epilogue_weight = weight;
-    return chosen(p);
-}
-
 }  // namespace
 
 TEST_CASE("instances: kernels have names of their own, and each image's follow its rows")
@@ -172,32 +157,6 @@ TEST_CASE("choices: f32 is cut by the blocks that multiply it where rows begin a
             CHECK(launches == 3);
             CHECK(!is_cut({a_turned, b_turned, false, 0}, 4100, launches));
         }
-}
-
-TEST_CASE("choices: tiles of c's transpose where those of c leave more of the card idle, and of no epilogue")
-{
-    const auto turns = [](const Extents& e, const Lying& lying, int weight) { return chosen(e, lying, weight).turns; };
-    CHECK(turns({6144, 512, 1536, 1}, {false, true, false, 0}, 0));      // 128 tiles of 192 x 128, where 96 of 128 x 256 would be
-    CHECK(turns({2560, 7000, 2560, 1}, {}, 0));
-    CHECK(!turns({2560, 7000, 2560, 1}, {}, 1));
-    CHECK(!turns({4096, 4096, 4096, 1}, {}, 0));
-}
-
-TEST_CASE("choices: wide tiles where they are a round less by far, others where lasting power would make up for it")
-{
-    const auto tile = [](const Extents& e) { return std::string(chosen(e, {}, 0).tile); };
-    CHECK(tile({4096, 7000, 4096, 1}) == "128x192x2");     // nine full rounds, where 128 x 256 has seven that are nearly so: 364 and 376 us
-    CHECK(tile({5120, 5120, 4096, 1}) != "128x208x2");     // 10 to 13 % more
-    CHECK(tile({8192, 1024, 8192, 1}) == "128x256x2");
-    CHECK(tile({4096, 4096, 4096, 1}).starts_with("p128x128"));      // 210 us, where 128 x 256 takes 216
-    CHECK(chosen({4096, 4096, 4096, 1}, {}, 10).schedule < 0);        // an epilogue under the other group's products
-    const auto rounded = [](bool b_turned) {
-        gemm::Problem p = problem_of({1024, 14336, 4096, 1}, {false, b_turned, false, 0}, Dtype::f32, Dtype::f32, Dtype::f32);
-        p.allows_tf32 = true;
-        return std::string(chosen(p).tile);
-    };
-    CHECK(rounded(true) == "p128x128x1");
-    CHECK(rounded(false) == "p128x128x2");                  // b is turned before: 504 us, alone 523
 }
 
 TEST_CASE("launches: a row-major b of halves at an odd distance or address is taken there")

@@ -1,13 +1,14 @@
 // Times whatever could run a product on Hopper, beside what the model of its choice says of it: what that model is fitted to.
 //
-//     choice_gpu SHAPES.txt TIMES.csv [--seconds N] [--within F] [--chosen [--most N]] [--dry]
+//     choice_gpu SHAPES.txt TIMES.csv [--seconds N] [--within F] [--chosen [--most N]] [--memory TB] [--dry]
 //
 // SHAPES: lines "fp16 1760 16 1760 nn" (also bf16 tf32 e4m3 e5m2 int8 fp32 fp64; n: as in m x k and k x n, t: transposed), or with cases as
 // ngtool bench --csv and gemm_peers.py name them, each taken once. TIMES: a line for each way to run it. --chosen: only how good the choice
 // is, by the instances that the model thinks the N fastest (10), each in its best way by the model: of each type the mean and the worst of
 // the chosen one's time by the fastest one's, and what is above 1.05. Launches are in graphs, as captured runs are, and begin before the one ahead has ended; operands are normal numbers that
 // take turns until they are twice the second cache. All ways of a shape take turns too, and those that are clearly behind leave. --within:
-// ways whose model is so many times the least, 2.5. --dry: what the model says alone, on any machine.
+// ways whose model is so many times the least, 2.5. --memory: what the model takes the card's for, in TB
+// a second. --dry: what the model says alone, on any machine, of an H200 or of --memory.
 #include "lib/backend/cuda/gemm_sm90.h"
 #include "lib/backend/cuda/images.h"
 #include "lib/backend/cuda/rounding.h"
@@ -36,7 +37,7 @@ namespace {
 
 constexpr uint64_t OPERAND_BYTES = uint64_t(5) << 29, RESULT_BYTES = uint64_t(1) << 30, WORKSPACE_BYTES = uint64_t(1) << 30, ROTATED_BYTES = uint64_t(120) << 20;
 constexpr uint64_t PATTERN_BYTES = uint64_t(8) << 20;
-constexpr gemm::Device H200 = {90, 132, {true, true, true, true}};
+gemm::Device card = {90, 132, {true, true, true, true}};      // an H200, with the memory of what is measured, or of --memory
 
 // As gemm_peers.py has them.
 struct Kind { const char* name; Dtype a, b, out; bool allows_tf32; };
@@ -112,7 +113,7 @@ std::vector<Timed> ways_of(const sm90::Form& form, double within)
 {
     std::vector<Timed> all, kept;
     const auto offer = [&](const sm90::Choice& c) {
-        if (sm90::is_possible(form, c) && sm90::partial_bytes(form, c.splits) <= sm90::MOST_PARTIAL_BYTES) all.push_back({c, sm90::cost_us(form, H200, c)});
+        if (sm90::is_possible(form, c) && sm90::partial_bytes(form, c.splits) <= sm90::MOST_PARTIAL_BYTES) all.push_back({c, sm90::cost_us(form, card, c)});
     };
     for (uint32_t i = 0; i < sm90::instances().size(); i++) {
         const sm90::Instance& x = sm90::instances()[i];
@@ -134,11 +135,11 @@ bool is_same(const sm90::Choice& x, const sm90::Choice& y) { return x.instance =
 // The choice, then of other instances, those that the model thinks the fastest, each in its best way by the model.
 std::vector<Timed> best_ways_of(const sm90::Form& form, size_t most)
 {
-    const auto timed = [&](const sm90::Choice& c) { return Timed{c, sm90::cost_us(form, H200, c)}; };
-    const sm90::Choice chosen = sm90::choose(form, H200, sm90::MOST_PARTIAL_BYTES);
+    const auto timed = [&](const sm90::Choice& c) { return Timed{c, sm90::cost_us(form, card, c)}; };
+    const sm90::Choice chosen = sm90::choose(form, card, sm90::MOST_PARTIAL_BYTES);
     std::vector<Timed> all;
     for (uint32_t i = 0; i < sm90::instances().size(); i++) {
-        const auto best = sm90::choose_among(form, H200, sm90::MOST_PARTIAL_BYTES, i);
+        const auto best = sm90::choose_among(form, card, sm90::MOST_PARTIAL_BYTES, i);
         if (best && !is_same(*best, chosen)) all.push_back(timed(*best));
     }
     std::ranges::stable_sort(all, {}, &Timed::model_us);
@@ -189,6 +190,7 @@ class Bench {
           begin_(home_, Event::Timing::On), end_(home_, Event::Timing::On), basic_(home_, std::string(basic_image()), Module::Accepts::Ptx),
           operands_(pool_, OPERAND_BYTES, stream_.get()), results_(pool_, RESULT_BYTES, stream_.get()), workspace_(pool_, WORKSPACE_BYTES, stream_.get())
     {
+        card.memory_bytes_per_us = rates_of(driver, home_.device()).bytes_per_us;
         for (uint32_t k = 0; k < uint32_t(basic::BasicKernel::count_); k++) basic_functions_.push_back(basic_.function(basic::name_of(basic::BasicKernel(k))));
         for (const gemm::Image image : {gemm::Image::Sm90Half, gemm::Image::Sm90Byte, gemm::Image::Sm90Wide}) {
             modules_.emplace_back(home_, std::string(gemm_image(image)), Module::Accepts::Ptx);
@@ -253,7 +255,7 @@ void Bench::run(const Shape& s, const sm90::Choice& c, int turn)
     p.a = reinterpret_cast<void*>(operands_.get() + at * (a + b)), p.b = reinterpret_cast<void*>(operands_.get() + at * (a + b) + a), p.c = reinterpret_cast<void*>(results_.get() + at * r);
     sm90::Form form;
     sm90::make_form(p, true, form);
-    sm90::run_as(form, H200, c, nullptr, {reinterpret_cast<void*>(workspace_.get()), WORKSPACE_BYTES, launcher, basic_launcher, &home_.driver()});
+    sm90::run_as(form, card, c, nullptr, {reinterpret_cast<void*>(workspace_.get()), WORKSPACE_BYTES, launcher, basic_launcher, &home_.driver()});
 }
 
 void Bench::capture(const Shape& s, Timed& t)
@@ -322,7 +324,7 @@ void Bench::measure(const Shape& s, const sm90::Form& form, double within, std::
     std::ranges::stable_sort(all, {}, &Timed::median);
     for (const Timed& t : all) {
         const sm90::Instance& i = sm90::instances()[t.choice.instance];
-        if (i.is_split || divided_up(s.m, i.m) * divided_up(s.n, i.n) <= 2 * H200.units || grouped.size() >= GROUPED * 4) continue;
+        if (i.is_split || divided_up(s.m, i.m) * divided_up(s.n, i.n) <= 2 * card.units || grouped.size() >= GROUPED * 4) continue;
         for (const int32_t g : {1, 4, 16, 8}) grouped.push_back({t.choice, t.median()}), grouped.back().choice.group = g;
     }
     for (Timed& t : grouped) capture(s, t);
@@ -357,8 +359,8 @@ void Bench::judge(const Shape& s, const sm90::Form& form, size_t most, std::FILE
 
 int main(int argc, char** argv)
 {
-    if (argc < 3) return std::puts("choice_gpu SHAPES.txt TIMES.csv [--seconds N] [--within F] [--chosen [--most N]] [--dry]"), 2;
-    double seconds = 1e9, within = 2.5;
+    if (argc < 3) return std::puts("choice_gpu SHAPES.txt TIMES.csv [--seconds N] [--within F] [--chosen [--most N]] [--memory TB] [--dry]"), 2;
+    double seconds = 1e9, within = 2.5, memory = 0;
     size_t most = 10;
     bool   is_dry = false, is_of_choice = false;
     for (int i = 3; i < argc; i++) {
@@ -366,6 +368,7 @@ int main(int argc, char** argv)
         if (word == "--dry") is_dry = true;
         else if (word == "--chosen") is_of_choice = true;
         else if (word == "--seconds" && i + 1 < argc) seconds = std::atof(argv[++i]);
+        else if (word == "--memory" && i + 1 < argc) memory = std::atof(argv[++i]) * 1e6;
         else if (word == "--within" && i + 1 < argc) within = std::atof(argv[++i]);
         else if (word == "--most" && i + 1 < argc) most = size_t(std::max(1, std::atoi(argv[++i])));
         else return std::printf("choice_gpu knows no \"%s\"\n", word.c_str()), 2;
@@ -379,6 +382,7 @@ int main(int argc, char** argv)
     try {
         std::unique_ptr<Bench> bench;
         if (!is_dry) bench = std::make_unique<Bench>(Driver::need("times of products"));
+        if (memory > 0) card.memory_bytes_per_us = memory;
         for (const Shape& s : shapes) {
             if (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > seconds) break;
             sm90::Form form;

@@ -68,6 +68,7 @@ struct Device {
     int32_t  compute;                    // 90 for sm_90
     uint32_t units;                      // multiprocessors
     bool     has[size_t(Image::count_)];
+    double   memory_bytes_per_us = 4.8e6;    // at most, by its clock; an H200's
 };
 bool needs(Image image, Dtype a, Dtype b, bool has_list = false);    // whether products of these types may launch kernels of it
 

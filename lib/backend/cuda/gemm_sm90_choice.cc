@@ -18,8 +18,8 @@ double element_bytes(const Form& form) { return form.planes == 3 ? 6 : double(by
 
 // What follows is in microseconds. Its numbers were fitted to 12905 times of 392 shapes of f16, bf16, tf32, e4m3 and int8 on an H200
 // (2026-11-22, tests/bench/choice_gpu.cc): least squares of logarithms, then steps that made what is chosen faster. It meets those times
-// within 15 % (rms). What it chose took 1.5 % more than the fastest way in the mean, of 234 other shapes 2.7 %. But LIMITED_CYCLES_A_US
-// is what an earlier fit had, for 0.2 ms of a way do not show the clock that lasting power leaves, and ROUND_US was tried out with it.
+// within 15 % (rms). What it chose took 1.5 % more than the fastest way in the mean, of 234 other shapes 2.7 %. But the clock that is left
+// is what an earlier fit had, for 0.2 ms of a way do not show what lasting power leaves of it, and ROUND_US was tried out with it.
 
 // How often rows from the second cache count: those that do not lie on its lines several times, and most where depth is not along them.
 double crossing_of(const Form& form, const Source& s)
@@ -39,11 +39,20 @@ bool is_light(const Form& form, const Instance& i)
     return !i.is_split && i.group == Group::Half && i.n <= 64 && crossing_of(form, form.a) == 1 && (p.n <= 2 * i.n || double(p.m) * double(p.k) * element_bytes(form) <= NEAR_BYTES);
 }
 
+// Whether memory is as fast as an H200's, which takes power from the multiprocessors. Times of 629 shapes on H100s (3.35 TB/s, 700 W, 2026-11-26) show no
+// such limit, nor do turns with cuBLASLt's there.
+bool has_fast_memory(const Device& device)
+{
+    constexpr double FAST_BYTES_PER_US = 4e6;
+    return device.memory_bytes_per_us > FAST_BYTES_PER_US;
+}
+
 // A step of depth of a tile: by the tensor cores or, where tiles are small, by shared memory, which gives them 128 bytes a cycle
 // and takes what is loaded; by the clock that is left where many work and power ends; by rows from the second cache.
-double step_us(const Form& form, const Instance& i, double working)
+double step_us(const Form& form, const Device& device, const Instance& i, double working)
 {
-    constexpr double CYCLES_A_US = 1980, LIMITED_CYCLES_A_US = 1565, ROW_US = 0.000333;
+    constexpr double CYCLES_A_US = 1980, ROW_US = 0.000333;
+    const double limited_cycles_a_us = has_fast_memory(device) ? 1565 : CYCLES_A_US;
     if (is_double(form)) {
         constexpr double PRODUCTS_A_US = 16600, DOUBLE_ROW_US = 0.00038, BOX_US = 0.043;
         // One thread asks for all boxes, of which a turned operand has many: of small tiles that decides.
@@ -57,7 +66,7 @@ double step_us(const Form& form, const Instance& i, double working)
     const double rows = rows_of(form.a, form.problem.m, i.m, i.across) + rows_of(form.b, form.problem.n, i.n, i.down);
     const double multiply = i.m * i.n / 32.0, shared = i.m / 64.0 * (i.n + 64) + (i.m + i.n) * (is_light(form, i) ? 0.5 : 1);
     const auto   cube = [](double x) { return x * x * x; };
-    return std::cbrt(cube(std::max(multiply * moved, shared) / CYCLES_A_US) + cube(multiply * powered * working / LIMITED_CYCLES_A_US) + cube(rows * working * ROW_US));
+    return std::cbrt(cube(std::max(multiply * moved, shared) / CYCLES_A_US) + cube(multiply * powered * working / limited_cycles_a_us) + cube(rows * working * ROW_US));
 }
 
 // What reading and writing adds to that. What several columns (rows) of tiles read comes again, and from farther away: once counts, the
@@ -115,18 +124,27 @@ double store_us(const Form& form, const Instance& i)
     return std::max(bytes / BYTES_A_US, i.turns ? strips_us(form, i) : 0) + by_threads_us(p, sums);
 }
 
+// How much longer pingpong takes alone than in pairs. Of tf32 whose b is turned before 4 to 10 %; where b lies as it should, 1.5 % less (H200, 3 and 11 shapes).
+// Where threads store c 2 to 30 % for 51 of 55 shapes of f16 and bf16 with more rows and depth than these, -1 to 6 % for 24 others (H100, 2026-11-26; one of the
+// former, on an H200, 10 %).
+double alone(const Form& form)
+{
+    constexpr int64_t FEW_ROWS = 1536, LITTLE_DEPTH = 1536;
+    const Problem& p = form.problem;
+    if (form.b.copying == Copying::Strided) return 1.08;
+    return by_threads_us(p, 1) > 0 && p.m > FEW_ROWS && p.k >= LITTLE_DEPTH ? 1.05 : 1;
+}
+
 // What times of short runs, which all this was fitted to, do not show is the clock that lasting power leaves; nor did pingpong have six stages then. Times
 // of 220 shapes in turns with cuBLASLt's, of 60 of all tiles in turns, and with epilogues of 10, also each for long, do (H200, 2026-11-23): wide tiles gain
 // less than they should, pingpong more, beside an epilogue in pairs above all; tiles of c's transpose less, least where threads store.
-double lasting(const Form& form, const Instance& i)
+double lasting(const Form& form, const Device& device, const Instance& i)
 {
     const bool   has_epilogue = form.problem.epilogue_weight > 0, is_pingpong = i.schedule < 0;
     const double wide = (i.group == Group::Half || i.group == Group::Round) && i.n > 192 && !has_epilogue ? 1.04 : 1;
-    const double pingpong = !is_pingpong ? 1 : has_epilogue ? (i.cluster > 1 ? 0.925 : 0.965) : i.group == Group::Whole ? 0.92 : 0.96;
+    const double pingpong = !is_pingpong ? 1 : has_epilogue ? (i.cluster > 1 ? 0.925 : 0.965) : i.group == Group::Whole && has_fast_memory(device) ? 0.92 : 0.96;
     const double turned = !i.turns ? 1 : !is_pingpong ? 1.01 : by_threads_us(form.problem, 1) > 0 ? 1.08 : layout_of(form, i).stages > uint32_t(i.stages) ? 1.03 : 1.05;
-    // Of tf32 whose b is turned before, alone they took 4 to 10 % longer than in pairs; where b lies as it should, 1.5 % less (3 and 11 shapes).
-    const double alone = is_pingpong && i.cluster == 1 && form.b.copying == Copying::Strided ? 1.08 : 1;
-    return wide * turned * pingpong * alone;
+    return wide * turned * pingpong * (is_pingpong && i.cluster == 1 ? alone(form) : 1);
 }
 
 double tiles_us(const Form& form, const Device& device, const Instance& i)
@@ -138,7 +156,7 @@ double tiles_us(const Form& form, const Device& device, const Instance& i)
     const int64_t  together = int64_t(device.units) / i.cluster;
     const double   rounds = double(divided_up(tiles, together)), working = double(tiles) / double(together) / rounds;
     const bool   has_epilogue = p.epilogue_weight > 0, is_pingpong = i.schedule < 0;
-    const double tile = lasting(form, i) * double(steps_of(form)) * products_of(form) * step_us(form, i, working), store = store_us(form, i);
+    const double tile = lasting(form, device, i) * double(steps_of(form)) * products_of(form) * step_us(form, device, i, working), store = store_us(form, i);
     // Pingpong hides what takes less than a tile, the others a plain store alone. But what an epilogue computes slows the other group's products, however
     // many these are: by gelu of 128x128 a round is 2.0 to 2.5 us longer at depths of 1024 to 8192 (H200, 2026-11-23).
     const double open = has_epilogue ? store : (i.schedule > 0 ? ROUND_US : OPEN_ROUND_US) + by_threads_us(p, i.m * i.n / 2.0);
@@ -166,7 +184,7 @@ double split_us(const Form& form, const Device& device, const Instance& i, const
     const double   steps = std::ceil(double(steps_of(form, i)) / (double(c.cluster) * c.splits));
     // The copy engine takes rows of a box one by one, short ones too; and what comes late is waited for.
     const double rows = double(std::min<int64_t>(p.m, i.m)) + (form.b.is_turned ? 64.0 * std::max(i.n / 64, 1) : double(std::min<int64_t>(p.n, i.n)));
-    const double step = std::max({rows * ROW_US * together, step_us(form, i, std::min(1.0, blocks / device.units)) * together, LATENCY_US / (c.cluster > 1 ? i.kept : i.stages)});
+    const double step = std::max({rows * ROW_US * together, step_us(form, device, i, std::min(1.0, blocks / device.units)) * together, LATENCY_US / (c.cluster > 1 ? i.kept : i.stages)});
     // An epilogue waits for what it reads.
     const double store = i.n / double(c.cluster) * together * (COLUMN_US + WEIGHT_US * p.epilogue_weight + READ_US * (vectors_of(p) + 2 * matrices_of(p)));
     double us = LAUNCH_US + rounds * (steps * step + store) + (rounds - 1) * ROUND_US;

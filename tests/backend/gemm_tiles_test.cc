@@ -1,0 +1,79 @@
+// Which of Hopper's tiles a product is given: by its extents, how its operands lie, what follows it, and the card's memory.
+#include "tests/backend/gemm_problems.h"
+
+#include <string>
+
+namespace ng::gemm_check {
+namespace {
+
+namespace sm90 = gemm::sm90;
+
+// Without room for parts.
+const sm90::Instance& chosen(const gemm::Problem& p, const gemm::Device& device = whole_device())
+{
+    sm90::Form form;
+    REQUIRE(sm90::make_form(p, false, form));
+    return sm90::instances()[sm90::choose(form, device, 0).instance];
+}
+// Of halves.
+const sm90::Instance& chosen(const Extents& e, const Lying& lying, int weight)
+{
+    gemm::Problem p = problem_of(e, lying, Dtype::f16, Dtype::f16, Dtype::f16);
+    p.epilogue_weight = weight;
+    return chosen(p);
+}
+
+gemm::Problem rounded(const Extents& e, bool b_turned)
+{
+    gemm::Problem p = problem_of(e, {false, b_turned, false, 0}, Dtype::f32, Dtype::f32, Dtype::f32);
+    p.allows_tf32 = true;
+    return p;
+}
+
+}  // namespace
+
+TEST_CASE("tiles: of c's transpose where those of c leave more of the card idle, and of no epilogue")
+{
+    const auto turns = [](const Extents& e, const Lying& lying, int weight) { return chosen(e, lying, weight).turns; };
+    CHECK(turns({6144, 512, 1536, 1}, {false, true, false, 0}, 0));      // 128 tiles of 192 x 128, where 96 of 128 x 256 would be
+    CHECK(turns({2560, 7000, 2560, 1}, {}, 0));
+    CHECK(!turns({2560, 7000, 2560, 1}, {}, 1));
+    CHECK(!turns({4096, 4096, 4096, 1}, {}, 0));
+}
+
+TEST_CASE("tiles: wide where they are a round less by far, others where lasting power would make up for it")
+{
+    const auto tile = [](const Extents& e) { return std::string(chosen(e, {}, 0).tile); };
+    CHECK(tile({4096, 7000, 4096, 1}) == "128x192x2");     // nine full rounds, where 128 x 256 has seven that are nearly so: 364 and 376 us
+    CHECK(tile({5120, 5120, 4096, 1}) != "128x208x2");     // 10 to 13 % more
+    CHECK(tile({8192, 1024, 8192, 1}) == "128x256x2");
+    CHECK(tile({4096, 4096, 4096, 1}).starts_with("p128x128"));      // 210 us, where 128 x 256 takes 216
+    CHECK(chosen({4096, 4096, 4096, 1}, {}, 10).schedule < 0);        // an epilogue under the other group's products
+    CHECK(std::string(chosen(rounded({1024, 14336, 4096, 1}, true)).tile) == "p128x128x1");
+    CHECK(std::string(chosen(rounded({1024, 14336, 4096, 1}, false)).tile) == "p128x128x2");      // b is turned before: 504 us, alone 523
+}
+
+TEST_CASE("tiles: in pairs where threads store c, and its rows and the depth are many")
+{
+    const auto tile = [](const Extents& e) { return std::string(chosen(e, {}, 0).tile); };
+    CHECK(tile({7680, 5481, 2560, 1}) == "p128x128x2");    // 332 us, alone 365
+    CHECK(tile({5124, 9124, 1760, 1}) == "p128x128x2");
+    CHECK(tile({8192, 4095, 1024, 1}) == "p128x128x1");    // little depth
+    CHECK(tile({1024, 7242, 4096, 1}) == "p128x128x1");    // few rows
+}
+
+TEST_CASE("tiles: pingpong for a card whose memory leaves less power, wide ones for one whose memory is slower")
+{
+    gemm::Device h100 = whole_device();
+    h100.memory_bytes_per_us = 3.35e6;
+    const gemm::Problem words = rounded({7680, 7680, 2048, 1}, true);
+    const gemm::Problem bytes = problem_of({4096, 4096, 4096, 1}, {false, true, false, 0}, Dtype::i8, Dtype::i8, Dtype::i32);
+    for (const gemm::Problem& p : {words, bytes}) {
+        CHECK(chosen(p).schedule < 0);
+        CHECK(std::string(chosen(p, h100).tile) == "128x256x2");
+    }
+    CHECK(std::string(chosen(problem_of({8674, 8192, 4096, 1}, {false, true, false, 0}, Dtype::f16, Dtype::f16, Dtype::f16), h100).tile) == "128x256x2");     // 864 us, where pingpong takes 998
+    CHECK(std::string(chosen(problem_of({8192, 4096, 512, 1}, {}, Dtype::f16, Dtype::f16, Dtype::f16), h100).tile).starts_with("p128x128"));
+}
+
+}  // namespace ng::gemm_check
