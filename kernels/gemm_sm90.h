@@ -128,6 +128,9 @@ struct GemmPlanesNumbers {
     X(f32, tt, OfBf16, 1, 0, true, __VA_ARGS__)
 #define GEMM_SM90_Round(X, ...)                                                                                                    \
     X(tf32, nt, OfTf32, 0, 0, false, __VA_ARGS__)
+// Of Round, a by way of registers, where its rows may lie side by side; or, of c's transpose, b's columns.
+#define GEMM_SM90_Turned(X, ...)                                                                                                   \
+    X(tf32, tt, OfTf32, 1, 0, false, __VA_ARGS__)
 
 // Of Half, where b alone is turned, at any distance.
 #define GEMM_SM90_Odd(X, ...)                                                                                                      \

@@ -61,6 +61,9 @@ DEVICE void run_any_tiles(const GemmTilesNumbers& g)
 #ifndef OF_Round
 #define OF_Round(...)
 #endif
+#ifndef OF_Turned
+#define OF_Turned(...)
+#endif
 #ifndef OF_Double
 #define OF_Double(...)
 #endif
@@ -102,6 +105,7 @@ DEVICE void run_any_tiles(const GemmTilesNumbers& g)
 #undef OF_Whole
 #undef OF_Wide
 #undef OF_Round
+#undef OF_Turned
 #undef OF_Double
 
 }  // namespace ng::kernels

@@ -265,8 +265,6 @@ struct UnitLane {
     DEVICE static constexpr u32 down(i32 i) { return u32(i * ROWS % 8 * 64 + i * ROWS / 8 * 8); }
 };
 
-DEVICE void read_pair(u32 from, u32& a, u32& b) { asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(a), "=r"(b) : "r"(from) : "memory"); }
-
 template <class S>
 DEVICE void add_unit(const SumsPlace& place, const UnitLane<S>& lane, u32 unit, u32 rank, u32 blocks, u32 (&v)[UnitLane<S>::EACH][4])
 {

@@ -23,6 +23,7 @@ DEVICE void read_words(u32 from, u32 (&v)[4])
 {
     asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "r"(from) : "memory");
 }
+DEVICE void read_pair(u32 from, u32& a, u32& b) { asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(a), "=r"(b) : "r"(from) : "memory"); }
 DEVICE u32 two_halves(i32 type, float a, float b)
 {
     u32 r;
@@ -228,15 +229,21 @@ DEVICE void stage_rest(u32 buffer, i32 type, const float* sums)
     }
 }
 
-// 32 columns of 16 rows a warp, of which `words` sums a thread are the tile's.
+// Rows of a thread's sums among a warpgroup's 64, as wgmma leaves them: of four sums two are of `row`, two of the one `next` behind it.
+struct RowsOfThread {
+    i32 row, next;
+};
+DEVICE RowsOfThread rows_of_thread() { return {i32(threadIdx.x >> 5 & 3) * 16 + (i32(threadIdx.x) >> 2 & 7), 8}; }
+
+// 32 columns, of which `words` sums a thread are the tile's.
 template <class Word>
-DEVICE void stage_words(u32 buffer, const Word* sums, i32 words = 16)
+DEVICE void stage_words(u32 buffer, const Word* sums, const RowsOfThread& rows, i32 words = 16)
 {
     const i32 lane = i32(threadIdx.x) & 31;
     UNROLLED for (i32 j = 0; j < 4; j++)
         if (j * 4 < words)
         UNROLLED for (i32 h = 0; h < 2; h++) {
-            const i32 row = i32(threadIdx.x >> 5 & 3) * 16 + h * 8 + (lane >> 2);
+            const i32 row = rows.row + h * rows.next;
             const u32 to = buffer + u32(row * 128 + (((j * 2 + ((lane & 3) >> 1)) ^ (row & 7)) << 4) + (lane & 1) * 8);
             asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(to), "r"(bits_of(sums[j * 4 + h * 2])), "r"(bits_of(sums[j * 4 + h * 2 + 1])) : "memory");
         }
@@ -298,7 +305,25 @@ DEVICE void store_staged_box(const StoreMaps& maps, u32 buffer, const TileSpot& 
     }
 }
 
-// BLOCKS x 64 rows, 2 WORDS columns. is_loose: some sum is to be fixed.
+// BLOCKS x 64 rows, 2 WORDS columns, by boxes of 32.
+template <u32 BUFFERS, class Word, int BLOCKS, int WORDS>
+DEVICE void store_words(const TensorMap& map, const TileSpot& first, const Word (&d)[BLOCKS][WORDS], Staging& s, const RowsOfThread& rows)
+{
+    const bool is_elected = (threadIdx.x & 127) == 0;
+    constexpr i32 CHUNKS = (WORDS + 15) / 16;
+    UNROLLED for (i32 chunk = 0; chunk < BLOCKS * CHUNKS; chunk++) {
+        const u32 buffer = s.buffers + s.turn * STAGING_BYTES;
+        if (++s.turn == BUFFERS) s.turn = 0;
+        if (is_elected) wait_stores_read<BUFFERS - 1>();
+        named_barrier(s.barrier, 128);
+        stage_words(buffer, d[chunk / CHUNKS] + chunk % CHUNKS * 16, rows, WORDS - chunk % CHUNKS * 16);
+        async_fence();
+        named_barrier(s.barrier, 128);
+        if (is_elected) store_box(map, buffer, first.column + chunk % CHUNKS * 32, first.row + chunk / CHUNKS * 64, first.batch), end_stores();
+    }
+}
+
+// The same of any type, by any way. is_loose: some sum is to be fixed.
 template <u32 BUFFERS, class Word, int BLOCKS, int WORDS, class Fix>
 DEVICE void store_tile(const StoreMaps& maps, const GemmOutput& o, const TileSpot& first, const Word (&d)[BLOCKS][WORDS], Staging& s, bool is_loose, Fix fix)
 {
@@ -331,19 +356,7 @@ DEVICE void store_tile(const StoreMaps& maps, const GemmOutput& o, const TileSpo
             }
             return;
         }
-    if (WORDS % 16 == 0 && !HAS_EPILOGUE && o.store == STORE_WORDS && !is_loose) {
-        UNROLLED for (i32 chunk = 0; chunk < BLOCKS * CHUNKS; chunk++) {
-            const u32 buffer = s.buffers + s.turn * STAGING_BYTES;
-            if (++s.turn == BUFFERS) s.turn = 0;
-            if (is_elected) wait_stores_read<BUFFERS - 1>();
-            named_barrier(s.barrier, 128);
-            stage_words(buffer, d[chunk / CHUNKS] + chunk % CHUNKS * 16, WORDS - chunk % CHUNKS * 16);
-            async_fence();
-            named_barrier(s.barrier, 128);
-            if (is_elected) store_box(maps.c, buffer, first.column + chunk % CHUNKS * 32, first.row + chunk / CHUNKS * 64, first.batch), end_stores();
-        }
-        return;
-    }
+    if (WORDS % 16 == 0 && !HAS_EPILOGUE && o.store == STORE_WORDS && !is_loose) return store_words<BUFFERS>(maps.c, first, d, s, rows_of_thread());
     if (o.store <= STORE_WORDS) {                            // the copy engine may still read what is staged
         if (is_elected) wait_stores_read<0>();
         named_barrier(s.barrier, 128);
@@ -370,7 +383,7 @@ DEVICE void store_tile(const StoreMaps& maps, const GemmOutput& o, const TileSpo
         fetch_staged(o, at, operands);
         __syncwarp();
         UNROLLED for (i32 i = 0; i < BLOCKS * CHUNKS; i++)
-            if (i == chunk) stage_words(s.buffers, d[i / CHUNKS] + i % CHUNKS * 16, WORDS - i % CHUNKS * 16);
+            if (i == chunk) stage_words(s.buffers, d[i / CHUNKS] + i % CHUNKS * 16, rows_of_thread(), WORDS - i % CHUNKS * 16);
         __syncwarp();
         store_staged<Word>(o, at, s.buffers + u32(warp) * 2048, operands, is_loose, fix, folds, chunk % CHUNKS == 0);
         if (OVER_A_ROW && chunk % CHUNKS == CHUNKS - 1) folds.end(o.epilogue, {at.batch, at.row, at.column, o.m, o.n, false, true}, first.column / (2 * WORDS));

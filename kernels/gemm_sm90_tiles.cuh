@@ -11,6 +11,7 @@
 //             computed again from the operands, since an infinite plane meets zeros
 #pragma once
 #include "kernels/gemm_sm90_finish.cuh"
+#include "kernels/gemm_sm90_turned.cuh"
 
 namespace ng::kernels {
 namespace {
@@ -30,7 +31,8 @@ struct TilesShape {
     static constexpr i32  BLOCKS = IS_PINGPONG ? TILE_M / 64 : TILE_M / 128;     // of 64 rows a warpgroup
     static constexpr i32  SUMS = BLOCKS * TILE_N / 2 * (PROMOTE ? 2 : 1);
     static constexpr bool IN_TURNS = PROMOTE && BLOCKS * TILE_N * 3 / 2 <= 192;     // registers for two batches of products
-    static constexpr bool IS_BARE = SUMS > 128 || TILE_N % 64 != 0 || IS_SWAPPED;    // no room for an epilogue, or no boxes for what it reads
+    static constexpr bool IN_REGISTERS = A_TURNED && Kind::BYTES == 4;               // a, whose words the tensor cores take no other way so
+    static constexpr bool IS_BARE = SUMS > 128 || TILE_N % 64 != 0 || IS_SWAPPED || IN_REGISTERS;    // no room for an epilogue, or no boxes for what it reads
     // Of an epilogue for 32 columns. On an H200 (2026-11-22) one for each takes 1 to 3 % less than one for all; but of pingpong's large
     // epilogues (gelu), whose groups are at different places, one takes 2 to 4 % less than two, and these took 3 to 9 % less than eight.
     static constexpr int  TEXTS = IS_PINGPONG && EPILOGUE_WEIGHT > 20 ? 1 : 8;
@@ -159,6 +161,8 @@ DEVICE void load_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memory, 
 // What a warpgroup keeps from step to step.
 template <class S>
 struct Multiplier {
+    using Sums = typename S::Word[S::BLOCKS][S::TILE_N / 2];
+
     TilesMemory<S>  memory;
     u64             a, b;                // its first matrices
     Turn<S::STAGES> turn = {0, 0};
@@ -193,7 +197,7 @@ struct Multiplier {
             if (to_skew > 0 && to_skew <= S::SCHEDULE) to_skew = 1 << 30, named_arrive(6, 256);
     }
     // d (+)= a step of depth, which is under way then, unlike the one before it.
-    DEVICE void run_step(bool is_sum, typename S::Word (&d)[S::BLOCKS][S::TILE_N / 2])
+    DEVICE void run_step(bool is_sum, Sums& d)
     {
         barrier_wait(memory.full(turn.stage), turn.phase);
         const u32 at = turn.stage * (S::STAGE >> 4);
@@ -202,6 +206,11 @@ struct Multiplier {
             UNROLLED for (i32 block = 0; block < S::BLOCKS; block++)
                 multiply<S::A_TURNED, S::B_TURNED>(d[block], a + (at + block * 512 + (S::A_TURNED ? k * 128 : k * 2)), b + (at + (S::B_TURNED ? k * 128 : k * 2)), (is_sum || k > 0),
                                                    typename S::Kind());
+        end_step();
+    }
+    // The products that were just begun are a step's.
+    DEVICE void end_step()
+    {
         end_products();
         wait_products<1>();
         if (before >= 0) release(u32(before));
@@ -341,7 +350,8 @@ DEVICE void multiply_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memo
                 multiplier.run_step(false, d), step = 1;
                 if (!is_begin) bring();
             }
-            ROLLED for (; step < g.k_steps; step++) multiplier.run_step(step > 0, d);
+            if constexpr (S::IN_REGISTERS) run_turned<S>(multiplier, g.k_steps, d);
+            else ROLLED for (; step < g.k_steps; step++) multiplier.run_step(step > 0, d);
             // The other group's products stand behind the last step of these, so that the tensor cores find them at once.
             if constexpr (S::IS_PINGPONG) named_arrive(4 + (group ^ 1), 256);
             multiplier.finish(d);
@@ -358,6 +368,9 @@ DEVICE void multiply_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memo
         if constexpr (HAS_BOX) barrier_wait(staging.full, staging.phase), staging.phase ^= 1;
         if constexpr (S::IS_SWAPPED) {
             UNROLLED for (i32 block = 0; block < S::BLOCKS; block++) store_turned<S::BUFFERS>(g.c, g.output, {first.batch, first.row + block * 64, first.column}, d[block], staging);
+        } else if constexpr (S::IN_REGISTERS) {
+            if (g.output.store == STORE_WORDS) store_words<S::BUFFERS>(g.c, first, d, staging, turned_rows());
+            else UNROLLED for (i32 block = 0; block < S::BLOCKS; block++) store_fragments(g.output, {first.batch, first.row + block * 64, first.column}, d[block]);
         } else if constexpr (S::IS_BARE) {
             GemmOutput output = g.output;
             if (output.c_type != F16 && output.c_type != BF16) output.c_type = F32;

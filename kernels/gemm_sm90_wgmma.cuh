@@ -110,6 +110,14 @@ struct OfU8U8 : OperandKind<i32, 128, false> {};
                      : REGISTERS_##COUNT(REAL, 0)                                                                                  \
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(is_sum), "n"(B_TURNED));                            \
     }
+#define FIXED_FRAGMENT(Kind, COUNT, n, text, A0, A1, A2, A3, B, P)                                                                  \
+    DEVICE void multiply_fragment(float (&d)[COUNT], const u32 (&a)[4], u64 b, i32 is_sum, Kind)                                   \
+    {                                                                                                                              \
+        asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #P ", 0;\nwgmma.mma_async.sync.aligned.m64n" #n text " {" LIST_##COUNT   \
+                     "}, {%" #A0 ", %" #A1 ", %" #A2 ", %" #A3 "}, %" #B ", p, 1, 1;\n}"                                           \
+                     : REGISTERS_##COUNT(REAL, 0)                                                                                  \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(is_sum));                                           \
+    }
 #define FRAGMENT_KIND(Kind, text)                                                                                                  \
     FRAGMENT(Kind, 16, 32, text, 16, 17, 18, 19, 20, 21, 22)                                                                       \
     FRAGMENT(Kind, 32, 64, text, 32, 33, 34, 35, 36, 37, 38)                                                                       \
@@ -128,6 +136,10 @@ FIXED_KIND(OfU8I8, i32, WHOLE, "", "k32.s32.u8.s8")
 FIXED_KIND(OfU8U8, i32, WHOLE, "", "k32.s32.u8.u8")
 FRAGMENT_KIND(OfF16, "k16.f32.f16.f16")
 FRAGMENT_KIND(OfBf16, "k16.f32.bf16.bf16")
+FIXED_FRAGMENT(OfTf32, 32, 64, "k8.f32.tf32.tf32", 32, 33, 34, 35, 36, 37)
+FIXED_FRAGMENT(OfTf32, 64, 128, "k8.f32.tf32.tf32", 64, 65, 66, 67, 68, 69)
+FIXED_FRAGMENT(OfTf32, 96, 192, "k8.f32.tf32.tf32", 96, 97, 98, 99, 100, 101)
+FIXED_FRAGMENT(OfTf32, 128, 256, "k8.f32.tf32.tf32", 128, 129, 130, 131, 132, 133)
 
 #undef TWO
 #undef FOUR
@@ -163,6 +175,7 @@ FRAGMENT_KIND(OfBf16, "k16.f32.bf16.bf16")
 #undef FIXED
 #undef FRAGMENT
 #undef FRAGMENT_KIND
+#undef FIXED_FRAGMENT
 #undef TURNABLE_KIND
 #undef FIXED_KIND
 

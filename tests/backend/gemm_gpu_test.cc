@@ -62,7 +62,7 @@ void check_turns(const Setting& s, Attempt a, const Outcome& whole)
 {
     const sm90::Instance& i = sm90::instances()[a.choice.instance];
     if (i.is_split || is_too_large(s.problem.m, s.problem.n)) return;
-    const sm90::Form     form = sm90::is_swapped(a.form, i) ? sm90::swapped(a.form) : a.form;
+    const sm90::Form     form = sm90::form_of(a.form, i);
     const gemm::Problem& p = form.problem;
     const int64_t        tiles = divided_up(p.m, i.m * i.down) * divided_up(p.n, i.n * i.across) * p.batches;
     CHECK((p.k < DEEP[0].k || tiles >= 3));
@@ -210,14 +210,18 @@ TEST_CASE("products: rows at odd distances, of 16 bits at odd addresses, results
         }
 }
 
-TEST_CASE("products: f32 whose rows begin at multiples of 16 bytes, which blocks cut themselves, all ways that it lies")
+TEST_CASE("products: f32 whose rows begin at multiples of 16 bytes, which blocks cut themselves or take by way of registers, all ways that it lies")
 {
     const Types t = {Dtype::f32, Dtype::f32, Dtype::f32};
     for (const Extents& e : {Extents{1, 1, 1, 1}, Extents{129, 65, 93, 1}, Extents{5, 297, 33, 4}, Extents{258, 130, 1002, 1}, Extents{64, 192, 256, 1}, Extents{300, 532, 264, 2}}) {
         if (is_too_large(e.m, e.n)) continue;
         const int64_t gap = 4 - e.m % 4;     // all three have the same rest
-        for (int bits = 0; bits < 8; bits++)
-            if (device->gpu.takes_next()) check_instances(Setting(e, {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, gap}, t, t.sum), {{0, 1, 1, 8}, {0, 2, 1, 8}, {0, 3, 1, 8}, {0, 8, 1, 8}});
+        for (int bits = 0; bits < 16; bits++) {
+            if (!device->gpu.takes_next()) continue;
+            Setting s(e, {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, gap}, t, t.sum);
+            s.problem.allows_tf32 = bits >> 3;
+            check_instances(s, {{0, 1, 1, 8}, {0, 2, 1, 8}, {0, 3, 1, 8}, {0, 8, 1, 8}});
+        }
     }
 }
 
@@ -232,7 +236,7 @@ TEST_CASE("products with an epilogue compiled into them: an instance of each kin
         const sm90::Instance& instance = sm90::instances()[i];
         const int kind = instance.is_odd ? 4 : instance.is_cut ? 3 : instance.is_split ? 2 : instance.schedule < 0;
         // How many buffers a tile is stored through goes by its width.
-        if (instance.group == sm90::Group::Double || (!instance.is_split && instance.n % 64 != 0)) continue;    // none
+        if (instance.group >= sm90::Group::Turned || (!instance.is_split && instance.n % 64 != 0)) continue;    // none
         const bool is_each = instance.is_cut || (kind < 2 && instance.group == sm90::Group::Half);
         if (!seen.insert({instance.group, kind, is_each ? instance.m : 0, is_each ? instance.n : 0}).second) continue;
         const bool  is_round = instance.group == sm90::Group::Round;
@@ -265,7 +269,7 @@ TEST_CASE("products with folds compiled into them: an instance of each kind and 
     std::set<std::pair<sm90::Group, int>> seen;
     for (uint32_t i = 0; i < sm90::instances().size(); i++) {
         const sm90::Instance& instance = sm90::instances()[i];
-        if (instance.group == sm90::Group::Double) continue;
+        if (instance.group >= sm90::Group::Turned) continue;
         if (!seen.insert({instance.group, instance.is_odd ? 4 : instance.is_cut ? 3 : instance.is_split ? 2 : instance.schedule < 0}).second) continue;
         const bool  is_round = instance.group == sm90::Group::Round;
         const Types t = TYPES[instance.group == sm90::Group::Half ? 0 : instance.group == sm90::Group::Byte ? 2 : instance.group == sm90::Group::Whole ? 6 : 10];

@@ -50,7 +50,27 @@ TEST_CASE("tiles: wide where they are a round less by far, others where lasting 
     CHECK(tile({4096, 4096, 4096, 1}).starts_with("p128x128"));      // 210 us, where 128 x 256 takes 216
     CHECK(chosen({4096, 4096, 4096, 1}, {}, 10).schedule < 0);        // an epilogue under the other group's products
     CHECK(std::string(chosen(rounded({1024, 14336, 4096, 1}, true)).tile) == "p128x128x1");
-    CHECK(std::string(chosen(rounded({1024, 14336, 4096, 1}, false)).tile) == "p128x128x2");      // b is turned before: 504 us, alone 523
+    CHECK(std::string(chosen(rounded({1024, 14335, 4096, 1}, false)).tile) == "p128x128x2");      // b is turned before: 504 us, alone 523
+}
+
+TEST_CASE("tiles: words of a row-major b, or of a turned a, by way of registers where their rows begin at multiples of 16 bytes, nothing being copied")
+{
+    const auto tile = [](bool a_turned, bool b_turned, int64_t gap) {
+        gemm::Problem p = problem_of({4096, 7000, 4096, 1}, {a_turned, b_turned, false, gap}, Dtype::f32, Dtype::f32, Dtype::f32);
+        p.allows_tf32 = true;
+        sm90::Form form;
+        REQUIRE(sm90::make_form(p, false, form));
+        const sm90::Instance& i = chosen(p);
+        int copies = 0;
+        const sm90::Form tiles = sm90::form_of(form, i);
+        for (const sm90::Source* s : {&tiles.a, &tiles.b}) copies += sm90::is_copied(i, *s);
+        return std::string(i.tile) + " " + std::to_string(copies);
+    };
+    CHECK(tile(false, false, 0) == "r128x256x2 0");        // 633 us, turned before 717 (H100)
+    CHECK(tile(true, true, 0) == "r128x192x2 0");
+    CHECK(tile(true, false, 0) == "r128x256x2 1");         // of two that lie so one is turned before
+    CHECK(!tile(false, false, 1).starts_with("r"));
+    CHECK(!tile(false, true, 0).starts_with("r"));
 }
 
 TEST_CASE("tiles: in pairs where threads store c, and its rows and the depth are many")

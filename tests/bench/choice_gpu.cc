@@ -117,7 +117,7 @@ std::vector<Timed> ways_of(const sm90::Form& form, double within)
     };
     for (uint32_t i = 0; i < sm90::instances().size(); i++) {
         const sm90::Instance& x = sm90::instances()[i];
-        if (x.group != form.group) continue;
+        if (!sm90::takes_group(form, x)) continue;
         if (!x.is_split) offer({i, x.cluster, 1, 8});
         if (!x.is_split) continue;
         for (const int32_t cluster : {1, 2, 3, 4, 5, 6, 8})

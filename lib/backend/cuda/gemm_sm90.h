@@ -5,8 +5,9 @@
 
 namespace ng::cuda::gemm::sm90 {
 
-// Rows of gemm_sm90.def are of these: fp8 and 8-bit integers share an image; f32 as planes, rounded to tf32, and f64.
-enum class Group : uint32_t { Half, Byte, Whole, Wide, Round, Double };
+// Rows of gemm_sm90.def are of these: fp8 and 8-bit integers share an image; f32 as planes, rounded to tf32, the same with one operand as no copy has to
+// turn it, and f64.
+enum class Group : uint32_t { Half, Byte, Whole, Wide, Round, Turned, Double };
 constexpr Image image_of(Group g) { return g == Group::Half ? Image::Sm90Half : g <= Group::Whole ? Image::Sm90Byte : Image::Sm90Wide; }
 
 // A row of gemm_sm90.def.
@@ -43,7 +44,7 @@ struct Source {
     const void* data;
     bool        is_turned;
     Copying     copying;
-    bool        lies_even;               // the copy engine could take it as it is
+    bool        lies_even, turns_even;   // the copy engine could take it as it is; or what lies side by side were not its depth
     int64_t     lines, length;
     int64_t     batches;                 // 1 where all read the same
     int64_t     line_stride, element_stride, batch_stride;   // as it comes
@@ -73,6 +74,9 @@ inline bool is_double(const Form& form) { return form.group == Group::Double; }
 // As TilesShape has it: tiles are of c's transpose, which swaps a and b.
 inline bool is_swapped(const Form& form, const Instance& i) { return !i.is_split && kernels::tiles_are_swapped(uint32_t(i.n), form.a.is_turned, form.b.is_turned, i.turns); }
 Form swapped(const Form& form);
+Form form_of(const Form& form, const Instance& instance);        // as its tiles have it: swapped where they are so, or an operand that Turned takes as it lies as a
+// Whether the instance is of the form's group; those of Turned are for words of Round one of whose operands has its lines side by side.
+bool takes_group(const Form& form, const Instance& instance);
 // Whether odd instances take the form. Their tiles are no multiple of what folds have parts of.
 bool takes_odd(const Form& form);
 // Of one that is not split and has no epilogue, for a form that is swapped where that is so.

@@ -141,10 +141,12 @@ double alone(const Form& form)
 double lasting(const Form& form, const Device& device, const Instance& i)
 {
     const bool   has_epilogue = form.problem.epilogue_weight > 0, is_pingpong = i.schedule < 0;
-    const double wide = (i.group == Group::Half || i.group == Group::Round) && i.n > 192 && !has_epilogue ? 1.04 : 1;
+    const bool   is_turned = i.group == Group::Turned;
+    const double wide = (i.group == Group::Half || i.group == Group::Round || is_turned) && i.n > 192 && !has_epilogue ? 1.04 : 1;
+    const double narrow = is_turned && i.n <= 64 ? 1.18 : 1;     // as times of 86 shapes have it (H100, 2026-11-26), where the others of Turned are as Round's
     const double pingpong = !is_pingpong ? 1 : has_epilogue ? (i.cluster > 1 ? 0.925 : 0.965) : i.group == Group::Whole && has_fast_memory(device) ? 0.92 : 0.96;
     const double turned = !i.turns ? 1 : !is_pingpong ? 1.01 : by_threads_us(form.problem, 1) > 0 ? 1.08 : layout_of(form, i).stages > uint32_t(i.stages) ? 1.03 : 1.05;
-    return wide * turned * pingpong * (is_pingpong && i.cluster == 1 ? alone(form) : 1);
+    return wide * narrow * turned * pingpong * (is_pingpong && i.cluster == 1 ? alone(form) : 1);
 }
 
 double tiles_us(const Form& form, const Device& device, const Instance& i)
@@ -230,13 +232,13 @@ bool is_possible(const Form& form, const Choice& c)
 {
     constexpr int64_t SHORT_DEPTH = 64;
     const Instance& i = instances()[c.instance];
-    if (i.group != form.group || (is_apart(form) && !i.is_split)) return false;
+    if (!takes_group(form, i) || (is_apart(form) && !i.is_split)) return false;
     const Problem& p = form.problem;
     const int64_t  blocks = divided_up(p.m, i.m) * divided_up(p.n, i.n) * p.batches * c.cluster * c.splits;
     if (blocks > int64_t(1) << 30) return false;
     // Sums that move to f32 leave no registers for an epilogue, nor for the rarer types, beside so wide a tile; and what an epilogue
     // reads comes by boxes of 64 columns of c as it lies (IS_BARE).
-    const bool is_bare = !i.is_split && ((i.group == Group::Byte && i.n > 128) || i.n % 64 != 0 || i.turns);
+    const bool is_bare = !i.is_split && ((i.group == Group::Byte && i.n > 128) || i.n % 64 != 0 || i.turns || i.group == Group::Turned);
     if (is_swapped(form, i) && p.c_type != Dtype::f16 && p.c_type != Dtype::bf16) return false;
     if (is_bare && (p.epilogue_weight > 0 || p.c_type == Dtype::e4m3 || p.c_type == Dtype::e5m2)) return false;
     if (!i.is_split) return c.cluster == i.cluster && c.splits == 1;
@@ -261,7 +263,10 @@ double cost_us(const Form& form, const Device& device, const Choice& c)
     constexpr int64_t FEW_COLUMNS = 16;
     const Problem&    p = form.problem;
     const bool        is_streamed = form.group == Group::Half && p.n <= FEW_COLUMNS && double(p.m) * double(p.k) * double(form.a.batches) * 2 > SECOND_CACHE;
-    if (!i.is_split) return copies_us(form, i) + tiles_us(is_swapped(form, i) ? swapped(form) : form, device, i) * (is_streamed ? STREAMED : 1);
+    if (!i.is_split) {
+        const Form tiles = form_of(form, i);
+        return copies_us(tiles, i) + tiles_us(tiles, device, i) * (is_streamed ? STREAMED : 1);
+    }
     const bool has_half_boxes = i.group == Group::Half && i.m == 64 && p.m > 64 && p.n <= FEW_COLUMNS;
     return copies_us(form, i) + split_us(form, device, i, c) * (i.is_odd ? MOVED : has_half_boxes ? HALF_BOXES : 1);
 }
@@ -290,7 +295,7 @@ void each_choice(const Form& form, const Device& device, uint64_t most_partial_b
     int32_t narrowest = 0;               // of splits, which stand in this order
     for (uint32_t i = 0; i < instances().size(); i++) {
         const Instance& instance = instances()[i];
-        if (instance.group != form.group || (only != ALL && i != only)) continue;
+        if (!takes_group(form, instance) || (only != ALL && i != only)) continue;
         offer({i, instance.cluster, 1, 8});
         if (!instance.is_split) continue;
         // Half a tile for nothing, where a narrower one is there: not worth a look. No more parts than a device holds at once.

@@ -55,7 +55,8 @@ void settle(Source& s, const Form& form, Dtype type, bool has_addresses)
     s.pitch = rounded_up(s.length, LINE_BYTES / (form.planes == 3 ? 2 : bytes));
     s.copy_bytes = 0;
     const bool is_placed = !has_addresses || reinterpret_cast<uintptr_t>(s.data) % UNIT_BYTES == 0;
-    s.lies_even = s.element_stride == 1 && is_placed && is_even(s.line_stride, bytes) && (s.batches == 1 || is_even(s.batch_stride, bytes));
+    const auto lies = [&](int64_t near, int64_t far) { return near == 1 && is_placed && is_even(far, bytes) && (s.batches == 1 || is_even(s.batch_stride, bytes)); };
+    s.lies_even = lies(s.element_stride, s.line_stride), s.turns_even = lies(s.line_stride, s.element_stride);
     if (form.planes == 3) {
         s.copying = Copying::Planes;
         s.copy_bytes = uint64_t(s.batches) * 3 * uint64_t(s.lines) * uint64_t(s.pitch) * 2;
@@ -123,11 +124,43 @@ bool takes_odd(const Form& form)
     return b.lines >= LINES && b.line_stride > 0 && LINES * b.line_stride + b.length < MOST && (b.batches == 1 || b.batch_stride % LINES == 0);
 }
 
+namespace {
+
+// Words that the copy engine could take as they lie, were it not for their depth.
+bool can_turn(const Source& s) { return s.copying == Copying::Strided && s.turns_even; }
+
+}  // namespace
+
+bool takes_group(const Form& form, const Instance& i)
+{
+    return i.group == Group::Turned ? form.group == Group::Round && (can_turn(form.a) || can_turn(form.b)) : i.group == form.group;
+}
+
 Form swapped(const Form& form)
 {
     Form r = form;
     std::swap(r.problem.m, r.problem.n), std::swap(r.problem.c_row, r.problem.c_column), std::swap(r.a, r.b);
     return r;
+}
+
+namespace {
+
+// As instances of Turned take words: the operand that needs no copy for it is a; where both could, the other is copied.
+Form turned(const Form& form)
+{
+    const auto spared = [](const Source& s) { return can_turn(s) ? s.copy_bytes : 0; };
+    Form r = spared(form.b) > spared(form.a) ? swapped(form) : form;
+    Source& s = r.a;
+    std::swap(s.lines, s.length), std::swap(s.line_stride, s.element_stride);
+    s.is_turned = true, s.copying = Copying::None, s.pitch = s.line_stride, s.copy_bytes = 0;
+    return r;
+}
+
+}  // namespace
+
+Form form_of(const Form& form, const Instance& i)
+{
+    return i.group == Group::Turned ? turned(form) : is_swapped(form, i) ? swapped(form) : form;
 }
 
 uint64_t copies_workspace(const Form& form) { return aligned(form.a.copy_bytes) + aligned(form.b.copy_bytes); }

@@ -224,13 +224,15 @@ void encode_rest(const Runner& r, const Instance& i, kernels::GemmTilesNumbers& 
 void run_tiles(Runner& r, const Instance& i, const Choice& c)
 {
     const Problem& p = r.form.problem;
-    const bool     turns = is_swapped(r.form, i);
-    const Form     form = turns ? swapped(r.form) : r.form;
+    const bool     turns = is_swapped(r.form, i), is_turned = i.group == Group::Turned;
+    const Form     form = form_of(r.form, i);
     const Lines    a = r.lines_of(form.a, p.a_type), b = r.lines_of(form.b, p.b_type);
     kernels::GemmTilesNumbers n = {};
     r.encode_operand(n.a, a, form.a, i.m, i.across);
     r.encode_operand(n.b, b, form.b, i.n, i.down);
-    n.output = r.output(true);
+    n.output = r.output(!is_turned || form.problem.c_column == 1);
+    if (is_turned && n.output.store == kernels::STORE_HALVES) n.output.store = kernels::STORE_FOURS;
+    if (is_turned) n.output.m = int32_t(form.problem.m), n.output.n = int32_t(form.problem.n), n.output.c_row = form.problem.c_row, n.output.c_column = form.problem.c_column;
     // Words leave by boxes of 32 columns.
     if (n.output.store == kernels::STORE_WORDS && i.n % 32 != 0) n.output.store = kernels::STORE_FOURS;
     if (n.output.store <= kernels::STORE_WORDS)
