@@ -233,7 +233,11 @@ DEVICE void stage_rest(u32 buffer, i32 type, const float* sums)
 struct RowsOfThread {
     i32 row, next;
 };
-DEVICE RowsOfThread rows_of_thread() { return {i32(threadIdx.x >> 5 & 3) * 16 + (i32(threadIdx.x) >> 2 & 7), 8}; }
+DEVICE RowsOfThread rows_of_thread()
+{
+    const i32 lane = i32(threadIdx.x) & 31;
+    return {i32(threadIdx.x >> 5 & 3) * 16 + (lane >> 2), 8};
+}
 
 // 32 columns, of which `words` sums a thread are the tile's.
 template <class Word>
