@@ -1,7 +1,11 @@
-"""Makes of text files one constant of C++: embed.py NAME OUTPUT DEPFILE INPUT.. defines ng::NAME, the texts in a row.
+"""Makes of text files one constant of C++: embed.py NAME OUTPUT DEPFILE [--behind HEADER].. INPUT.. defines ng::NAME, the texts in a row.
 
-What they include of ours is to come before them: such lines are left out."""
+What they include of ours comes before them, among these or, --behind, in a constant that its user puts ahead: such lines are left
+out, and refused where it does not."""
+import argparse
+import re
 import sys
+from pathlib import PurePath
 
 # A literal may be this long everywhere; neighbours become one.
 PIECE_BYTES = 8000
@@ -18,12 +22,28 @@ def pieces(text):
     yield piece
 
 
+def without_includes(path, seen):
+    """The file's text, whose includes of ours are all among the names seen."""
+    with open(path, encoding="utf-8") as source:
+        lines = source.readlines()
+    for line in lines:
+        included = re.match(r'#include "(.*)"', line)
+        if included and PurePath(included[1]).name not in seen:
+            sys.exit(f"{path}: {included[1]} does not come before it")
+    return "".join(line for line in lines if not line.startswith(('#pragma once', '#include "')))
+
+
 def main():
-    name, output, depfile, *inputs = sys.argv[1:]
-    text = ""
+    words = argparse.ArgumentParser()
+    words.add_argument("made", nargs=3)
+    words.add_argument("--behind", action="append", default=[])
+    words.add_argument("inputs", nargs="+")
+    asked = words.parse_intermixed_args()
+    (name, output, depfile), inputs = asked.made, asked.inputs
+    seen, text = set(asked.behind), ""
     for path in inputs:
-        with open(path, encoding="utf-8") as source:
-            text += "".join(line for line in source if not line.startswith(('#pragma once', '#include "')))
+        text += without_includes(path, seen)
+        seen.add(PurePath(path).name)
     assert ')~~"' not in text, "the text ends its own literal"
     literals = "\n".join(f'R"~~({piece})~~"' for piece in pieces(text))
     with open(output, "w", encoding="utf-8") as target:
