@@ -121,7 +121,7 @@ void Shipped::load_products(gemm::Image image)
 
 gemm::Device Shipped::product_device(int32_t compute, uint32_t units) const
 {
-    gemm::Device d = {compute, units, {}, rates_of(home_.driver(), home_.device()).bytes_per_us};
+    gemm::Device d = {compute, units, {}, memory_bytes_per_us_};
     for (size_t i = 0; i < std::size(products_); i++) d.has[i] = products_[i].is_loaded.load(std::memory_order_acquire);
     return d;
 }

@@ -17,7 +17,7 @@ namespace ng::cuda {
 // The shipped kernels on a device, ready to launch. They are loaded when the first is wanted.
 class Shipped {
   public:
-    Shipped(const DeviceContext& home, bool may_compile) : home_(home), may_compile_(may_compile) {}
+    Shipped(const DeviceContext& home, bool may_compile) : home_(home), may_compile_(may_compile), memory_bytes_per_us_(rates_of(home.driver(), home.device()).bytes_per_us) {}
     // NG_E_UNSUPPORTED where none were built for this device.
     void need();
     // Throws what the driver says.
@@ -44,6 +44,7 @@ class Shipped {
     void load_products(gemm::Image image);
     const DeviceContext&    home_;
     const bool              may_compile_;
+    const double            memory_bytes_per_us_;
     std::mutex              lock_;           // of loading
     std::atomic<bool>       is_loaded_{false};
     std::optional<Module>   basic_, interpreter_module_;

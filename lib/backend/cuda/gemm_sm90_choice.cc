@@ -223,8 +223,9 @@ double copies_us(const Form& form, const Instance& i)
     for (const Source* s : {&form.a, &form.b}) {
         if (!is_copied(i, *s)) continue;
         const double bytes = double(s->batches) * double(s->lines) * double(s->length) * double(bytes_of(form.problem.a_type)) + double(s->copy_bytes);
-        if (form.group == Group::Round && is_turned_by_blocks(*s, form)) us += TURN_US + bytes / (bytes < FEW_BYTES ? FEW_BYTES_A_US : BYTES_A_US);
-        else us += LAUNCH_US + bytes / (s->copying == Copying::Strided && !is_turned_by_blocks(*s, form) ? STRIDED_BYTES_A_US : BYTES_A_US);
+        const bool by_blocks = is_turned_by_blocks(*s, form), are_words = by_blocks && form.group == Group::Round;
+        const double bytes_a_us = are_words && bytes < FEW_BYTES ? FEW_BYTES_A_US : s->copying == Copying::Strided && !by_blocks ? STRIDED_BYTES_A_US : BYTES_A_US;
+        us += (are_words ? TURN_US : LAUNCH_US) + bytes / bytes_a_us;
     }
     return us;
 }
