@@ -4,11 +4,8 @@
 //   threads   TILE_M / 64 warpgroups multiply, a warp loads
 //   shared    [STAGES] of a's [TILE_M][128 bytes] and b's [TILE_N][128 bytes], swizzled; then barriers. In clusters the last
 //             stages are room for sums of the others; a block's own come to where its first stages were
-//   sums      [units][patches][32 lanes][4], as wgmma leaves them (gemm_sm90.h). A unit is added up by one block of the
-//             cluster, to which the others send theirs: [blocks - 1][units of that block]
-// A block adds them in the order of blocks, and so of depth; so results do not vary.
 #pragma once
-#include "kernels/gemm_sm90_store.cuh"
+#include "kernels/gemm_sm90_parts.cuh"
 
 namespace ng::kernels {
 namespace {
@@ -29,11 +26,6 @@ struct SplitShape {
     static_assert(UNITS * UNIT_BYTES <= KEPT * STAGE, "a block's own sums take no room of the others'");
 };
 
-// Where a block's own sums are, what it receives, and the barrier of that.
-struct SumsPlace {
-    u32 own, received, handed;
-};
-
 template <class S>
 struct SplitMemory {
     u32 stages, received, barriers, ring;    // ring: stages in use
@@ -48,23 +40,6 @@ struct SplitMemory {
     DEVICE SumsPlace sums() const { return {stages, received, handed()}; }
 };
 
-// Block i adds up units first_unit(i) to first_unit(i + 1). A unit's rows are those of warp unit / (UNITS / WARPS).
-template <class S>
-DEVICE u32 first_unit(u32 block, u32 blocks)
-{
-    return S::UNITS * block / blocks;
-}
-template <class S>
-DEVICE u32 owner_of(u32 unit, u32 blocks)
-{
-    return ((unit + 1) * blocks - 1) / S::UNITS;
-}
-
-// A block's share: the tile's first row and column, the steps of depth.
-struct SplitPart {
-    TileSpot at;
-    i32      split, begin, end;
-};
 DEVICE SplitPart split_part(const GemmSplitNumbers& g, i64 steps, i32 tile_m, i32 tile_n, u32 rank, u32 blocks)
 {
     const i32 id = i32(blockIdx.x / blocks), split = id % g.splits, all = id / g.splits, tiles = g.row_tiles * g.column_tiles;
@@ -202,32 +177,6 @@ DEVICE void sum_promoted(const GemmSplitNumbers& g, const SplitPart& part, PartM
     }
 }
 
-// A warpgroup's sums to shared memory, and from there to the blocks that add them up.
-template <class S>
-DEVICE void hand_sums_over(const SumsPlace& place, const typename S::Word (&sums)[S::GROUP_N / 2], u32 rank, u32 blocks)
-{
-    // All groups are done with the stages: sums go there.
-    named_barrier(1, S::GROUPS * 128);
-    constexpr u32 MINE = S::UNITS / S::WARPS;
-    const u32     lane = threadIdx.x & 31, first = (threadIdx.x >> 5) * MINE, to = place.own + first * S::UNIT_BYTES + lane * 16;
-    UNROLLED for (i32 j = 0; j < S::GROUP_N / 8; j++) {
-        u32 v[4];
-        UNROLLED for (i32 i = 0; i < 4; i++) v[i] = bits_of(sums[j * 4 + i]);
-        write_words(to + u32(j) * PATCH_BYTES, v[0], v[1], v[2], v[3]);
-    }
-    if (blocks > 1) {
-        async_fence();
-        __syncwarp();
-        cluster_wait();                  // the others' barriers are there
-        const u32 unit = first + lane, owner = owner_of<S>(unit, blocks), begin = first_unit<S>(owner, blocks);
-        if (lane < MINE && owner != rank) {
-            const u32 at = (rank - (rank > owner)) * (first_unit<S>(owner + 1, blocks) - begin) + unit - begin;
-            hand_over(cluster_address(place.received + at * S::UNIT_BYTES, owner), place.own + unit * S::UNIT_BYTES, S::UNIT_BYTES, cluster_address(place.handed, owner));
-        }
-    }
-    named_barrier(1, S::GROUPS * 128);
-}
-
 template <class S>
 DEVICE void multiply_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, const SplitPart& part, u32 rank, u32 blocks)
 {
@@ -241,183 +190,6 @@ DEVICE void multiply_part(const GemmSplitNumbers& g, const SplitMemory<S>& memor
         multiplier.finish(sums);
     }
     hand_sums_over<S>(memory.sums(), sums, rank, blocks);
-}
-
-template <class Word>
-DEVICE u32 added(u32 a, u32 b)
-{
-    if constexpr (IS_REAL<Word>) return __float_as_uint(__uint_as_float(a) + __uint_as_float(b));
-    return a + b;
-}
-
-// A lane's sums of a unit: EACH fours, ROWS rows apart, of which lanes side by side have neighbours.
-template <class S>
-struct UnitLane {
-    static constexpr i32 FOURS = i32(S::UNIT) * 2, ROWS = 32 / FOURS, EACH = 16 / ROWS;
-    i32 row, column;
-    u32 place;                           // of the first pair, in a unit; the second is 16 bytes behind
-
-    DEVICE UnitLane()
-    {
-        const i32 lane = i32(threadIdx.x) & 31, four = lane % FOURS;
-        row = lane / FOURS, column = four * 4, place = u32(four / 2) * PATCH_BYTES + u32(row * 64 + four % 2 * 32);
-    }
-    DEVICE static constexpr u32 down(i32 i) { return u32(i * ROWS % 8 * 64 + i * ROWS / 8 * 8); }
-};
-
-template <class S>
-DEVICE void add_unit(const SumsPlace& place, const UnitLane<S>& lane, u32 unit, u32 rank, u32 blocks, u32 (&v)[UnitLane<S>::EACH][4])
-{
-    constexpr i32 EACH = UnitLane<S>::EACH;
-    const u32 begin = first_unit<S>(rank, blocks), mine = first_unit<S>(rank + 1, blocks) - begin;
-    ROLLED for (u32 block = 0; block < blocks; block++) {
-        const u32 from = lane.place + (block == rank ? place.own + unit * S::UNIT_BYTES : place.received + ((block - (block > rank)) * mine + unit - begin) * S::UNIT_BYTES);
-        u32 x[EACH][4];
-        UNROLLED for (i32 i = 0; i < EACH; i++) read_pair(from + lane.down(i), x[i][0], x[i][1]), read_pair(from + lane.down(i) + 16, x[i][2], x[i][3]);
-        UNROLLED for (i32 i = 0; i < EACH; i++)
-            UNROLLED for (i32 j = 0; j < 4; j++) v[i][j] = block == 0 ? x[i][j] : added<typename S::Word>(v[i][j], x[i][j]);
-    }
-}
-
-// Fours whose store is one access: c's address is that of the first, `down` bytes to the next.
-template <int EACH>
-DEVICE void store_fours(const GemmOutput& o, char* to, i64 down, i32 row, i32 rows, const u32 (&v)[EACH][4])
-{
-    const bool is_half = o.c_type == F16 || o.c_type == BF16;
-    UNROLLED for (i32 i = 0; i < EACH; i++) {
-        if (row + i * rows < o.m) {
-            if (!is_half) *reinterpret_cast<uint4*>(to) = make_uint4(v[i][0], v[i][1], v[i][2], v[i][3]);
-            else
-                *reinterpret_cast<uint2*>(to) = make_uint2(two_halves(o.c_type, __uint_as_float(v[i][0]), __uint_as_float(v[i][1])),
-                                                           two_halves(o.c_type, __uint_as_float(v[i][2]), __uint_as_float(v[i][3])));
-        }
-        to += down;
-    }
-}
-
-// A block's sums that are no numbers, from the operands.
-DEVICE void sum_four_again(const PlainOperands& plain, const TileSpot& at, i32 valid, u32 (&v)[4])
-{
-    ROLLED for (i32 j = 0; j < valid; j++) {
-        const u32 sum = j == 0 ? v[0] : j == 1 ? v[1] : j == 2 ? v[2] : v[3];
-        if (!is_no_number(sum)) continue;
-        const u32 again = sum_again(plain, {at.batch, at.row, at.column + j});
-        UNROLLED for (i32 i = 0; i < 4; i++) v[i] = i == j ? again : v[i];
-    }
-}
-
-DEVICE void store_partial(const GemmSplitNumbers& g, i32 split, const TileSpot& at, i32 valid, const u32 (&v)[4])
-{
-    const i32    m = g.output.m, n = g.output.n;
-    float* const to = g.partial + (i64(split) * g.batches + at.batch) * m * n + i64(at.row) * n + at.column;
-    if (valid == 4 && n % 4 == 0) *reinterpret_cast<uint4*>(to) = make_uint4(v[0], v[1], v[2], v[3]);
-    else
-        UNROLLED for (i32 j = 0; j < 4; j++)
-            if (j < valid) to[j] = __uint_as_float(v[j]);
-}
-
-// Parts of a unit's folds: of its 16 rows or its columns.
-template <class S, int FOLD = 0>
-DEVICE void fold_unit(const GemmOutput& o, const UnitLane<S>& lane, const TileSpot& first, const EpilogueTerms<4> (&terms)[UnitLane<S>::EACH])
-{
-    constexpr i32 EACH = UnitLane<S>::EACH, FOURS = UnitLane<S>::FOURS, ROWS = UnitLane<S>::ROWS;
-    if constexpr (FOLD < FOLDS) {
-        if constexpr (OVER_A_ROW) {
-            UNROLLED for (i32 i = 0; i < EACH; i++) {
-                const u32 all = fold_lanes<1, FOURS>(TextTwo<FOLD>(), fold_tree(TextTwo<FOLD>(), terms[i].of[FOLD]));
-                const i32 row = first.row + i * ROWS;
-                if (lane.column == 0 && row < o.m && first.column < o.n) put_part(o.epilogue, FIRST_FOLD + FOLD, first.batch, row, first.column / (FOURS * 4), all);
-            }
-        } else {
-            UNROLLED for (i32 j = 0; j < 4; j++) {
-                u32 down[EACH];
-                UNROLLED for (i32 i = 0; i < EACH; i++) down[i] = terms[i].of[FOLD][j];
-                const u32 all = fold_lanes<FOURS, 32>(TextTwo<FOLD>(), fold_tree(TextTwo<FOLD>(), down));
-                if (lane.row == 0 && first.row < o.m && first.column + j < o.n) put_part(o.epilogue, FIRST_FOLD + FOLD, first.batch, first.row / PART_ROWS, first.column + j, all);
-            }
-        }
-        fold_unit<S, FOLD + 1>(o, lane, first, terms);
-    }
-}
-
-// Of halves and 8-bit integers alone, so that other kinds' code is not the larger for it.
-template <class S>
-ANYWHERE constexpr bool may_be_apart()
-{
-    if constexpr (S::PROMOTE) return false;
-    else return S::Kind::STEP >= 64;
-}
-
-template <class S>
-DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const SplitPart& part, u32 rank, u32 blocks)
-{
-    using Word = typename S::Word;
-    constexpr i32 EACH = UnitLane<S>::EACH, ROWS = UnitLane<S>::ROWS;
-    constexpr u32 A_STRIP = S::UNITS / S::WARPS;
-    const UnitLane<S> lane;
-    const GemmOutput& o = g.output;
-    const bool is_whole = stays_whole<Word>(o), is_half = o.c_type == F16 || o.c_type == BF16;
-    const bool is_apart = may_be_apart<S>() && o.store == STORE_APART, is_bare = !HAS_EPILOGUE && IS_REAL<Word> != is_whole && g.splits == 1;
-    const bool is_plain = is_bare && o.store <= STORE_FOURS && (is_half || o.c_type == F32 || is_whole);
-    ROLLED for (u32 unit = first_unit<S>(rank, blocks) + (threadIdx.x >> 5); unit < first_unit<S>(rank + 1, blocks); unit += S::WARPS) {
-        const i32      warp = i32(unit / A_STRIP), down = warp % (S::DOWN * 4), across = warp / (S::DOWN * 4);
-        const TileSpot first = {part.at.batch, part.at.row + down * 16 + lane.row, part.at.column + across * S::GROUP_N + i32(unit % A_STRIP * S::UNIT) * 8 + lane.column};
-        const auto     place = [&](i32 i) { return TileSpot{first.batch, first.row + i * ROWS, first.column}; };
-        const i32      beyond = S::USED < S::TILE_N ? min(o.n, part.at.column + S::USED) : o.n;
-        EpilogueOperands<4> operands[EACH];
-        if (g.splits == 1)
-            UNROLLED for (i32 i = 0; i < EACH; i++) fetch_operands(FromMemory{o.epilogue, spot_of(place(i), valid_of(o, place(i)))}, operands[i]);
-        u32 v[EACH][4];
-        add_unit<S>(sums, lane, unit, rank, blocks, v);
-        u32 most = 0;                    // of sums of planes
-        if constexpr (S::PROMOTE)
-            UNROLLED for (i32 i = 0; i < EACH * 4; i++) most = g.planes == 3 ? max(most, v[i / 4][i % 4] & 0x7fffffff) : 0;
-        if (is_plain && !is_no_number(most) && first.column + 4 <= beyond) {
-            store_fours(o, place_of(o, first), ROWS * o.c_row * (is_half ? 2 : 4), first.row, ROWS, v);
-            continue;
-        }
-        if (is_bare && is_apart) {
-            UNROLLED for (i32 i = 0; i < EACH; i++) store_apart(o, place(i), min(valid_of(o, place(i)), beyond - first.column), v[i], is_whole);
-            continue;
-        }
-        EpilogueTerms<4> terms[EACH];
-        if constexpr (FOLDS > 0)
-            UNROLLED for (i32 i = 0; i < EACH; i++) leave_out(terms[i], 0);
-        // With an epilogue a text of each, so that what they read is in registers.
-        constexpr i32 TEXTS = HAS_EPILOGUE ? EACH : 1;
-        _Pragma("unroll TEXTS") for (i32 i = 0; i < EACH; i++) {
-            const TileSpot at = place(i);
-            const i32      valid = min(valid_of(o, at), beyond - at.column);
-            u32            w[4];
-            UNROLLED for (i32 k = 0; k < EACH; k++)
-                if (k == i)
-                    UNROLLED for (i32 j = 0; j < 4; j++) w[j] = v[k][j];
-            if (valid <= 0) continue;
-            if (g.splits > 1) {
-                store_partial(g, part.split, at, valid, w);
-                continue;
-            }
-            if constexpr (S::PROMOTE)
-                if (g.planes == 3) sum_four_again(g.plain, at, valid, w);
-            finish_four<Word>(o, at, valid, operands[HAS_EPILOGUE ? i : 0], w, terms[HAS_EPILOGUE ? i : 0]);
-            if constexpr (FOLDS > 0) leave_out(terms[i], valid);
-            if (!HAS_RESULT) continue;
-            if (is_apart) store_apart(o, at, valid, w, is_whole);
-            else store_four(o, at, valid, w, is_whole);
-        }
-        if constexpr (FOLDS > 0) fold_unit<S>(o, lane, first, terms);
-    }
-}
-
-// What a block's sums are handed over for.
-template <class S>
-DEVICE void finish_part(const GemmSplitNumbers& g, const SumsPlace& sums, const SplitPart& part, u32 rank, u32 blocks)
-{
-    if (blocks > 1) barrier_wait(sums.handed, 0), __syncwarp(), cluster_arrive();
-    wait_for_launch_before();
-    store_part<S>(g, sums, part, rank, blocks);
-    // No block leaves before all have what it sent them.
-    if (blocks > 1) __syncwarp(), cluster_wait();
 }
 
 template <class S>
