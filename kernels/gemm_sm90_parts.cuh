@@ -1,10 +1,10 @@
 // Sums of a tile whose depth is cut: how the blocks of a cluster hand them to each other, and who adds them up and stores them.
 //
-//   sums      [units][patches][32 lanes][4], as wgmma leaves them (gemm_sm90.h). A unit is added up by one block of the
+//   sums      [units][patches][32 lanes][4], as wgmma leaves them (gemm_sm90.h) where a unit's rows are the warp's. A unit is added up by one block of the
 //             cluster, to which the others send theirs: [blocks - 1][units of that block]
 // A block adds them in the order of blocks, and so of depth; so results do not vary.
 #pragma once
-#include "kernels/gemm_sm90_store.cuh"
+#include "kernels/gemm_sm90_turned.cuh"
 
 namespace ng::kernels {
 namespace {
@@ -32,6 +32,18 @@ struct SplitPart {
     i32      split, begin, end;
 };
 
+// Sums of rows that threads have in pairs: to where they would be of a warp of those rows.
+template <class S>
+DEVICE void write_turned(u32 own, const float (&sums)[S::GROUP_N / 2])
+{
+    const u32 row = u32(turned_rows().row), first = threadIdx.x >> 7, unit = first * 4 + row / 16, column = threadIdx.x & 3;
+    const u32 to = own + unit * (S::UNITS / S::WARPS) * S::UNIT_BYTES + (row % 8 * 4 + column) * 16 + row / 8 % 2 * 8;
+    UNROLLED for (i32 j = 0; j < S::GROUP_N / 8; j++) {
+        const float* const q = sums + j * 4;
+        write_pair(to + u32(j) * PATCH_BYTES, __float_as_uint(q[0]), __float_as_uint(q[1])), write_pair(to + u32(j) * PATCH_BYTES + 64, __float_as_uint(q[2]), __float_as_uint(q[3]));
+    }
+}
+
 // A warpgroup's sums to shared memory, and from there to the blocks that add them up.
 template <class S>
 DEVICE void hand_sums_over(const SumsPlace& place, const typename S::Word (&sums)[S::GROUP_N / 2], u32 rank, u32 blocks)
@@ -40,14 +52,20 @@ DEVICE void hand_sums_over(const SumsPlace& place, const typename S::Word (&sums
     named_barrier(1, S::GROUPS * 128);
     constexpr u32 MINE = S::UNITS / S::WARPS;
     const u32     lane = threadIdx.x & 31, first = (threadIdx.x >> 5) * MINE, to = place.own + first * S::UNIT_BYTES + lane * 16;
-    UNROLLED for (i32 j = 0; j < S::GROUP_N / 8; j++) {
-        u32 v[4];
-        UNROLLED for (i32 i = 0; i < 4; i++) v[i] = bits_of(sums[j * 4 + i]);
-        write_words(to + u32(j) * PATCH_BYTES, v[0], v[1], v[2], v[3]);
+    if constexpr (S::IN_REGISTERS) {
+        write_turned<S>(place.own, sums);
+    } else {
+        UNROLLED for (i32 j = 0; j < S::GROUP_N / 8; j++) {
+            u32 v[4];
+            UNROLLED for (i32 i = 0; i < 4; i++) v[i] = bits_of(sums[j * 4 + i]);
+            write_words(to + u32(j) * PATCH_BYTES, v[0], v[1], v[2], v[3]);
+        }
     }
     if (blocks > 1) {
         async_fence();
-        __syncwarp();
+        // A unit is one warp's, or of two.
+        if constexpr (S::IN_REGISTERS) named_barrier(1, S::GROUPS * 128);
+        else __syncwarp();
         cluster_wait();                  // the others' barriers are there
         const u32 unit = first + lane, owner = owner_of<S>(unit, blocks), begin = first_unit<S>(owner, blocks);
         if (lane < MINE && owner != rank) {
@@ -155,12 +173,12 @@ DEVICE void fold_unit(const GemmOutput& o, const UnitLane<S>& lane, const TileSp
     }
 }
 
-// Of halves and 8-bit integers alone, so that other kinds' code is not the larger for it.
+// Of halves, 8-bit integers and words by way of registers alone, so that other kinds' code is not the larger for it.
 template <class S>
 ANYWHERE constexpr bool may_be_apart()
 {
     if constexpr (S::PROMOTE) return false;
-    else return S::Kind::STEP >= 64;
+    else return S::Kind::STEP >= 64 || S::IN_REGISTERS;
 }
 
 template <class S>

@@ -15,9 +15,9 @@ struct SplitShape {
     using Kind = Kind_;
     using Word = typename Kind::Word;
     static constexpr i32  TILE_M = TILE_M_, TILE_N = TILE_N_, STAGES = STAGES_, A_TURNED = A_TURNED_, B_TURNED = B_TURNED_;
-    static constexpr bool PROMOTE = PROMOTE_;
+    static constexpr bool PROMOTE = PROMOTE_, IN_REGISTERS = A_TURNED && Kind::BYTES == 4;     // a, whose rows lie side by side
     static constexpr i32  USED = TILE_N;     // columns that count
-    static constexpr i32  GROUPS = TILE_M / 64, DOWN = GROUPS, GROUP_N = TILE_N, THREADS = split_threads(TILE_M);
+    static constexpr i32  BLOCKS = 1, GROUPS = TILE_M / 64, DOWN = GROUPS, GROUP_N = TILE_N, THREADS = split_threads(TILE_M);
     static constexpr i32  B_WIDTH = TILE_N < 64 ? TILE_N : 64, B_SWIZZLE = B_WIDTH * 2;      // of a turned b
     static constexpr u32  A_BYTES = TILE_M * 128, STAGE = A_BYTES + TILE_N * 128;
     static constexpr u32  WARPS = GROUPS * 4, UNIT = split_unit(TILE_N), UNIT_BYTES = UNIT * PATCH_BYTES, UNITS = split_units(TILE_M, TILE_N);
@@ -69,7 +69,7 @@ DEVICE void load_step(const GemmSplitNumbers& g, const SplitMemory<S>& memory, c
     const SplitStep at = split_step<S>(g, part, step);
     barrier_expect(full, S::STAGE);
     if constexpr (!S::A_TURNED) load_box(a, g.a, at.depth, part.at.row, at.a_batch, full);
-    else UNROLLED for (i32 i = 0; i < S::GROUPS; i++) load_box(a + u32(i) * 8192, g.a, part.at.row + i * 64, at.depth, at.a_batch, full);
+    else UNROLLED for (i32 i = 0; i < S::TILE_M; i += S::Kind::STEP) load_box(a + u32(i) * 128, g.a, part.at.row + i, at.depth, at.a_batch, full);
     if constexpr (!S::B_TURNED) load_box(b, g.b, at.depth, part.at.column, at.b_batch, full);
     else UNROLLED for (i32 i = 0; i < S::TILE_N / S::B_WIDTH; i++) load_box(b + u32(i) * S::B_WIDTH * 128, g.b, part.at.column + i * S::B_WIDTH, at.depth, at.b_batch, full);
 }
@@ -110,6 +110,11 @@ DEVICE void start_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, 
     fill_ring(memory, part, load);
 }
 
+// A place in the ring.
+struct PartTurn {
+    u32 stage = 0, phase = 0;
+};
+
 // What a warpgroup keeps from step to step.
 template <class S>
 struct PartMultiplier {
@@ -117,7 +122,7 @@ struct PartMultiplier {
 
     const SplitMemory<S>& memory;
     u64                   a, b;
-    u32                   stage = 0, phase = 0;
+    PartTurn              turn;
     i32                   before = -1;       // the stage that the last step reads
 
     DEVICE explicit PartMultiplier(const SplitMemory<S>& shared) : memory(shared)
@@ -129,16 +134,21 @@ struct PartMultiplier {
     // d (+)= a step of depth, which is under way then, unlike the one before it.
     DEVICE void run_step(bool is_sum, Sums& d)
     {
-        barrier_wait(memory.full(stage), phase);
-        const u32 at = stage * (S::STAGE >> 4);
+        barrier_wait(memory.full(turn.stage), turn.phase);
+        const u32 at = turn.stage * (S::STAGE >> 4);
         products_fence();
         UNROLLED for (i32 k = 0; k < 4; k++)
             multiply<S::A_TURNED, S::B_TURNED>(d, a + (at + (S::A_TURNED ? k * 128 : k * 2)), b + (at + (S::B_TURNED ? k * S::B_SWIZZLE : k * 2)), is_sum || k > 0, typename S::Kind());
+        end_step();
+    }
+    // The products that were just begun are a step's.
+    DEVICE void end_step()
+    {
         end_products();
         wait_products<1>();
         if (before >= 0 && (threadIdx.x & 31) == 0) barrier_arrive(memory.empty(u32(before)));
-        before = i32(stage);
-        if (++stage == memory.ring) stage = 0, phase ^= 1;
+        before = i32(turn.stage);
+        if (++turn.stage == memory.ring) turn.stage = 0, turn.phase ^= 1;
     }
     DEVICE void finish(Sums& d) const
     {
@@ -185,6 +195,9 @@ DEVICE void multiply_part(const GemmSplitNumbers& g, const SplitMemory<S>& memor
     if constexpr (S::PROMOTE) {
         UNROLLED for (i32 i = 0; i < S::TILE_N / 2; i++) sums[i] = 0;
         sum_promoted<S>(g, part, multiplier, sums);
+    } else if constexpr (S::IN_REGISTERS) {
+        run_turned<S>(multiplier, part.end - part.begin, sums);
+        multiplier.finish(sums);
     } else {
         ROLLED for (i32 step = part.begin; step < part.end; step++) multiplier.run_step(step > part.begin, sums);
         multiplier.finish(sums);

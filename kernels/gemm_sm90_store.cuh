@@ -23,6 +23,7 @@ DEVICE void read_words(u32 from, u32 (&v)[4])
 {
     asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "r"(from) : "memory");
 }
+DEVICE void write_pair(u32 to, u32 a, u32 b) { asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(to), "r"(a), "r"(b) : "memory"); }
 DEVICE void read_pair(u32 from, u32& a, u32& b) { asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(a), "=r"(b) : "r"(from) : "memory"); }
 DEVICE u32 two_halves(i32 type, float a, float b)
 {
@@ -249,7 +250,7 @@ DEVICE void stage_words(u32 buffer, const Word* sums, const RowsOfThread& rows, 
         UNROLLED for (i32 h = 0; h < 2; h++) {
             const i32 row = rows.row + h * rows.next;
             const u32 to = buffer + u32(row * 128 + (((j * 2 + ((lane & 3) >> 1)) ^ (row & 7)) << 4) + (lane & 1) * 8);
-            asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(to), "r"(bits_of(sums[j * 4 + h * 2])), "r"(bits_of(sums[j * 4 + h * 2 + 1])) : "memory");
+            write_pair(to, bits_of(sums[j * 4 + h * 2]), bits_of(sums[j * 4 + h * 2 + 1]));
         }
 }
 

@@ -47,6 +47,7 @@ struct TilesShape {
     static_assert(!HAS_BOX || IS_BARE || BUFFERS == BLOCKS * tiles_boxes(TILE_N), "what comes by boxes has room");
     static_assert(SUMS <= (PLANES ? 128 : 192), "sums fit the registers");
     static_assert(!IS_PINGPONG || !PROMOTE, "a group that moves sums would not hand over");
+    static_assert(!IS_PINGPONG || !IN_REGISTERS, "each group reads its own rows");
 };
 
 template <class S>

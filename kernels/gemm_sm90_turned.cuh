@@ -37,12 +37,18 @@ DEVICE void read_turned(u32 from, TurnedFragments<BLOCKS>& f)
         }
 }
 
+// Sums of 64 rows of a warpgroup's.
+template <int BLOCKS, int WORDS>
+DEVICE float (&sums_of(float (&d)[BLOCKS][WORDS], i32 block))[WORDS] { return d[block]; }
+template <int WORDS>
+DEVICE float (&sums_of(float (&d)[WORDS], i32))[WORDS] { return d; }
+
 // A step in two parts: its fragments, when it is there, and its products. Those of two steps take turns, so that one is read while the other is multiplied.
 template <class S, class Multiplier>
 DEVICE void read_step(const Multiplier& m, TurnedFragments<S::BLOCKS>& f)
 {
     barrier_wait(m.memory.full(m.turn.stage), m.turn.phase);
-    read_turned(m.memory.stages + m.turn.stage * S::STAGE + (S::IS_PINGPONG ? 0 : threadIdx.x >> 7) * S::BLOCKS * 8192, f);
+    read_turned(m.memory.stages + m.turn.stage * S::STAGE + (threadIdx.x >> 7) * S::BLOCKS * 8192, f);
 }
 template <class S, class Multiplier>
 DEVICE void run_step(Multiplier& m, bool is_sum, const TurnedFragments<S::BLOCKS>& f, typename Multiplier::Sums& d)
@@ -50,7 +56,7 @@ DEVICE void run_step(Multiplier& m, bool is_sum, const TurnedFragments<S::BLOCKS
     const u32 at = m.turn.stage * (S::STAGE >> 4);
     products_fence();
     UNROLLED for (i32 k = 0; k < 4; k++)
-        UNROLLED for (i32 block = 0; block < S::BLOCKS; block++) multiply_fragment(d[block], f.of[block][k], m.b + (at + k * 2), (is_sum || k > 0), typename S::Kind());
+        UNROLLED for (i32 block = 0; block < S::BLOCKS; block++) multiply_fragment(sums_of(d, block), f.of[block][k], m.b + (at + k * 2), (is_sum || k > 0), typename S::Kind());
     m.end_step();
 }
 template <class S, class Multiplier>

@@ -98,6 +98,7 @@ inline Choice choice_of(const Way& w) { return {w.instance, w.cluster, w.splits,
 int64_t steps_of(const Form& form);
 int64_t steps_of(const Form& form, const Instance& instance);
 uint64_t partial_bytes(const Form& form, int32_t splits);
+inline bool may_meet_in_memory(const Form& form) { return form.group == Group::Half || form.group == Group::Round; }     // sums of parts
 inline constexpr int32_t  MOST_SPLITS = 16, MOST_CLUSTER = 8;
 inline constexpr int64_t  DEEP = 128;    // steps of depth, from which parts may go to memory
 inline constexpr uint64_t MOST_PARTIAL_BYTES = uint64_t(64) << 20;

@@ -194,7 +194,7 @@ double split_us(const Form& form, const Device& device, const Instance& i, const
     if (c.splits > 1) us += PARTS_US + PART_US * c.splits + double(partial_bytes(form, c.splits)) * 2 / PARTS_BYTES_A_US;
     // Words: blocks of a cluster, and a that several columns of tiles read, take longer than was fitted to halves (H200, 2026-11-25, 15 shapes of tf32).
     constexpr double WORDS_BLOCK_US = 0.4, WORDS_AGAIN = 0.1;
-    if (i.group == Group::Round) us += WORDS_BLOCK_US * (c.cluster - 1) + (p.n > i.n ? WORDS_AGAIN * us : 0);
+    if (i.group == Group::Round || i.group == Group::Turned) us += WORDS_BLOCK_US * (c.cluster - 1) + (p.n > i.n ? WORDS_AGAIN * us : 0);
     return us + traffic_us(form, i, TRAFFIC);
 }
 
@@ -230,19 +230,18 @@ double copies_us(const Form& form, const Instance& i)
     return us;
 }
 
-}  // namespace
-
-bool is_possible(const Form& form, const Choice& c)
+// own: form_of the choice's instance.
+bool is_possible(const Form& form, const Form& own, const Choice& c)
 {
     constexpr int64_t SHORT_DEPTH = 64;
     const Instance& i = instances()[c.instance];
     if (!takes_group(form, i) || (is_apart(form) && !i.is_split)) return false;
     const Problem& p = form.problem;
-    const int64_t  blocks = divided_up(p.m, i.m) * divided_up(p.n, i.n) * p.batches * c.cluster * c.splits;
+    const int64_t  blocks = divided_up(own.problem.m, i.m) * divided_up(own.problem.n, i.n) * p.batches * c.cluster * c.splits;
     if (blocks > int64_t(1) << 30) return false;
     // Sums that move to f32 leave no registers for an epilogue, nor for the rarer types, beside so wide a tile; and what an epilogue
     // reads comes by boxes of 64 columns of c as it lies (IS_BARE).
-    const bool is_bare = !i.is_split && ((i.group == Group::Byte && i.n > 128) || i.n % 64 != 0 || i.turns || i.group == Group::Turned);
+    const bool is_bare = i.group == Group::Turned || (!i.is_split && ((i.group == Group::Byte && i.n > 128) || i.n % 64 != 0 || i.turns));
     if (is_swapped(form, i) && p.c_type != Dtype::f16 && p.c_type != Dtype::bf16) return false;
     if (is_bare && (p.epilogue_weight > 0 || p.c_type == Dtype::e4m3 || p.c_type == Dtype::e5m2)) return false;
     if (!i.is_split) return c.cluster == i.cluster && c.splits == 1;
@@ -251,10 +250,10 @@ bool is_possible(const Form& form, const Choice& c)
     if (i.is_cut && !(form.a.lies_even && form.b.lies_even)) return false;
     // Chains of so few multiply-adds are as exact as these for numbers of all sizes, or more; and what is small enough for that goes by them.
     if (i.is_cut && i.m == 64 && i.n == 64 && p.k <= SHORT_DEPTH) return false;
-    return int64_t(c.cluster) * c.splits <= steps_of(form, i) && (c.splits == 1 || form.group == Group::Half);
+    return int64_t(c.cluster) * c.splits <= steps_of(form, i) && (c.splits == 1 || may_meet_in_memory(form));
 }
 
-double cost_us(const Form& form, const Device& device, const Choice& c)
+double cost_us(const Form& form, const Form& own, const Device& device, const Choice& c)
 {
     const Instance& i = instances()[c.instance];
     if (i.is_cut) return cut_us(form, device, i, c);
@@ -267,13 +266,15 @@ double cost_us(const Form& form, const Device& device, const Choice& c)
     constexpr int64_t FEW_COLUMNS = 16;
     const Problem&    p = form.problem;
     const bool        is_streamed = form.group == Group::Half && p.n <= FEW_COLUMNS && double(p.m) * double(p.k) * double(form.a.batches) * 2 > SECOND_CACHE;
-    if (!i.is_split) {
-        const Form tiles = form_of(form, i);
-        return copies_us(tiles, i) + tiles_us(tiles, device, i) * (is_streamed ? STREAMED : 1);
-    }
+    if (!i.is_split) return copies_us(own, i) + tiles_us(own, device, i) * (is_streamed ? STREAMED : 1);
     const bool has_half_boxes = i.group == Group::Half && i.m == 64 && p.m > 64 && p.n <= FEW_COLUMNS;
-    return copies_us(form, i) + split_us(form, device, i, c) * (i.is_odd ? MOVED : has_half_boxes ? HALF_BOXES : 1);
+    return copies_us(own, i) + split_us(own, device, i, c) * (i.is_odd ? MOVED : has_half_boxes ? HALF_BOXES : 1);
 }
+
+}  // namespace
+
+bool   is_possible(const Form& form, const Choice& c) { return is_possible(form, form_of(form, instances()[c.instance]), c); }
+double cost_us(const Form& form, const Device& device, const Choice& c) { return cost_us(form, form_of(form, instances()[c.instance]), device, c); }
 
 double cost_us(const Problem& problem, const Device& device, uint64_t workspace_bytes)
 {
@@ -292,14 +293,15 @@ constexpr int64_t  MOST_CUT_ROUNDS = 2;     // tiles of f32 whose depth is cut a
 template <class Look>
 void each_choice(const Form& form, const Device& device, uint64_t most_partial_bytes, uint32_t only, const Look& look)
 {
-    const auto offer = [&](const Choice& c) {
-        if (is_possible(form, c) && partial_bytes(form, c.splits) <= most_partial_bytes) look(c, cost_us(form, device, c));
-    };
-    const Problem& p = form.problem;
     int32_t narrowest = 0;               // of splits, which stand in this order
     for (uint32_t i = 0; i < instances().size(); i++) {
         const Instance& instance = instances()[i];
         if (!takes_group(form, instance) || (only != ALL && i != only)) continue;
+        const Form     own = form_of(form, instance);
+        const Problem& p = own.problem;
+        const auto     offer = [&](const Choice& c) {
+            if (is_possible(form, own, c) && partial_bytes(form, c.splits) <= most_partial_bytes) look(c, cost_us(form, own, device, c));
+        };
         offer({i, instance.cluster, 1, 8});
         if (!instance.is_split) continue;
         // Half a tile for nothing, where a narrower one is there: not worth a look. No more parts than a device holds at once.

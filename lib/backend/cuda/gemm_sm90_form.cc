@@ -183,7 +183,7 @@ uint64_t workspace(const Problem& largest, const Device& device, bool is_fixed)
     if (!make_form(p, false, form)) return 0;
     if (is_fixed) return copies_workspace(form) + partial_bytes(form, choose(form, device, MOST_PARTIAL_BYTES).splits);
     if (is_double(form)) return 0;
-    const bool     is_cut = form.group == Group::Half && steps_of(form) >= DEEP;
+    const bool     is_cut = may_meet_in_memory(form) && steps_of(form) >= DEEP;
     const uint64_t parts = is_cut ? std::min(partial_bytes(form, MOST_SPLITS), MOST_PARTIAL_BYTES) : 0;
     const uint64_t element = form.planes == 3 ? 6 : uint64_t(bytes_of(p.a_type)), depth = uint64_t(p.k) + LINE_BYTES;
     const auto     copy = [&](int64_t rows) { return uint64_t(p.batches) * (uint64_t(rows) + LINE_BYTES) * depth * element + 256; };

@@ -73,7 +73,7 @@ struct Runner {
         return l;
     }
     // The image's ASIDE rows are its last.
-    enum Aside : uint32_t { LAST = 1, BUT_ONE };
+    enum Aside : uint32_t { LAST = 1, BUT_ONE, BUT_TWO };
     template <class Numbers>
     void launch_aside(Aside aside, int64_t threads, const Numbers& numbers) const
     {
@@ -82,7 +82,7 @@ struct Runner {
     void launch_sum(int64_t threads, const kernels::GemmSumNumbers& numbers) const
     {
         if (finisher) launch_beside(Image::Text, 1, threads, numbers);
-        else launch_aside(BUT_ONE, threads, numbers);
+        else launch_aside(form.image == Image::Sm90Half ? BUT_ONE : BUT_TWO, threads, numbers);
     }
     template <class Numbers>
     void launch_beside(Image image, uint32_t kernel, int64_t threads, const Numbers& numbers) const
@@ -221,6 +221,16 @@ void encode_rest(const Runner& r, const Instance& i, kernels::GemmTilesNumbers& 
     encode(*r.place.driver, n.box, {p.c, map_type(p.c_type), bytes_of(p.c_type), p.n, p.m, p.batches, p.m > 1 ? p.c_row : 16, p.c_batch}, i.n % 32 == 0 ? 32 : 16, 64);
 }
 
+// Where form_of may be that of c's transpose.
+kernels::GemmOutput turned_output(const Runner& r, const Form& form, bool may_use_engine)
+{
+    const Problem& p = form.problem;
+    kernels::GemmOutput o = r.output(may_use_engine && p.c_column == 1);
+    if (o.store == kernels::STORE_HALVES) o.store = kernels::STORE_FOURS;
+    o.m = int32_t(p.m), o.n = int32_t(p.n), o.c_row = p.c_row, o.c_column = p.c_column;
+    return o;
+}
+
 void run_tiles(Runner& r, const Instance& i, const Choice& c)
 {
     const Problem& p = r.form.problem;
@@ -230,9 +240,7 @@ void run_tiles(Runner& r, const Instance& i, const Choice& c)
     kernels::GemmTilesNumbers n = {};
     r.encode_operand(n.a, a, form.a, i.m, i.across);
     r.encode_operand(n.b, b, form.b, i.n, i.down);
-    n.output = r.output(!is_turned || form.problem.c_column == 1);
-    if (is_turned && n.output.store == kernels::STORE_HALVES) n.output.store = kernels::STORE_FOURS;
-    if (is_turned) n.output.m = int32_t(form.problem.m), n.output.n = int32_t(form.problem.n), n.output.c_row = form.problem.c_row, n.output.c_column = form.problem.c_column;
+    n.output = is_turned ? turned_output(r, form, true) : r.output(true);
     // Words leave by boxes of 32 columns.
     if (n.output.store == kernels::STORE_WORDS && i.n % 32 != 0) n.output.store = kernels::STORE_FOURS;
     if (n.output.store <= kernels::STORE_WORDS)
@@ -260,7 +268,9 @@ uint32_t shared_of(const Instance& i)    // of a split one
 
 void run_split(Runner& r, const Instance& i, const Choice& c)
 {
-    const Problem& p = r.form.problem;
+    const bool     is_turned = i.group == Group::Turned;
+    const Form     form = form_of(r.form, i);
+    const Problem& p = form.problem;
     kernels::GemmOddNumbers odd = {};    // others read what they share alone
     kernels::GemmSplitNumbers& n = odd.split;
     if (i.is_cut) {
@@ -270,15 +280,16 @@ void run_split(Runner& r, const Instance& i, const Choice& c)
         r.encode_operand(n.a, r.lines_of(r.form.a, p.a_type), r.form.a, i.m, 1);
         r.encode_odd(n.b, odd.b, r.form.b, p.b_type);
     } else {
-        const Lines a = r.lines_of(r.form.a, p.a_type), b = r.lines_of(r.form.b, p.b_type);
-        r.encode_operand(n.a, a, r.form.a, i.m, 1);
-        r.encode_operand(n.b, b, r.form.b, i.n, 1);
+        const Lines a = r.lines_of(form.a, p.a_type), b = r.lines_of(form.b, p.b_type);
+        r.encode_operand(n.a, a, form.a, i.m, 1);
+        r.encode_operand(n.b, b, form.b, i.n, 1);
     }
-    n.output = r.output(false);
-    n.planes = r.form.planes, n.plain = plain_of(p);
+    n.output = is_turned ? turned_output(r, form, false) : r.output(false);
+    if (is_turned && p.c_column != 1) n.output.store = kernels::STORE_APART;
+    n.planes = r.form.planes, n.plain = plain_of(r.form.problem);
     n.partial = c.splits > 1 ? reinterpret_cast<float*>(r.next) : nullptr;
     n.k_steps = int32_t(i.is_cut ? steps_of(r.form, i) : steps_of(r.form)), n.row_tiles = int32_t(divided_up(p.m, i.m)), n.column_tiles = int32_t(divided_up(p.n, i.n));
-    n.splits = c.splits, n.batches = int32_t(p.batches), n.a_moves = r.form.a.batches > 1, n.b_moves = r.form.b.batches > 1;
+    n.splits = c.splits, n.batches = int32_t(p.batches), n.a_moves = form.a.batches > 1, n.b_moves = form.b.batches > 1;
     Launch l = r.launch_of(i);
     l.block = uint32_t(i.is_cut ? kernels::CUT_THREADS : kernels::split_threads(i.m)), l.cluster = uint32_t(c.cluster);
     l.grid[0] = uint32_t(int64_t(n.row_tiles) * n.column_tiles * n.batches * c.splits * c.cluster), l.grid[1] = l.grid[2] = 1;
