@@ -131,6 +131,9 @@ struct GemmPlanesNumbers {
 // Of Round, a by way of registers, where its rows may lie side by side; or, of c's transpose, b's columns.
 #define GEMM_SM90_Turned(X, ...)                                                                                                   \
     X(tf32, tt, OfTf32, 1, 0, false, __VA_ARGS__)
+// The same of Round where both lie so: b's columns are turned in shared memory.
+#define GEMM_SM90_Moved(X, ...)                                                                                                    \
+    X(tf32, tn, OfTf32, 1, 1, false, __VA_ARGS__)
 
 // Of Half, where b alone is turned, at any distance.
 #define GEMM_SM90_Odd(X, ...)                                                                                                      \

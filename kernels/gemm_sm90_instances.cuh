@@ -64,6 +64,9 @@ DEVICE void run_any_tiles(const GemmTilesNumbers& g)
 #ifndef OF_Turned
 #define OF_Turned(...)
 #endif
+#ifndef OF_Moved
+#define OF_Moved(...)
+#endif
 #ifndef OF_Double
 #define OF_Double(...)
 #endif
@@ -106,6 +109,7 @@ DEVICE void run_any_tiles(const GemmTilesNumbers& g)
 #undef OF_Wide
 #undef OF_Round
 #undef OF_Turned
+#undef OF_Moved
 #undef OF_Double
 
 }  // namespace ng::kernels

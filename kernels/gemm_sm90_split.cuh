@@ -18,11 +18,12 @@ struct SplitShape {
     static constexpr bool PROMOTE = PROMOTE_, IN_REGISTERS = A_TURNED && Kind::BYTES == 4;     // a, whose rows lie side by side
     static constexpr i32  USED = TILE_N;     // columns that count
     static constexpr i32  BLOCKS = 1, GROUPS = TILE_M / 64, DOWN = GROUPS, GROUP_N = TILE_N, THREADS = split_threads(TILE_M);
-    static constexpr i32  B_WIDTH = TILE_N < 64 ? TILE_N : 64, B_SWIZZLE = B_WIDTH * 2;      // of a turned b
+    static constexpr i32  B_WIDTH = TILE_N < Kind::STEP ? TILE_N : Kind::STEP, B_SWIZZLE = B_WIDTH * 2;      // of a turned b
     static constexpr u32  A_BYTES = TILE_M * 128, STAGE = A_BYTES + TILE_N * 128;
     static constexpr u32  WARPS = GROUPS * 4, UNIT = split_unit(TILE_N), UNIT_BYTES = UNIT * PATCH_BYTES, UNITS = split_units(TILE_M, TILE_N);
     static constexpr u32  KEPT = split_kept(TILE_M, TILE_N, STAGES), BUFFER = split_buffer(TILE_M, TILE_N, STAGES), SHARED = split_shared(TILE_M, TILE_N, STAGES);
     static_assert(SHARED <= 232448, "shared memory of a multiprocessor");
+    static_assert(!IN_REGISTERS || !B_TURNED || (GROUPS == 1 && B_WIDTH == Kind::STEP), "a warpgroup turns its own columns, whole boxes of them");
     static_assert(UNITS * UNIT_BYTES <= KEPT * STAGE, "a block's own sums take no room of the others'");
 };
 
@@ -129,7 +130,7 @@ struct PartMultiplier {
     {
         const u32 a_first = memory.stages + u32(__shfl_sync(~0u, i32(threadIdx.x >> 7), 0)) * 8192, b_first = memory.stages + S::A_BYTES;
         a = S::A_TURNED ? matrix_at<128>(a_first, 8192, 1024) : matrix_at<128>(a_first, 16, 1024);
-        b = S::B_TURNED ? matrix_at<S::B_TURNED ? S::B_SWIZZLE : 128>(b_first, 64 * S::B_SWIZZLE, 8 * S::B_SWIZZLE) : matrix_at<128>(b_first, 16, 1024);
+        b = S::B_TURNED && !S::IN_REGISTERS ? matrix_at<S::B_TURNED ? S::B_SWIZZLE : 128>(b_first, 64 * S::B_SWIZZLE, 8 * S::B_SWIZZLE) : matrix_at<128>(b_first, 16, 1024);
     }
     // d (+)= a step of depth, which is under way then, unlike the one before it.
     DEVICE void run_step(bool is_sum, Sums& d)

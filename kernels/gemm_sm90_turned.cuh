@@ -1,9 +1,10 @@
-// Words of a whose rows lie side by side, which the tensor cores take from registers alone: how they come there, and where sums of them go.
+// Words whose rows, or b's columns, lie side by side: how a's come to registers, which the tensor cores take as well, where sums of them go, and b's are turned.
 //
 //   shared    boxes of 32 of depth, each a line of 32 rows (128 bytes), 16-byte pieces swizzled by depth % 8
 //   rows      warp w of a group has half of the 32 rows of box w / 2. Of an instruction's rows i and i + 8, whatever they are called, a
 //             thread has two that lie side by side, i / 2 % 2 * 16 + i / 4 * 4 + i % 2 * 2 + w % 2 * 8 and the next: then no two lanes of
 //             16 that read eight bytes each have the same banks
+//   columns   of b in boxes of 32 likewise, each a line of 32 columns: a thread turns four of four of depth, in place
 #pragma once
 #include "kernels/gemm_sm90_store.cuh"
 
@@ -37,6 +38,25 @@ DEVICE void read_turned(u32 from, TurnedFragments<BLOCKS>& f)
         }
 }
 
+// Boxes of 32 columns of b as lines of columns, 128 bytes of depth, 16-byte pieces swizzled by column % 8. Eight lanes side by side have all pieces of a line, and write so.
+template <int COLUMNS>
+DEVICE void turn_columns(u32 b)
+{
+    constexpr u32 EACH = COLUMNS / 64 > 0 ? COLUMNS / 64 : 1, A_BOX = 64;        // fours of fours
+    const u32  thread = threadIdx.x & 127, four = thread & 7, depth = four ^ (thread >> 3 & 7);
+    const bool is_needed = COLUMNS >= 64 || thread < COLUMNS * 2;
+    u32 x[EACH][4][4];
+    UNROLLED for (u32 i = 0; i < EACH; i++)
+        UNROLLED for (u32 j = 0; j < 4; j++)
+            if (is_needed) read_words(b + (thread / A_BOX + i * 2) * 4096 + (depth * 4 + j) * 128 + ((four ^ (depth * 4 + j & 7)) << 4), x[i][j]);
+    named_barrier(2, 128);
+    UNROLLED for (u32 i = 0; i < EACH; i++)
+        UNROLLED for (u32 j = 0; j < 4; j++)
+            if (is_needed) write_words(b + (thread / A_BOX + i * 2) * 4096 + (four * 4 + j) * 128 + ((depth ^ (four * 4 + j & 7)) << 4), x[i][0][j], x[i][1][j], x[i][2][j], x[i][3][j]);
+    async_fence();
+    named_barrier(2, 128);
+}
+
 // Sums of 64 rows of a warpgroup's.
 template <int BLOCKS, int WORDS>
 DEVICE float (&sums_of(float (&d)[BLOCKS][WORDS], i32 block))[WORDS] { return d[block]; }
@@ -48,7 +68,9 @@ template <class S, class Multiplier>
 DEVICE void read_step(const Multiplier& m, TurnedFragments<S::BLOCKS>& f)
 {
     barrier_wait(m.memory.full(m.turn.stage), m.turn.phase);
-    read_turned(m.memory.stages + m.turn.stage * S::STAGE + (threadIdx.x >> 7) * S::BLOCKS * 8192, f);
+    const u32 a = m.memory.stages + m.turn.stage * S::STAGE;
+    read_turned(a + (threadIdx.x >> 7) * S::BLOCKS * 8192, f);
+    if constexpr (S::B_TURNED) turn_columns<S::TILE_N>(a + S::A_BYTES);
 }
 template <class S, class Multiplier>
 DEVICE void run_step(Multiplier& m, bool is_sum, const TurnedFragments<S::BLOCKS>& f, typename Multiplier::Sums& d)

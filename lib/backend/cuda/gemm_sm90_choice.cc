@@ -172,6 +172,13 @@ constexpr double RESIDENT[3][MOST_CLUSTER] = {
     {132, 132, 114, 116, 105, 102, 98, 112}, {264, 264, 228, 240, 210, 204, 196, 224}, {396, 396, 342, 348, 315, 306, 294, 336}};
 constexpr double RESIDENT_UNITS = 132;
 
+// How much longer a step takes where its columns of b are turned in shared memory: as times of 95 shapes of tf32 have it (H100, 2026-11-26).
+double slowed_by_turning(const Instance& i)
+{
+    constexpr double MOVED = 1.25, MOVED_WIDE = 1.48;
+    return i.group != Group::Moved ? 1 : i.n > 64 ? MOVED_WIDE : MOVED;
+}
+
 double split_us(const Form& form, const Device& device, const Instance& i, const Choice& c)
 {
     constexpr double  LAUNCH_US = 1.44, ROW_US = 0.000989, LATENCY_US = 0.868, COLUMN_US = 0.0107, WEIGHT_US = 0.0015, READ_US = 0.014, ROUND_US = 3.25;
@@ -186,15 +193,19 @@ double split_us(const Form& form, const Device& device, const Instance& i, const
     const double   steps = std::ceil(double(steps_of(form, i)) / (double(c.cluster) * c.splits));
     // The copy engine takes rows of a box one by one, short ones too; and what comes late is waited for.
     const double rows = double(std::min<int64_t>(p.m, i.m)) + (form.b.is_turned ? 64.0 * std::max(i.n / 64, 1) : double(std::min<int64_t>(p.n, i.n)));
-    const double step = std::max({rows * ROW_US * together, step_us(form, device, i, std::min(1.0, blocks / device.units)) * together, LATENCY_US / (c.cluster > 1 ? i.kept : i.stages)});
+    const double step = slowed_by_turning(i) * std::max({rows * ROW_US * together, step_us(form, device, i, std::min(1.0, blocks / device.units)) * together, LATENCY_US / (c.cluster > 1 ? i.kept : i.stages)});
     // An epilogue waits for what it reads.
     const double store = i.n / double(c.cluster) * together * (COLUMN_US + WEIGHT_US * p.epilogue_weight + READ_US * (vectors_of(p) + 2 * matrices_of(p)));
     double us = LAUNCH_US + rounds * (steps * step + store) + (rounds - 1) * ROUND_US;
     if (c.cluster > 1) us += BLOCK_US * c.cluster + i.m * i.n * 4 / HANDED_BYTES_A_US;
     if (c.splits > 1) us += PARTS_US + PART_US * c.splits + double(partial_bytes(form, c.splits)) * 2 / PARTS_BYTES_A_US;
-    // Words: blocks of a cluster, and a that several columns of tiles read, take longer than was fitted to halves (H200, 2026-11-25, 15 shapes of tf32).
-    constexpr double WORDS_BLOCK_US = 0.4, WORDS_AGAIN = 0.1;
-    if (i.group == Group::Round || i.group == Group::Turned) us += WORDS_BLOCK_US * (c.cluster - 1) + (p.n > i.n ? WORDS_AGAIN * us : 0);
+    // Words: blocks of a cluster, and a that several columns of tiles read, take longer than was fitted to halves (H200, 2026-11-25, 15 shapes of tf32). Parts
+    // in memory do, too, but not so much blocks of those that come by way of registers (H100, 2026-11-26, 95 shapes).
+    constexpr double WORDS_BLOCK_US = 0.4, TURNED_BLOCK_US = 0.2, WORDS_PARTS_US = 1.3, WORDS_AGAIN = 0.1;
+    if (form.group == Group::Round) {
+        if (c.splits > 1) us += WORDS_PARTS_US;
+        us += (takes_turned_words(i) ? TURNED_BLOCK_US : WORDS_BLOCK_US) * (c.cluster - 1) + (p.n > i.n ? WORDS_AGAIN * us : 0);
+    }
     return us + traffic_us(form, i, TRAFFIC);
 }
 
@@ -241,7 +252,7 @@ bool is_possible(const Form& form, const Form& own, const Choice& c)
     if (blocks > int64_t(1) << 30) return false;
     // Sums that move to f32 leave no registers for an epilogue, nor for the rarer types, beside so wide a tile; and what an epilogue
     // reads comes by boxes of 64 columns of c as it lies (IS_BARE).
-    const bool is_bare = i.group == Group::Turned || (!i.is_split && ((i.group == Group::Byte && i.n > 128) || i.n % 64 != 0 || i.turns));
+    const bool is_bare = takes_turned_words(i) || (!i.is_split && ((i.group == Group::Byte && i.n > 128) || i.n % 64 != 0 || i.turns));
     if (is_swapped(form, i) && p.c_type != Dtype::f16 && p.c_type != Dtype::bf16) return false;
     if (is_bare && (p.epilogue_weight > 0 || p.c_type == Dtype::e4m3 || p.c_type == Dtype::e5m2)) return false;
     if (!i.is_split) return c.cluster == i.cluster && c.splits == 1;

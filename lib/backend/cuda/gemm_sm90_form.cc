@@ -133,7 +133,9 @@ bool can_turn(const Source& s) { return s.copying == Copying::Strided && s.turns
 
 bool takes_group(const Form& form, const Instance& i)
 {
-    return i.group == Group::Turned ? form.group == Group::Round && (can_turn(form.a) || can_turn(form.b)) : i.group == form.group;
+    if (!takes_turned_words(i)) return i.group == form.group;
+    const bool is_one = can_turn(form.a) || can_turn(form.b), are_both = can_turn(form.a) && can_turn(form.b);
+    return form.group == Group::Round && (i.group == Group::Moved ? are_both : is_one);
 }
 
 Form swapped(const Form& form)
@@ -145,14 +147,25 @@ Form swapped(const Form& form)
 
 namespace {
 
+void take_turned(Source& s)
+{
+    std::swap(s.lines, s.length), std::swap(s.line_stride, s.element_stride);
+    s.is_turned = true, s.copying = Copying::None, s.pitch = s.line_stride, s.copy_bytes = 0;
+}
 // As instances of Turned take words: the operand that needs no copy for it is a; where both could, the other is copied.
 Form turned(const Form& form)
 {
     const auto spared = [](const Source& s) { return can_turn(s) ? s.copy_bytes : 0; };
     Form r = spared(form.b) > spared(form.a) ? swapped(form) : form;
-    Source& s = r.a;
-    std::swap(s.lines, s.length), std::swap(s.line_stride, s.element_stride);
-    s.is_turned = true, s.copying = Copying::None, s.pitch = s.line_stride, s.copy_bytes = 0;
+    take_turned(r.a);
+    return r;
+}
+// As those of Moved do: few rows are columns.
+Form moved(const Form& form)
+{
+    const Problem& p = form.problem;
+    Form r = p.m <= FEW_ROWS && p.m < p.n ? swapped(form) : form;
+    take_turned(r.a), take_turned(r.b);
     return r;
 }
 
@@ -160,7 +173,8 @@ Form turned(const Form& form)
 
 Form form_of(const Form& form, const Instance& i)
 {
-    return i.group == Group::Turned ? turned(form) : is_swapped(form, i) ? swapped(form) : form;
+    if (takes_turned_words(i)) return i.group == Group::Moved ? moved(form) : turned(form);
+    return is_swapped(form, i) ? swapped(form) : form;
 }
 
 uint64_t copies_workspace(const Form& form) { return aligned(form.a.copy_bytes) + aligned(form.b.copy_bytes); }

@@ -234,7 +234,7 @@ kernels::GemmOutput turned_output(const Runner& r, const Form& form, bool may_us
 void run_tiles(Runner& r, const Instance& i, const Choice& c)
 {
     const Problem& p = r.form.problem;
-    const bool     turns = is_swapped(r.form, i), is_turned = i.group == Group::Turned;
+    const bool     turns = is_swapped(r.form, i), is_turned = takes_turned_words(i);
     const Form     form = form_of(r.form, i);
     const Lines    a = r.lines_of(form.a, p.a_type), b = r.lines_of(form.b, p.b_type);
     kernels::GemmTilesNumbers n = {};
@@ -268,7 +268,7 @@ uint32_t shared_of(const Instance& i)    // of a split one
 
 void run_split(Runner& r, const Instance& i, const Choice& c)
 {
-    const bool     is_turned = i.group == Group::Turned;
+    const bool     is_turned = takes_turned_words(i);
     const Form     form = form_of(r.form, i);
     const Problem& p = form.problem;
     kernels::GemmOddNumbers odd = {};    // others read what they share alone

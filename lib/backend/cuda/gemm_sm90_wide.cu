@@ -2,6 +2,7 @@
 #define OF_Wide(...) __VA_ARGS__
 #define OF_Round(...) __VA_ARGS__
 #define OF_Turned(...) __VA_ARGS__
+#define OF_Moved(...)  __VA_ARGS__
 #define OF_Double(...) __VA_ARGS__
 #include "kernels/gemm_sm90_cut.cuh"
 #include "kernels/gemm_sm90_instances.cuh"
