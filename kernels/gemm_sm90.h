@@ -121,6 +121,17 @@ struct GemmPlanesNumbers {
     X(i8_u8, nt, OfI8U8, 0, 0, false, __VA_ARGS__)                                                                                 \
     X(u8_i8, nt, OfU8I8, 0, 0, false, __VA_ARGS__)                                                                                 \
     X(u8_u8, nt, OfU8U8, 0, 0, false, __VA_ARGS__)
+// Of Byte and Whole, where a's rows lie side by side; they are turned in shared memory. Or, of c's transpose, b's columns.
+#define GEMM_SM90_MovedByte(X, ...)                                                                                                \
+    X(e4m3_e4m3, tt, OfE4m3E4m3, 1, 0, true, __VA_ARGS__)                                                                          \
+    X(e4m3_e5m2, tt, OfE4m3E5m2, 1, 0, true, __VA_ARGS__)                                                                          \
+    X(e5m2_e4m3, tt, OfE5m2E4m3, 1, 0, true, __VA_ARGS__)                                                                          \
+    X(e5m2_e5m2, tt, OfE5m2E5m2, 1, 0, true, __VA_ARGS__)
+#define GEMM_SM90_MovedWhole(X, ...)                                                                                               \
+    X(i8_i8, tt, OfI8I8, 1, 0, false, __VA_ARGS__)                                                                                 \
+    X(i8_u8, tt, OfI8U8, 1, 0, false, __VA_ARGS__)                                                                                 \
+    X(u8_i8, tt, OfU8I8, 1, 0, false, __VA_ARGS__)                                                                                 \
+    X(u8_u8, tt, OfU8U8, 1, 0, false, __VA_ARGS__)
 #define GEMM_SM90_Wide(X, ...)                                                                                                     \
     X(f32, nn, OfBf16, 0, 1, true, __VA_ARGS__)                                                                                    \
     X(f32, nt, OfBf16, 0, 0, true, __VA_ARGS__)                                                                                    \

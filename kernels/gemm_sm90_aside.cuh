@@ -113,12 +113,6 @@ DEVICE void run_turn(const GemmTurnNumbers& g)
 
 // ---- bytes turned: a block 128 rows and columns, a thread 16 rows of four columns ---------------------------------------------
 
-// w: a word of each of four columns, whose bytes are rows; then of each row, whose bytes are columns.
-DEVICE void turn_four(u32 (&w)[4])
-{
-    const u32 low01 = __byte_perm(w[0], w[1], 0x5140), low23 = __byte_perm(w[2], w[3], 0x5140), high01 = __byte_perm(w[0], w[1], 0x7362), high23 = __byte_perm(w[2], w[3], 0x7362);
-    w[0] = __byte_perm(low01, low23, 0x5410), w[1] = __byte_perm(low01, low23, 0x7632), w[2] = __byte_perm(high01, high23, 0x5410), w[3] = __byte_perm(high01, high23, 0x7632);
-}
 // The bytes of 16 rows of a column, of which `valid` are there.
 DEVICE uint4 rows_of(const char* from, i32 valid)
 {

@@ -64,6 +64,12 @@ DEVICE void run_any_tiles(const GemmTilesNumbers& g)
 #ifndef OF_Turned
 #define OF_Turned(...)
 #endif
+#ifndef OF_MovedByte
+#define OF_MovedByte(...)
+#endif
+#ifndef OF_MovedWhole
+#define OF_MovedWhole(...)
+#endif
 #ifndef OF_Moved
 #define OF_Moved(...)
 #endif
@@ -109,6 +115,8 @@ DEVICE void run_any_tiles(const GemmTilesNumbers& g)
 #undef OF_Wide
 #undef OF_Round
 #undef OF_Turned
+#undef OF_MovedByte
+#undef OF_MovedWhole
 #undef OF_Moved
 #undef OF_Double
 

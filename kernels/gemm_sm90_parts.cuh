@@ -173,12 +173,13 @@ DEVICE void fold_unit(const GemmOutput& o, const UnitLane<S>& lane, const TileSp
     }
 }
 
-// Of halves, 8-bit integers and words by way of registers alone, so that other kinds' code is not the larger for it.
+// Of halves, 8-bit integers and what is turned by the blocks alone, so that other kinds' code is not the larger for it.
 template <class S>
 ANYWHERE constexpr bool may_be_apart()
 {
-    if constexpr (S::PROMOTE) return false;
-    else return S::Kind::STEP >= 64 || S::IN_REGISTERS;
+    if constexpr (S::IN_REGISTERS || S::IN_PLACE) return true;
+    else if constexpr (S::PROMOTE) return false;
+    else return S::Kind::STEP >= 64;
 }
 
 template <class S>

@@ -15,7 +15,9 @@ struct SplitShape {
     using Kind = Kind_;
     using Word = typename Kind::Word;
     static constexpr i32  TILE_M = TILE_M_, TILE_N = TILE_N_, STAGES = STAGES_, A_TURNED = A_TURNED_, B_TURNED = B_TURNED_;
-    static constexpr bool PROMOTE = PROMOTE_, IN_REGISTERS = A_TURNED && Kind::BYTES == 4;     // a, whose rows lie side by side
+    // How a comes, whose rows lie side by side: words by way of registers, bytes turned in shared memory.
+    static constexpr bool PROMOTE = PROMOTE_, IN_REGISTERS = A_TURNED && Kind::BYTES == 4, IN_PLACE = A_TURNED && Kind::BYTES == 1;
+    static constexpr i32  A_ACROSS = A_TURNED && !IN_PLACE;      // as the tensor cores take it
     static constexpr i32  USED = TILE_N;     // columns that count
     static constexpr i32  BLOCKS = 1, GROUPS = TILE_M / 64, DOWN = GROUPS, GROUP_N = TILE_N, THREADS = split_threads(TILE_M);
     static constexpr i32  B_WIDTH = TILE_N < Kind::STEP ? TILE_N : Kind::STEP, B_SWIZZLE = B_WIDTH * 2;      // of a turned b
@@ -23,6 +25,7 @@ struct SplitShape {
     static constexpr u32  WARPS = GROUPS * 4, UNIT = split_unit(TILE_N), UNIT_BYTES = UNIT * PATCH_BYTES, UNITS = split_units(TILE_M, TILE_N);
     static constexpr u32  KEPT = split_kept(TILE_M, TILE_N, STAGES), BUFFER = split_buffer(TILE_M, TILE_N, STAGES), SHARED = split_shared(TILE_M, TILE_N, STAGES);
     static_assert(SHARED <= 232448, "shared memory of a multiprocessor");
+    static_assert(!IN_PLACE || GROUPS == 2, "two warpgroups turn a box");
     static_assert(!IN_REGISTERS || !B_TURNED || (GROUPS == 1 && B_WIDTH == Kind::STEP), "a warpgroup turns its own columns, whole boxes of them");
     static_assert(UNITS * UNIT_BYTES <= KEPT * STAGE, "a block's own sums take no room of the others'");
 };
@@ -129,17 +132,18 @@ struct PartMultiplier {
     DEVICE explicit PartMultiplier(const SplitMemory<S>& shared) : memory(shared)
     {
         const u32 a_first = memory.stages + u32(__shfl_sync(~0u, i32(threadIdx.x >> 7), 0)) * 8192, b_first = memory.stages + S::A_BYTES;
-        a = S::A_TURNED ? matrix_at<128>(a_first, 8192, 1024) : matrix_at<128>(a_first, 16, 1024);
+        a = S::A_ACROSS ? matrix_at<128>(a_first, 8192, 1024) : matrix_at<128>(a_first, 16, 1024);
         b = S::B_TURNED && !S::IN_REGISTERS ? matrix_at<S::B_TURNED ? S::B_SWIZZLE : 128>(b_first, 64 * S::B_SWIZZLE, 8 * S::B_SWIZZLE) : matrix_at<128>(b_first, 16, 1024);
     }
     // d (+)= a step of depth, which is under way then, unlike the one before it.
     DEVICE void run_step(bool is_sum, Sums& d)
     {
         barrier_wait(memory.full(turn.stage), turn.phase);
+        if constexpr (S::IN_PLACE) turn_bytes(memory.stages + turn.stage * S::STAGE);
         const u32 at = turn.stage * (S::STAGE >> 4);
         products_fence();
         UNROLLED for (i32 k = 0; k < 4; k++)
-            multiply<S::A_TURNED, S::B_TURNED>(d, a + (at + (S::A_TURNED ? k * 128 : k * 2)), b + (at + (S::B_TURNED ? k * S::B_SWIZZLE : k * 2)), is_sum || k > 0, typename S::Kind());
+            multiply<S::A_ACROSS, S::B_TURNED>(d, a + (at + (S::A_ACROSS ? k * 128 : k * 2)), b + (at + (S::B_TURNED ? k * S::B_SWIZZLE : k * 2)), is_sum || k > 0, typename S::Kind());
         end_step();
     }
     // The products that were just begun are a step's.

@@ -1,10 +1,12 @@
-// Words whose rows, or b's columns, lie side by side: how a's come to registers, which the tensor cores take as well, where sums of them go, and b's are turned.
+// Words and bytes that the tensor cores want by depth, where rows or columns lie side by side: how words of a come to registers, and where sums of them
+// go, how b's and bytes of a are turned in shared memory.
 //
 //   shared    boxes of 32 of depth, each a line of 32 rows (128 bytes), 16-byte pieces swizzled by depth % 8
 //   rows      warp w of a group has half of the 32 rows of box w / 2. Of an instruction's rows i and i + 8, whatever they are called, a
 //             thread has two that lie side by side, i / 2 % 2 * 16 + i / 4 * 4 + i % 2 * 2 + w % 2 * 8 and the next: then no two lanes of
 //             16 that read eight bytes each have the same banks
 //   columns   of b in boxes of 32 likewise, each a line of 32 columns: a thread turns four of four of depth, in place
+//   bytes     a box of 128 of depth, each a line of 128 rows: a thread turns four rows of 16 of depth, in place
 #pragma once
 #include "kernels/gemm_sm90_store.cuh"
 
@@ -55,6 +57,22 @@ DEVICE void turn_columns(u32 b)
             if (is_needed) write_words(b + (thread / A_BOX + i * 2) * 4096 + (four * 4 + j) * 128 + ((depth ^ (four * 4 + j & 7)) << 4), x[i][0][j], x[i][1][j], x[i][2][j], x[i][3][j]);
     async_fence();
     named_barrier(2, 128);
+}
+
+// A box of 128 lines of depth as 128 lines of rows, by two warpgroups. A warp's lanes read all of a line, and write, eight at a time, all pieces of lines.
+DEVICE void turn_bytes(u32 a)
+{
+    const u32 lane = threadIdx.x & 31, depth = (threadIdx.x >> 5 & 7) ^ (lane & 7), from = a + depth * 2048 + (lane & 3) * 4;
+    u32 x[4][4];                         // [four of depth][row]
+    UNROLLED for (u32 j = 0; j < 16; j++) x[j / 4][j % 4] = read_word(from + j * 128 + ((lane >> 2 ^ (j & 7)) << 4));
+    UNROLLED for (u32 j = 0; j < 4; j++) turn_four(x[j]);
+    named_barrier(2, 256);
+    UNROLLED for (u32 i = 0; i < 4; i++) {
+        const u32 row = lane * 4 + i;
+        write_words(a + row * 128 + ((depth ^ (row & 7)) << 4), x[0][i], x[1][i], x[2][i], x[3][i]);
+    }
+    async_fence();
+    named_barrier(2, 256);
 }
 
 // Sums of 64 rows of a warpgroup's.

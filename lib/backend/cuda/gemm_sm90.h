@@ -5,10 +5,10 @@
 
 namespace ng::cuda::gemm::sm90 {
 
-// Rows of gemm_sm90.def are of these: fp8 and 8-bit integers share an image; f32 as planes, rounded to tf32, the same with one operand as no copy has to
-// turn it, and f64.
-enum class Group : uint32_t { Half, Byte, Whole, Wide, Round, Turned, Moved, Double };
-constexpr Image image_of(Group g) { return g == Group::Half ? Image::Sm90Half : g <= Group::Whole ? Image::Sm90Byte : Image::Sm90Wide; }
+// Rows of gemm_sm90.def are of these: fp8 and 8-bit integers share an image, also where blocks turn one operand; f32 as planes, rounded to tf32, the same
+// with one operand or both as no copy has to turn them, and f64.
+enum class Group : uint32_t { Half, Byte, Whole, MovedByte, MovedWhole, Wide, Round, Turned, Moved, Double };
+constexpr Image image_of(Group g) { return g == Group::Half ? Image::Sm90Half : g <= Group::MovedWhole ? Image::Sm90Byte : Image::Sm90Wide; }
 
 // A row of gemm_sm90.def.
 struct Instance {
@@ -74,9 +74,11 @@ inline bool is_double(const Form& form) { return form.group == Group::Double; }
 // As TilesShape has it: tiles are of c's transpose, which swaps a and b.
 inline bool is_swapped(const Form& form, const Instance& i) { return !i.is_split && kernels::tiles_are_swapped(uint32_t(i.n), form.a.is_turned, form.b.is_turned, i.turns); }
 Form swapped(const Form& form);
-inline bool takes_turned_words(const Instance& i) { return i.group == Group::Turned || i.group == Group::Moved; }
-Form form_of(const Form& form, const Instance& instance);        // as its tiles have it: swapped where they are so, or with words that it takes as they lie
-// Whether the instance is of the form's group; those of Turned are for words of Round one of whose operands has its lines side by side, of Moved both.
+inline bool moves_bytes(const Instance& i) { return i.group == Group::MovedByte || i.group == Group::MovedWhole; }
+inline bool takes_turned(const Instance& i) { return i.group == Group::Turned || i.group == Group::Moved || moves_bytes(i); }
+Form form_of(const Form& form, const Instance& instance);        // as its tiles have it: swapped where they are so, or with operands that it takes as they lie
+// Whether the instance is of the form's group; those of Turned are for words of Round one of whose operands has its lines side by side, of Moved
+// both, of MovedByte and MovedWhole for bytes of which one has, and the other its depth.
 bool takes_group(const Form& form, const Instance& instance);
 // Whether odd instances take the form. Their tiles are no multiple of what folds have parts of.
 bool takes_odd(const Form& form);

@@ -60,8 +60,8 @@ double step_us(const Form& form, const Device& device, const Instance& i, double
         return std::max(i.m * i.n / PRODUCTS_A_US + (i.m + i.n) * DOUBLE_ROW_US, boxes * BOX_US);
     }
     // What moving sums to f32 makes of a product; and of its power, what its type does.
-    const double moved = i.group == Group::Byte || i.group == Group::Wide ? 1.13 : 1;
-    const double powered = i.group == Group::Byte ? 1.05 : 1;
+    const double moved = form.group == Group::Byte || form.group == Group::Wide ? 1.13 : 1;
+    const double powered = form.group == Group::Byte ? 1.05 : 1;
     const auto rows_of = [&](const Source& x, int64_t rows, int32_t tile, int32_t sharers) { return double(std::min<int64_t>(rows, tile)) / sharers * crossing_of(form, x); };
     const double rows = rows_of(form.a, form.problem.m, i.m, i.across) + rows_of(form.b, form.problem.n, i.n, i.down);
     const double multiply = i.m * i.n / 32.0, shared = i.m / 64.0 * (i.n + 64) + (i.m + i.n) * (is_light(form, i) ? 0.5 : 1);
@@ -172,10 +172,12 @@ constexpr double RESIDENT[3][MOST_CLUSTER] = {
     {132, 132, 114, 116, 105, 102, 98, 112}, {264, 264, 228, 240, 210, 204, 196, 224}, {396, 396, 342, 348, 315, 306, 294, 336}};
 constexpr double RESIDENT_UNITS = 132;
 
-// How much longer a step takes where its columns of b are turned in shared memory: as times of 95 shapes of tf32 have it (H100, 2026-11-26).
+// How much longer a step takes where columns of b, or bytes of a, are turned in shared memory: as times of 95 shapes of tf32 and 62 of bytes have it
+// (H100, 2026-11-26).
 double slowed_by_turning(const Instance& i)
 {
-    constexpr double MOVED = 1.25, MOVED_WIDE = 1.48;
+    constexpr double MOVED = 1.25, MOVED_WIDE = 1.48, BYTES = 1.6;
+    if (moves_bytes(i)) return BYTES;
     return i.group != Group::Moved ? 1 : i.n > 64 ? MOVED_WIDE : MOVED;
 }
 
@@ -204,7 +206,7 @@ double split_us(const Form& form, const Device& device, const Instance& i, const
     constexpr double WORDS_BLOCK_US = 0.4, TURNED_BLOCK_US = 0.2, WORDS_PARTS_US = 1.3, WORDS_AGAIN = 0.1;
     if (form.group == Group::Round) {
         if (c.splits > 1) us += WORDS_PARTS_US;
-        us += (takes_turned_words(i) ? TURNED_BLOCK_US : WORDS_BLOCK_US) * (c.cluster - 1) + (p.n > i.n ? WORDS_AGAIN * us : 0);
+        us += (takes_turned(i) ? TURNED_BLOCK_US : WORDS_BLOCK_US) * (c.cluster - 1) + (p.n > i.n ? WORDS_AGAIN * us : 0);
     }
     return us + traffic_us(form, i, TRAFFIC);
 }
@@ -252,7 +254,7 @@ bool is_possible(const Form& form, const Form& own, const Choice& c)
     if (blocks > int64_t(1) << 30) return false;
     // Sums that move to f32 leave no registers for an epilogue, nor for the rarer types, beside so wide a tile; and what an epilogue
     // reads comes by boxes of 64 columns of c as it lies (IS_BARE).
-    const bool is_bare = takes_turned_words(i) || (!i.is_split && ((i.group == Group::Byte && i.n > 128) || i.n % 64 != 0 || i.turns));
+    const bool is_bare = takes_turned(i) || (!i.is_split && ((i.group == Group::Byte && i.n > 128) || i.n % 64 != 0 || i.turns));
     if (is_swapped(form, i) && p.c_type != Dtype::f16 && p.c_type != Dtype::bf16) return false;
     if (is_bare && (p.epilogue_weight > 0 || p.c_type == Dtype::e4m3 || p.c_type == Dtype::e5m2)) return false;
     if (!i.is_split) return c.cluster == i.cluster && c.splits == 1;

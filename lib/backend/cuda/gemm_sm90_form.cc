@@ -126,15 +126,19 @@ bool takes_odd(const Form& form)
 
 namespace {
 
-// Words that the copy engine could take as they lie, were it not for their depth.
+// What the copy engine could take as it lies, were it not for its depth.
 bool can_turn(const Source& s) { return s.copying == Copying::Strided && s.turns_even; }
 
 }  // namespace
 
 bool takes_group(const Form& form, const Instance& i)
 {
-    if (!takes_turned_words(i)) return i.group == form.group;
+    if (!takes_turned(i)) return i.group == form.group;
     const bool is_one = can_turn(form.a) || can_turn(form.b), are_both = can_turn(form.a) && can_turn(form.b);
+    if (moves_bytes(i)) {
+        const auto is_there = [](const Source& s) { return s.copying == Copying::None; };
+        return form.group == (i.group == Group::MovedByte ? Group::Byte : Group::Whole) && is_one && (is_there(form.a) || is_there(form.b));
+    }
     return form.group == Group::Round && (i.group == Group::Moved ? are_both : is_one);
 }
 
@@ -142,6 +146,7 @@ Form swapped(const Form& form)
 {
     Form r = form;
     std::swap(r.problem.m, r.problem.n), std::swap(r.problem.c_row, r.problem.c_column), std::swap(r.a, r.b);
+    if (r.problem.a_type != r.problem.b_type) std::swap(r.problem.a_type, r.problem.b_type), r.variant ^= 3;     // bytes of either order
     return r;
 }
 
@@ -152,7 +157,8 @@ void take_turned(Source& s)
     std::swap(s.lines, s.length), std::swap(s.line_stride, s.element_stride);
     s.is_turned = true, s.copying = Copying::None, s.pitch = s.line_stride, s.copy_bytes = 0;
 }
-// As instances of Turned take words: the operand that needs no copy for it is a; where both could, the other is copied.
+// As instances of Turned take words, and those of MovedByte and MovedWhole bytes: the operand that needs no copy for it is a; where both could be, the
+// other is copied.
 Form turned(const Form& form)
 {
     const auto spared = [](const Source& s) { return can_turn(s) ? s.copy_bytes : 0; };
@@ -173,7 +179,7 @@ Form moved(const Form& form)
 
 Form form_of(const Form& form, const Instance& i)
 {
-    if (takes_turned_words(i)) return i.group == Group::Moved ? moved(form) : turned(form);
+    if (takes_turned(i)) return i.group == Group::Moved ? moved(form) : turned(form);
     return is_swapped(form, i) ? swapped(form) : form;
 }
 

@@ -9,7 +9,8 @@ namespace {
 using namespace kernels;
 
 #define ONE(...) +1
-constexpr uint32_t VARIANTS[] = {GEMM_SM90_Half(ONE), GEMM_SM90_Byte(ONE), GEMM_SM90_Whole(ONE), GEMM_SM90_Wide(ONE), GEMM_SM90_Round(ONE), GEMM_SM90_Turned(ONE), GEMM_SM90_Moved(ONE), GEMM_SM90_Double(ONE)};   // by Group
+constexpr uint32_t VARIANTS[] = {GEMM_SM90_Half(ONE), GEMM_SM90_Byte(ONE), GEMM_SM90_Whole(ONE), GEMM_SM90_MovedByte(ONE), GEMM_SM90_MovedWhole(ONE),
+                                GEMM_SM90_Wide(ONE), GEMM_SM90_Round(ONE), GEMM_SM90_Turned(ONE), GEMM_SM90_Moved(ONE), GEMM_SM90_Double(ONE)};      // by Group
 constexpr uint32_t ODD_VARIANTS = GEMM_SM90_Odd(ONE);
 #undef ONE
 

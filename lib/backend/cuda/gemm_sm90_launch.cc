@@ -66,7 +66,7 @@ struct Runner {
     Launch launch_of(const Instance& i) const
     {
         Launch l = {};
-        if (!finisher) l.image = i.image, l.kernel = kernel_of(i, form.variant);
+        if (!finisher) l.image = i.image, l.kernel = kernel_of(i, moves_bytes(i) ? form_of(form, i).variant : form.variant);
         else if (!finisher->is_listed) l.image = Image::Text, l.kernel = 0;
         else if (has_box()) l.image = Image::Sm90Boxed, l.kernel = i.first_boxed + form.variant;
         else l.image = Image::Sm90Listed, l.kernel = i.first_listed + form.variant;
@@ -234,7 +234,7 @@ kernels::GemmOutput turned_output(const Runner& r, const Form& form, bool may_us
 void run_tiles(Runner& r, const Instance& i, const Choice& c)
 {
     const Problem& p = r.form.problem;
-    const bool     turns = is_swapped(r.form, i), is_turned = takes_turned_words(i);
+    const bool     turns = is_swapped(r.form, i), is_turned = takes_turned(i);
     const Form     form = form_of(r.form, i);
     const Lines    a = r.lines_of(form.a, p.a_type), b = r.lines_of(form.b, p.b_type);
     kernels::GemmTilesNumbers n = {};
@@ -268,7 +268,7 @@ uint32_t shared_of(const Instance& i)    // of a split one
 
 void run_split(Runner& r, const Instance& i, const Choice& c)
 {
-    const bool     is_turned = takes_turned_words(i);
+    const bool     is_turned = takes_turned(i);
     const Form     form = form_of(r.form, i);
     const Problem& p = form.problem;
     kernels::GemmOddNumbers odd = {};    // others read what they share alone
