@@ -286,7 +286,8 @@ TEST_CASE("launches: every instance, types and ways say what a device can take, 
                         CHECK(is_encoded(maps.b));
                         if (!instance.is_split) CHECK(is_encoded(maps.c) == (maps.output.store <= kernels::STORE_WORDS));
                     });
-                    const bool copies_a = sm90::is_copied(instance, form.a), copies_b = sm90::is_copied(instance, form.b);
+                    const sm90::Form own = sm90::form_of(form, instance);
+                    const bool copies_a = sm90::is_copied(instance, own.a), copies_b = sm90::is_copied(instance, own.b);
                     CHECK(seen.launches.size() + size_t(seen.copies) >= 1 + size_t(copies_a) + size_t(copies_b) + size_t(choice.splits > 1));
                 }
             }

@@ -176,8 +176,8 @@ constexpr double RESIDENT_UNITS = 132;
 // (H100, 2026-11-26).
 double slowed_by_turning(const Instance& i)
 {
-    constexpr double MOVED = 1.25, MOVED_WIDE = 1.48, BYTES = 1.6;
-    if (moves_bytes(i)) return BYTES;
+    constexpr double MOVED = 1.25, MOVED_WIDE = 1.48, BYTES = 2.1, BYTES_WIDE = 1.6;
+    if (moves_bytes(i)) return i.n > 64 ? BYTES_WIDE : BYTES;
     return i.group != Group::Moved ? 1 : i.n > 64 ? MOVED_WIDE : MOVED;
 }
 
