@@ -111,27 +111,22 @@ struct GemmPlanesNumbers {
     X(bf16, nt, OfBf16, 0, 0, false, __VA_ARGS__)                                                                                  \
     X(bf16, tn, OfBf16, 1, 1, false, __VA_ARGS__)                                                                                  \
     X(bf16, tt, OfBf16, 1, 0, false, __VA_ARGS__)
-#define GEMM_SM90_Byte(X, ...)                                                                                                     \
-    X(e4m3_e4m3, nt, OfE4m3E4m3, 0, 0, true, __VA_ARGS__)                                                                          \
-    X(e4m3_e5m2, nt, OfE4m3E5m2, 0, 0, true, __VA_ARGS__)                                                                          \
-    X(e5m2_e4m3, nt, OfE5m2E4m3, 0, 0, true, __VA_ARGS__)                                                                          \
-    X(e5m2_e5m2, nt, OfE5m2E5m2, 0, 0, true, __VA_ARGS__)
-#define GEMM_SM90_Whole(X, ...)                                                                                                    \
-    X(i8_i8, nt, OfI8I8, 0, 0, false, __VA_ARGS__)                                                                                 \
-    X(i8_u8, nt, OfI8U8, 0, 0, false, __VA_ARGS__)                                                                                 \
-    X(u8_i8, nt, OfU8I8, 0, 0, false, __VA_ARGS__)                                                                                 \
-    X(u8_u8, nt, OfU8U8, 0, 0, false, __VA_ARGS__)
-// Of Byte and Whole, where a's rows lie side by side; they are turned in shared memory. Or, of c's transpose, b's columns.
-#define GEMM_SM90_MovedByte(X, ...)                                                                                                \
-    X(e4m3_e4m3, tt, OfE4m3E4m3, 1, 0, true, __VA_ARGS__)                                                                          \
-    X(e4m3_e5m2, tt, OfE4m3E5m2, 1, 0, true, __VA_ARGS__)                                                                          \
-    X(e5m2_e4m3, tt, OfE5m2E4m3, 1, 0, true, __VA_ARGS__)                                                                          \
-    X(e5m2_e5m2, tt, OfE5m2E5m2, 1, 0, true, __VA_ARGS__)
-#define GEMM_SM90_MovedWhole(X, ...)                                                                                               \
-    X(i8_i8, tt, OfI8I8, 1, 0, false, __VA_ARGS__)                                                                                 \
-    X(i8_u8, tt, OfI8U8, 1, 0, false, __VA_ARGS__)                                                                                 \
-    X(u8_i8, tt, OfU8I8, 1, 0, false, __VA_ARGS__)                                                                                 \
-    X(u8_u8, tt, OfU8U8, 1, 0, false, __VA_ARGS__)
+// Of 8 bits: all pairs of fp8, and of integers.
+#define GEMM_SM90_OF_FLOATS(X, way, a_turned, ...)                                                                                 \
+    X(e4m3_e4m3, way, OfE4m3E4m3, a_turned, 0, true, __VA_ARGS__)                                                                  \
+    X(e4m3_e5m2, way, OfE4m3E5m2, a_turned, 0, true, __VA_ARGS__)                                                                  \
+    X(e5m2_e4m3, way, OfE5m2E4m3, a_turned, 0, true, __VA_ARGS__)                                                                  \
+    X(e5m2_e5m2, way, OfE5m2E5m2, a_turned, 0, true, __VA_ARGS__)
+#define GEMM_SM90_OF_INTEGERS(X, way, a_turned, ...)                                                                               \
+    X(i8_i8, way, OfI8I8, a_turned, 0, false, __VA_ARGS__)                                                                         \
+    X(i8_u8, way, OfI8U8, a_turned, 0, false, __VA_ARGS__)                                                                         \
+    X(u8_i8, way, OfU8I8, a_turned, 0, false, __VA_ARGS__)                                                                         \
+    X(u8_u8, way, OfU8U8, a_turned, 0, false, __VA_ARGS__)
+#define GEMM_SM90_Byte(X, ...)  GEMM_SM90_OF_FLOATS(X, nt, 0, __VA_ARGS__)
+#define GEMM_SM90_Whole(X, ...) GEMM_SM90_OF_INTEGERS(X, nt, 0, __VA_ARGS__)
+// The same where a's rows lie side by side; they are turned in shared memory. Or, of c's transpose, b's columns.
+#define GEMM_SM90_MovedByte(X, ...)  GEMM_SM90_OF_FLOATS(X, tt, 1, __VA_ARGS__)
+#define GEMM_SM90_MovedWhole(X, ...) GEMM_SM90_OF_INTEGERS(X, tt, 1, __VA_ARGS__)
 #define GEMM_SM90_Wide(X, ...)                                                                                                     \
     X(f32, nn, OfBf16, 0, 1, true, __VA_ARGS__)                                                                                    \
     X(f32, nt, OfBf16, 0, 0, true, __VA_ARGS__)                                                                                    \

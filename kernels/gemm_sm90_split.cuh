@@ -94,15 +94,24 @@ DEVICE void fill_ring(const Memory& memory, const SplitPart& part, Load&& load)
     const i32 started = min(i32(memory.ring), part.end - part.begin);
     ROLLED for (i32 s = 0; s < started; s++) load(part.begin + s, u32(s));
 }
+// A place in the ring.
+struct PartTurn {
+    u32 stage = 0, phase = 0;
+
+    DEVICE void advance(u32 ring)
+    {
+        if (++stage == ring) stage = 0, phase ^= 1;
+    }
+};
 // The steps behind those.
 template <class Memory, class Load>
 DEVICE void load_behind(const Memory& memory, const SplitPart& part, Load&& load)
 {
-    u32 stage = 0, phase = 0;
+    PartTurn turn;
     ROLLED for (i32 step = part.begin + i32(memory.ring); step < part.end; step++) {
-        barrier_wait(memory.empty(stage), phase);
-        load(step, stage);
-        if (++stage == memory.ring) stage = 0, phase ^= 1;
+        barrier_wait(memory.empty(turn.stage), turn.phase);
+        load(step, turn.stage);
+        turn.advance(memory.ring);
     }
 }
 // The barriers, and what fits the ring, while the block's other threads are still coming.
@@ -113,11 +122,6 @@ DEVICE void start_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, 
     init_part<S>(memory, rank, blocks);
     fill_ring(memory, part, load);
 }
-
-// A place in the ring.
-struct PartTurn {
-    u32 stage = 0, phase = 0;
-};
 
 // What a warpgroup keeps from step to step.
 template <class S>
@@ -153,7 +157,7 @@ struct PartMultiplier {
         wait_products<1>();
         if (before >= 0 && (threadIdx.x & 31) == 0) barrier_arrive(memory.empty(u32(before)));
         before = i32(turn.stage);
-        if (++turn.stage == memory.ring) turn.stage = 0, turn.phase ^= 1;
+        turn.advance(memory.ring);
     }
     DEVICE void finish(Sums& d) const
     {

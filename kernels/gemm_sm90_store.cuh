@@ -186,8 +186,7 @@ DEVICE void store_staged(const GemmOutput& o, const TileSpot& first, u32 staged,
     if (o.c_type == F16 || o.c_type == BF16) return store_pairs(o, first, staged);
     const i32 column = first.column + lane;
     _Pragma("unroll 4") for (i32 row = 0; row < 16; row++) {
-        u32 bits;
-        asm volatile("ld.shared.b32 %0, [%1];" : "=r"(bits) : "r"(staged + u32(row * 128 + (((lane >> 2) ^ (row & 7)) << 4) + (lane & 3) * 4)) : "memory");
+        const u32 bits = read_word(staged + u32(row * 128 + (((lane >> 2) ^ (row & 7)) << 4) + (lane & 3) * 4));
         if (first.row + row < o.m && column < o.n) store_one(o, {first.batch, first.row + row, column}, bits, is_whole);
     }
 }
@@ -272,8 +271,7 @@ DEVICE void store_halves(const GemmOutput& o, const TileSpot& first, u32 staged)
     const i32 lane = i32(threadIdx.x) & 31, rest = min(64, o.n - first.column), rows = min(16, o.m - first.row);
     u16*      to = reinterpret_cast<u16*>(place_of(o, first));
     _Pragma("unroll 4") for (i32 row = 0; row < 16; row++) {
-        u32 word;
-        asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(staged + u32(row * 128 + (((lane >> 2) ^ (row & 7)) << 4) + (lane & 3) * 4)) : "memory");
+        const u32  word = read_word(staged + u32(row * 128 + (((lane >> 2) ^ (row & 7)) << 4) + (lane & 3) * 4));
         const u32  next = __shfl_down_sync(~0u, word, 1);
         const bool is_odd = reinterpret_cast<u64>(to) & 2;
         const i32  at = 2 * lane + is_odd;

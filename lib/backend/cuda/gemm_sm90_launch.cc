@@ -62,14 +62,14 @@ struct Runner {
         place.launch(l);
     }
     bool has_box() const { return std::ranges::find(finisher->kinds, kernels::BY_ENGINE) != std::end(finisher->kinds); }
-    // One of the instance's kernels, or what was compiled in place of it.
-    Launch launch_of(const Instance& i) const
+    // One of the instance's kernels, that of form_of's variant, or what was compiled in place of it.
+    Launch launch_of(const Instance& i, uint32_t variant) const
     {
         Launch l = {};
-        if (!finisher) l.image = i.image, l.kernel = kernel_of(i, moves_bytes(i) ? form_of(form, i).variant : form.variant);
+        if (!finisher) l.image = i.image, l.kernel = kernel_of(i, variant);
         else if (!finisher->is_listed) l.image = Image::Text, l.kernel = 0;
-        else if (has_box()) l.image = Image::Sm90Boxed, l.kernel = i.first_boxed + form.variant;
-        else l.image = Image::Sm90Listed, l.kernel = i.first_listed + form.variant;
+        else if (has_box()) l.image = Image::Sm90Boxed, l.kernel = i.first_boxed + variant;
+        else l.image = Image::Sm90Listed, l.kernel = i.first_listed + variant;
         return l;
     }
     // The image's ASIDE rows are its last.
@@ -252,7 +252,7 @@ void run_tiles(Runner& r, const Instance& i, const Choice& c)
     n.plain = plain_of(p);
     encode_box(r, n);
     if (!turns) encode_rest(r, i, n);
-    Launch l = r.launch_of(i);
+    Launch l = r.launch_of(i, form.variant);
     l.block = kernels::TILES_THREADS, l.cluster = uint32_t(i.cluster);
     const int64_t tiles = int64_t(n.row_clusters) * n.column_clusters * n.batches;
     l.grid[0] = uint32_t(std::min<int64_t>(tiles, r.device.units / i.cluster)) * l.cluster, l.grid[1] = l.grid[2] = 1;
@@ -290,7 +290,7 @@ void run_split(Runner& r, const Instance& i, const Choice& c)
     n.partial = c.splits > 1 ? reinterpret_cast<float*>(r.next) : nullptr;
     n.k_steps = int32_t(i.is_cut ? steps_of(r.form, i) : steps_of(r.form)), n.row_tiles = int32_t(divided_up(p.m, i.m)), n.column_tiles = int32_t(divided_up(p.n, i.n));
     n.splits = c.splits, n.batches = int32_t(p.batches), n.a_moves = form.a.batches > 1, n.b_moves = form.b.batches > 1;
-    Launch l = r.launch_of(i);
+    Launch l = r.launch_of(i, form.variant);
     l.block = uint32_t(i.is_cut ? kernels::CUT_THREADS : kernels::split_threads(i.m)), l.cluster = uint32_t(c.cluster);
     l.grid[0] = uint32_t(int64_t(n.row_tiles) * n.column_tiles * n.batches * c.splits * c.cluster), l.grid[1] = l.grid[2] = 1;
     l.shared_bytes = shared_of(i);
