@@ -32,6 +32,7 @@ std::span<const KernelFacts> kernels_of(Image image);
 std::span<const KernelFacts> listed_kernels_of(Image image);
 // A kernel's shape in the words of kernels/gemm_sm90_tiles.cuh, gemm_sm90_split.cuh, gemm_sm90_odd.cuh or gemm_sm90_cut.cuh.
 const char* shape_of(const Instance& instance, uint32_t variant);
+inline uint32_t shared_of(const Instance& i) { return sm90::kernels_of(i.image)[i.first_kernel].shared_bytes; }     // of a split one
 // Odd ones have kernels for b alone turned.
 inline uint32_t kernel_of(const Instance& i, uint32_t variant) { return i.first_kernel + (i.is_odd ? variant / 4 : variant); }
 
@@ -98,6 +99,10 @@ struct Choice {
 };
 inline Way    way_of(const Choice& c) { return {false, false, c.instance, c.cluster, c.splits, c.group}; }
 inline Choice choice_of(const Way& w) { return {w.instance, w.cluster, w.splits, w.group}; }
+inline void   remember(Memory* m, const Choice& c, bool is_better)
+{
+    if (m) m->is_known = true, m->is_better = is_better, m->way = way_of(c);
+}
 int64_t steps_of(const Form& form);
 int64_t steps_of(const Form& form, const Instance& instance);
 uint64_t partial_bytes(const Form& form, int32_t splits);

@@ -1,5 +1,4 @@
 // Launches of Hopper's products: copies of operands, tensor maps, the instance's numbers, sums of parts.
-#include "jit/error.h"
 #include "lib/backend/cuda/driver.h"
 #include "lib/backend/cuda/gemm_sm90.h"
 #include "lib/backend/cuda/rounding.h"
@@ -260,12 +259,6 @@ void run_tiles(Runner& r, const Instance& i, const Choice& c)
     r.launch(l, n);
 }
 
-uint32_t shared_of(const Instance& i)    // of a split one
-{
-    const uint32_t m = uint32_t(i.m), n = i.is_odd ? kernels::ODD_WIDTH : uint32_t(i.n), stages = uint32_t(i.stages);
-    return i.is_cut ? kernels::cut_shared(m, n, stages, uint32_t(i.slots)) : kernels::split_shared(m, n, stages);
-}
-
 void run_split(Runner& r, const Instance& i, const Choice& c)
 {
     const bool     is_turned = takes_turned(i);
@@ -317,129 +310,14 @@ bool can_run(const Problem& problem, const Device& device, uint64_t workspace_by
     return device.compute == 90 && make_form(problem, true, form) && device.has[size_t(form.image)] && copies_workspace(form) <= workspace_bytes;
 }
 
-namespace {
-
-void remember(Memory* m, const Choice& c, bool is_better)
-{
-    if (m) m->is_known = true, m->is_better = is_better, m->way = way_of(c);
-}
-Choice remembered(const Memory& m) { return choice_of(m.way); }
-
-}  // namespace
-
 void run(const Problem& problem, const Device& device, const Place& place)
 {
     Form form;
     if (!make_form(problem, true, form)) return;
-    if (place.memory && place.memory->is_known) return run_as(form, device, remembered(*place.memory), nullptr, place);
+    if (place.memory && place.memory->is_known) return run_as(form, device, choice_of(place.memory->way), nullptr, place);
     const Choice choice = choose(form, device, place.workspace_bytes - copies_workspace(form));
     remember(place.memory, choice, false);
     run_as(form, device, choice, nullptr, place);
-}
-
-// ---- with an epilogue's text ------------------------------------------------------------------------------------------------
-
-namespace {
-
-// Folds are of whole sums, which no block has where parts of these go to the workspace.
-uint64_t partial_room(const Problem& p, uint64_t room) { return has_folds(p) ? 0 : room; }
-
-bool lies_on_units(const Problem& p, int64_t row, int64_t batch, int64_t bytes)
-{
-    return (p.m == 1 || (row > 0 && row * bytes % 16 == 0)) && (p.batches == 1 || (batch >= 0 && batch * bytes % 16 == 0));
-}
-}  // namespace
-
-// Whether the tensor may come so. Boxes go where results of 16 bits leave by the copy engine.
-bool can_come(const Problem& p, int tensor, kernels::EpilogueKind kind)
-{
-    const kernels::EpilogueTensor& t = p.epilogue.tensor[tensor];
-    const int64_t inner = p.epilogue.inner, far = p.epilogue.outer[tensor];
-    const bool is_one_axis = inner == 0 || t.batch == 0 || far == 0 || far == t.batch * inner;
-    switch (kind) {
-    case kernels::OF_COLUMNS: return t.row == 0 && t.bytes <= 4;
-    case kernels::OF_ROWS: return t.column == 0 && t.bytes <= 4;
-    case kernels::BY_ENGINE:
-        return t.bytes == 2 && t.column == 1 && reinterpret_cast<uintptr_t>(t.data) % 16 == 0 && lies_on_units(p, t.row, t.batch, 2) && bytes_of(p.c_type) == 2 && p.n % 8 == 0 &&
-               is_one_axis && (inner == 0 || lies_on_units(p, t.row, far, 2)) &&
-               reinterpret_cast<uintptr_t>(p.c) % 16 == 0 && lies_on_units(p, p.c_row, p.c_batch, 2);
-    default: return true;
-    }
-}
-
-bool leaves_by_engine(const Problem& p)
-{
-    const int64_t bytes = bytes_of(p.c_type);
-    const bool    is_taken = p.c_type == Dtype::f16 || p.c_type == Dtype::bf16 || p.c_type == Dtype::f32;
-    return is_taken && p.n * bytes % 16 == 0 && reinterpret_cast<uintptr_t>(p.c) % 16 == 0 && (p.m == 1 || p.c_row > 0) && (p.batches == 1 || p.c_batch > 0) && lies_on_units(p, p.c_row, p.c_batch, bytes);
-}
-
-Finisher finisher_of(const Form& form, uint32_t instance)
-{
-    const Problem&  p = form.problem;
-    const Instance& i = instances()[instance];
-    Finisher f = {false, instance, form.variant, 0, {}, 16, 1, p.epilogue.inner > 0};
-    for (int k = p.epilogue.loads; k < p.epilogue.count; k++) f.kinds[k] = kernels::EpilogueKind(p.epilogue.tensor[k].kind);
-    f.has_few_rows = form.has_few_rows;
-    // As kernels/gemm_folds.cuh cuts a tile: a fold over columns goes through all of its own, or through a unit's.
-    if (has_folds(p) && f.kinds[p.epilogue.count - 1] == kernels::OVER_COLUMNS) f.part_length = i.is_split ? int32_t(kernels::split_unit(uint32_t(i.n))) * 8 : i.n;
-    if (i.is_split) {
-        f.shared_bytes = shared_of(i);
-        return f;
-    }
-    uint32_t vectors = 0;
-    bool     has_box = false;
-    for (int k = 0; k < p.epilogue.loads; k++) {
-        if (vectors < kernels::FINISH_VECTORS && can_come(p, k, kernels::OF_COLUMNS)) f.kinds[k] = kernels::OF_COLUMNS, vectors++;
-        else if (vectors < kernels::FINISH_VECTORS && can_come(p, k, kernels::OF_ROWS)) f.kinds[k] = kernels::OF_ROWS, vectors++;
-        else if (!has_box && can_come(p, k, kernels::BY_ENGINE)) f.kinds[k] = kernels::BY_ENGINE, has_box = true;
-    }
-    f.shared_bytes = kernels::tiles_layout(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages), i.schedule < 0, form.b.is_turned, {true, has_box, vectors}).bytes;
-    return f;
-}
-
-FunctionWords product_of(const Finisher& finisher)
-{
-    const Instance&   i = instances()[finisher.instance];
-    const std::string shape = shape_of(i, finisher.variant);
-    if (i.is_cut) return {"CUT_THREADS, 1", "GemmSplitNumbers", text("run_cut<", shape, ">")};
-    if (i.is_odd) return {text("split_threads(", i.m, "), ", i.units), "GemmOddNumbers", text("run_odd<", shape, ">")};
-    if (i.is_split) return {text("split_threads(", i.m, "), ", i.units), "GemmSplitNumbers", text("run_split<", shape, ">")};
-    return {"TILES_THREADS, 1", "GemmTilesNumbers", text("run_tiles<", shape, ">")};
-}
-
-std::optional<Finisher> finisher_for(const Problem& problem, const Device& device, const Way* way)
-{
-    Form form;
-    if (device.compute != 90 || !make_form(problem, false, form) || !device.has[size_t(form.image)]) return std::nullopt;
-    const Choice choice = way && is_possible(form, choice_of(*way)) ? choice_of(*way) : choose(form, device, partial_room(problem, MOST_PARTIAL_BYTES));
-    if (!is_better_fused(form, device, choice, MOST_PARTIAL_BYTES)) return std::nullopt;
-    return finisher_of(form, choice.instance);
-}
-
-bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place)
-{
-    Form form;
-    // A text is for few rows or for many, whatever the number is now.
-    if (!make_form(problem, true, form, finisher.has_few_rows) || form.has_few_rows != finisher.has_few_rows || instances()[finisher.instance].group != form.group || finisher.variant != form.variant) return false;
-    if (form.problem.epilogue.inner > 0 && !finisher.has_outer) return false;
-    for (int i = 0; i < form.problem.epilogue.loads; i++)
-        if (!can_come(form.problem, i, finisher.kinds[i])) return false;
-    for (int i = form.problem.epilogue.loads; i < form.problem.epilogue.count; i++)
-        if (form.problem.epilogue.tensor[i].kind != finisher.kinds[i]) return false;
-    if (copies_workspace(form) > place.workspace_bytes) return false;
-    const Memory* const memory = place.memory;
-    if (memory && memory->is_known) {
-        if (memory->is_better) run_as(form, device, remembered(*memory), &finisher, place);
-        return memory->is_better;
-    }
-    const uint64_t room = place.workspace_bytes - copies_workspace(form);
-    const std::optional<Choice> choice = choose_among(form, device, partial_room(problem, room), finisher.instance);
-    const bool is_better = choice && is_better_fused(form, device, *choice, room);
-    remember(place.memory, choice.value_or(Choice{}), is_better);
-    if (!is_better) return false;
-    run_as(form, device, *choice, &finisher, place);
-    return true;
 }
 
 }  // namespace ng::cuda::gemm::sm90

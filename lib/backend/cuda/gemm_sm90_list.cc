@@ -83,7 +83,7 @@ bool run_listed(const Problem& problem, const Device& device, const Place& place
     } else {
         choice = least_of_listed(form, device);
         is_better = choice && is_better_fused(form, device, *choice, place.workspace_bytes - copies_workspace(form), more_us(problem, instances()[choice->instance]));
-        if (memory) memory->is_known = true, memory->is_better = is_better, memory->way = way_of(choice.value_or(Choice{}));
+        remember(memory, choice.value_or(Choice{}), is_better);
     }
     if (!is_better) return false;
     const Finisher finisher = listed_finisher(form, choice->instance);
