@@ -208,7 +208,8 @@ std::string FinishPrinter::fold_functions() const
     }
     const size_t first = out_.tensors.size() - folds_.size();
     const std::string each = "template <int FOLD>\nDEVICE ";
-    return text("constexpr int EPILOGUE_WEIGHT = ", out_.weight, ", RESULT_BYTES = ", out_.result >= 0 ? bytes_of(value(kernel_.stores[size_t(out_.result)].value).type) : 0, ", FOLDS = ", folds_.size(), ", FIRST_FOLD = ", first, ", FOLDED = ", folds_.empty() ? "0" : text("KIND_", first), ", PIVOT = ", pivot, ", FOLD_TERMS[] = {", terms.empty() ? "0" : terms,
+    const std::optional<Dtype> result = out_.result >= 0 ? std::optional(value(kernel_.stores[size_t(out_.result)].value).type) : std::nullopt;
+    return text("constexpr int EPILOGUE_WEIGHT = ", out_.weight, ", RESULT_BYTES = ", result ? bytes_of(*result) : 0, ", RESULT_TYPE = ", result ? int(*result) : -1, ", FOLDS = ", folds_.size(), ", FIRST_FOLD = ", first, ", FOLDED = ", folds_.empty() ? "0" : text("KIND_", first), ", PIVOT = ", pivot, ", FOLD_TERMS[] = {", terms.empty() ? "0" : terms,
                 "};\ntemplate <int COUNT>\nstruct EpilogueTerms {\n    u32 of[", std::max(folds_.size(), size_t(1)), "][COUNT];\n};\n", each, "u32 fold_start()\n{\n", start, "    return 0;\n}\n", each,
                 "u32 fold_two(u32 x, u32 y)\n{\n", two, "    return x;\n}\n", each, "FoldTotal fold_more(FoldTotal total, u32 x)\n{\n", more, "    return {fold_two<FOLD>(total.bits, x), 0};\n}\n", each,
                 "u32 fold_total(FoldTotal total)\n{\n", total, "    return total.bits;\n}\n");

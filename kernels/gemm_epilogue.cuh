@@ -4,7 +4,7 @@
 // where batches of tensors are two axes; behind it EpilogueOperands and its two functions. These take operands from a source: fetch<TENSOR, KIND, VECTOR>(neighbours), VECTOR
 // numbering those that wait in shared memory. It says how many FOLDS it has and which is the first one's tensor, what of the
 // neighbours they fold (EpilogueTerms), and how (gemm_folds.cuh); how many bytes an element of c has, 0 where that is not
-// written; and about how many instructions it is for a sum.
+// written, and of which type it is, -1: as numbers say; and about how many instructions it is for a sum.
 #pragma once
 #include "kernels/elements.cuh"
 #include "kernels/gemm_list.h"
@@ -130,7 +130,7 @@ struct FoldTotal {
 
 // What stands for a text where there is none; a list's own functions are in gemm_list.cuh.
 #if !HAS_EPILOGUE || HAS_LIST
-constexpr int EPILOGUE_WEIGHT = HAS_LIST, RESULT_BYTES = HAS_LIST ? 2 : 4, FOLDS = 0, FIRST_FOLD = 0, FOLDED = ANYHOW, PIVOT = -1, FOLD_TERMS[] = {TERM_ITSELF};
+constexpr int EPILOGUE_WEIGHT = HAS_LIST, RESULT_BYTES = HAS_LIST ? 2 : 4, RESULT_TYPE = -1, FOLDS = 0, FIRST_FOLD = 0, FOLDED = ANYHOW, PIVOT = -1, FOLD_TERMS[] = {TERM_ITSELF};
 template <int COUNT>
 struct EpilogueTerms {
     u32 of[1][COUNT];

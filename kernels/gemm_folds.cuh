@@ -10,6 +10,24 @@
 namespace ng::kernels {
 namespace {
 
+// c's type: constant where a text says it, so that it has no code for others.
+template <class Output>
+DEVICE i32 result_type(const Output& o)
+{
+    return RESULT_TYPE >= 0 ? RESULT_TYPE : o.c_type;
+}
+template <class Output>
+DEVICE bool is_of_halves(const Output& o)
+{
+    return result_type(o) == F16 || result_type(o) == BF16;
+}
+// Of sums that are integers.
+template <class Output>
+DEVICE bool stays_integer(const Output& o)
+{
+    return RESULT_TYPE >= 0 ? RESULT_TYPE < F32 : !o.epilogue.is_cast;
+}
+
 constexpr bool HAS_RESULT = RESULT_BYTES > 0;
 constexpr bool OVER_A_ROW = FOLDS > 0 && FOLDED == OVER_COLUMNS, OVER_A_COLUMN = FOLDS > 0 && FOLDED == OVER_ROWS;
 constexpr int  MOST_FOLDS = FOLDS > 0 ? FOLDS : 1;

@@ -73,20 +73,20 @@ DEVICE void staged_four(u32 base, u32 row, u32 column, SUM (&v)[MMA_FOUR])
 // f32 as elements of c, side by side where there are four of them in one piece.
 DEVICE void store_floats(const MmaNumbers& n, i64 at, i32 valid, const float* v)
 {
-    const i32 bytes = bytes_of(n.c_type);
+    const i32 bytes = bytes_of(result_type(n));
     char*     to = static_cast<char*>(n.c) + at * bytes;
     if (valid >= MMA_FOUR && n.c_column == 1 && reinterpret_cast<u64>(to) % u64(MMA_FOUR * bytes) == 0) {
-        if (n.c_type == F32) {
+        if (result_type(n) == F32) {
             *reinterpret_cast<FourWords*>(to) = {__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]), __float_as_uint(v[3])};
             return;
         }
-        if (n.c_type == F16 || n.c_type == BF16) {
-            *reinterpret_cast<TwoWords*>(to) = n.c_type == F16 ? TwoWords{pair_f16(v[0], v[1]), pair_f16(v[2], v[3])} : TwoWords{pair_bf16(v[0], v[1]), pair_bf16(v[2], v[3])};
+        if (is_of_halves(n)) {
+            *reinterpret_cast<TwoWords*>(to) = result_type(n) == F16 ? TwoWords{pair_f16(v[0], v[1]), pair_f16(v[2], v[3])} : TwoWords{pair_bf16(v[0], v[1]), pair_bf16(v[2], v[3])};
             return;
         }
     }
     UNROLLED for (int j = 0; j < MMA_FOUR; j++)
-        if (j < valid) store(n.c_type, n.c, at + j * n.c_column, v[j]);
+        if (j < valid) store(result_type(n), n.c, at + j * n.c_column, v[j]);
 }
 
 // Four of them, whose first is the one at `place` of c.
@@ -101,9 +101,9 @@ DEVICE void finish_neighbours(const MmaNumbers& n, const EpilogueSpot& spot, i64
         if constexpr (FOLDS > 0) leave_out(terms, spot.valid);
     }
     if (!HAS_RESULT) return;
-    if (!IS_REAL<SUM> && !n.epilogue.is_cast) {
+    if (!IS_REAL<SUM> && stays_integer(n)) {
         UNROLLED for (int j = 0; j < MMA_FOUR; j++)
-            if (j < spot.valid) store(n.c_type, n.c, place + j * n.c_column, i64(HAS_EPILOGUE ? i32(bits[j]) : i32(sums[j])));
+            if (j < spot.valid) store(result_type(n), n.c, place + j * n.c_column, i64(HAS_EPILOGUE ? i32(bits[j]) : i32(sums[j])));
         return;
     }
     UNROLLED for (int j = 0; j < MMA_FOUR; j++) x[j] = HAS_EPILOGUE ? __uint_as_float(bits[j]) : float(sums[j]);
@@ -118,7 +118,7 @@ DEVICE void finish(const MmaNumbers& n, i64 batch, i64 row, i64 column, SUM (&v)
     const i64 at = batch * n.c_batch + row * n.c_row + column * n.c_column;
     if constexpr (sizeof(SUM) == 8) {
         UNROLLED for (int j = 0; j < COUNT; j++)
-            if (j < valid) store(n.c_type, n.c, at + j * n.c_column, v[j]);
+            if (j < valid) store(result_type(n), n.c, at + j * n.c_column, v[j]);
     } else {
         constexpr int FOURS = COUNT / MMA_FOUR;
         EpilogueOperands<4> operands[FOURS];

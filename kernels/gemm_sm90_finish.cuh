@@ -214,7 +214,7 @@ DEVICE void finish_tile(const TensorMap& map, const GemmOutput& o, const TileSpo
             if (is_elected) wait_stores_read<MOST - 1>();
             named_barrier(s.barrier, 128);
         }
-        if constexpr (IN_BOX == 2) stage_halves<2>(buffer, o.c_type, sums, chunk % 2 * 2);
+        if constexpr (IN_BOX == 2) stage_halves<2>(buffer, result_type(o), sums, chunk % 2 * 2);
         else stage_words(buffer, sums, rows_of_thread());
         if (chunk % IN_BOX != IN_BOX - 1) continue;
         async_fence();

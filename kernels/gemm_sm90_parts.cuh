@@ -116,13 +116,13 @@ DEVICE void add_unit(const SumsPlace& place, const UnitLane<S>& lane, u32 unit, 
 template <int EACH>
 DEVICE void store_fours(const GemmOutput& o, char* to, i64 down, i32 row, i32 rows, const u32 (&v)[EACH][4])
 {
-    const bool is_half = o.c_type == F16 || o.c_type == BF16;
+    const bool is_half = is_of_halves(o);
     UNROLLED for (i32 i = 0; i < EACH; i++) {
         if (row + i * rows < o.m) {
             if (!is_half) *reinterpret_cast<uint4*>(to) = make_uint4(v[i][0], v[i][1], v[i][2], v[i][3]);
             else
-                *reinterpret_cast<uint2*>(to) = make_uint2(two_halves(o.c_type, __uint_as_float(v[i][0]), __uint_as_float(v[i][1])),
-                                                           two_halves(o.c_type, __uint_as_float(v[i][2]), __uint_as_float(v[i][3])));
+                *reinterpret_cast<uint2*>(to) = make_uint2(two_halves(result_type(o), __uint_as_float(v[i][0]), __uint_as_float(v[i][1])),
+                                                           two_halves(result_type(o), __uint_as_float(v[i][2]), __uint_as_float(v[i][3])));
         }
         to += down;
     }
@@ -182,20 +182,27 @@ ANYWHERE constexpr bool may_be_apart()
     else return S::Kind::STEP >= 64;
 }
 
+// Of the first of a lane's fours of a unit.
+template <class S>
+DEVICE TileSpot unit_spot(const SplitPart& part, const UnitLane<S>& lane, u32 unit)
+{
+    constexpr u32 A_STRIP = S::UNITS / S::WARPS;
+    const i32 warp = i32(unit / A_STRIP), down = warp % (S::DOWN * 4), across = warp / (S::DOWN * 4);
+    return {part.at.batch, part.at.row + down * 16 + lane.row, part.at.column + across * S::GROUP_N + i32(unit % A_STRIP * S::UNIT) * 8 + lane.column};
+}
+
 template <class S>
 DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const SplitPart& part, u32 rank, u32 blocks)
 {
     using Word = typename S::Word;
     constexpr i32 EACH = UnitLane<S>::EACH, ROWS = UnitLane<S>::ROWS;
-    constexpr u32 A_STRIP = S::UNITS / S::WARPS;
     const UnitLane<S> lane;
     const GemmOutput& o = g.output;
-    const bool is_whole = stays_whole<Word>(o), is_half = o.c_type == F16 || o.c_type == BF16;
+    const bool is_whole = stays_whole<Word>(o), is_half = is_of_halves(o);
     const bool is_apart = may_be_apart<S>() && o.store == STORE_APART, is_bare = !HAS_EPILOGUE && IS_REAL<Word> != is_whole && g.splits == 1;
-    const bool is_plain = is_bare && o.store <= STORE_FOURS && (is_half || o.c_type == F32 || is_whole);
+    const bool is_plain = is_bare && o.store <= STORE_FOURS && (is_half || result_type(o) == F32 || is_whole);
     ROLLED for (u32 unit = first_unit<S>(rank, blocks) + (threadIdx.x >> 5); unit < first_unit<S>(rank + 1, blocks); unit += S::WARPS) {
-        const i32      warp = i32(unit / A_STRIP), down = warp % (S::DOWN * 4), across = warp / (S::DOWN * 4);
-        const TileSpot first = {part.at.batch, part.at.row + down * 16 + lane.row, part.at.column + across * S::GROUP_N + i32(unit % A_STRIP * S::UNIT) * 8 + lane.column};
+        const TileSpot first = unit_spot<S>(part, lane, unit);
         const auto     place = [&](i32 i) { return TileSpot{first.batch, first.row + i * ROWS, first.column}; };
         const i32      beyond = S::USED < S::TILE_N ? min(o.n, part.at.column + S::USED) : o.n;
         EpilogueOperands<4> operands[EACH];

@@ -49,28 +49,28 @@ DEVICE u32 two_halves(i32 type, float a, float b)
 
 DEVICE char* place_of(const GemmOutput& o, const TileSpot& at)
 {
-    return static_cast<char*>(o.c) + (i64(at.batch) * o.c_batch + i64(at.row) * o.c_row + at.column) * bytes_of(o.c_type);
+    return static_cast<char*>(o.c) + (i64(at.batch) * o.c_batch + i64(at.row) * o.c_row + at.column) * bytes_of(result_type(o));
 }
 
 DEVICE void store_one(const GemmOutput& o, const TileSpot& at, u32 bits, bool is_whole)
 {
     char* const to = place_of(o, at);
-    if (is_whole || o.c_type == F32) *reinterpret_cast<u32*>(to) = bits;
-    else store<float>(o.c_type, to, 0, __uint_as_float(bits));
+    if (is_whole || result_type(o) == F32) *reinterpret_cast<u32*>(to) = bits;
+    else store<float>(result_type(o), to, 0, __uint_as_float(bits));
 }
 
 // `valid` of four, as the bits of f32, or i32 where is_whole.
 DEVICE void store_four(const GemmOutput& o, const TileSpot& at, i32 valid, const u32 (&v)[4], bool is_whole)
 {
     char* const to = place_of(o, at);
-    const bool  is_wide = is_whole || o.c_type == F32, is_half = o.c_type == F16 || o.c_type == BF16;
+    const bool  is_wide = is_whole || result_type(o) == F32, is_half = is_of_halves(o);
     if (o.store <= STORE_FOURS && valid == 4 && (is_wide || is_half)) {
         if (is_wide) {
             *reinterpret_cast<uint4*>(to) = make_uint4(v[0], v[1], v[2], v[3]);
             return;
         }
-        const u32 low = two_halves(o.c_type, __uint_as_float(v[0]), __uint_as_float(v[1]));
-        *reinterpret_cast<uint2*>(to) = make_uint2(low, two_halves(o.c_type, __uint_as_float(v[2]), __uint_as_float(v[3])));
+        const u32 low = two_halves(result_type(o), __uint_as_float(v[0]), __uint_as_float(v[1]));
+        *reinterpret_cast<uint2*>(to) = make_uint2(low, two_halves(result_type(o), __uint_as_float(v[2]), __uint_as_float(v[3])));
         return;
     }
     ROLLED for (i32 j = 0; j < valid; j++) store_one(o, {at.batch, at.row, at.column + j}, j == 0 ? v[0] : j == 1 ? v[1] : j == 2 ? v[2] : v[3], is_whole);
@@ -79,22 +79,22 @@ DEVICE void store_four(const GemmOutput& o, const TileSpot& at, i32 valid, const
 // The same where columns are apart: a lane's neighbours have the rows beside its own.
 DEVICE void store_apart(const GemmOutput& o, const TileSpot& at, i32 valid, const u32 (&v)[4], bool is_whole)
 {
-    const i64   step = o.c_column * bytes_of(o.c_type);
-    const bool  is_wide = is_whole || o.c_type == F32, is_half = o.c_type == F16 || o.c_type == BF16;
+    const i64   step = o.c_column * bytes_of(result_type(o));
+    const bool  is_wide = is_whole || result_type(o) == F32, is_half = is_of_halves(o);
     char* const to = place_of(o, {at.batch, at.row, 0}) + at.column * step;
     UNROLLED for (i32 j = 0; j < 4; j++) {
         const float x = __uint_as_float(v[j]);
         if (j >= valid) continue;
         if (is_wide) *reinterpret_cast<u32*>(to + j * step) = v[j];
-        else if (is_half) *reinterpret_cast<u16*>(to + j * step) = u16(two_halves(o.c_type, x, x));
-        else store<float>(o.c_type, to + j * step, 0, x);
+        else if (is_half) *reinterpret_cast<u16*>(to + j * step) = u16(two_halves(result_type(o), x, x));
+        else store<float>(result_type(o), to + j * step, 0, x);
     }
 }
 
 template <class Word>
 DEVICE bool stays_whole(const GemmOutput& o)
 {
-    return !IS_REAL<Word> && !o.epilogue.is_cast;
+    return !IS_REAL<Word> && stays_integer(o);
 }
 
 DEVICE EpilogueSpot spot_of(const TileSpot& at, i32 valid) { return {at.batch, at.row, at.column, valid}; }
@@ -127,11 +127,11 @@ DEVICE void store_pairs(const GemmOutput& o, const TileSpot& first, u32 staged)
         u16* const  to = reinterpret_cast<u16*>(place_of(o, {first.batch, first.row + row, first.column}));
         const bool  is_odd = reinterpret_cast<u64>(to) & 2;
         const i32   at = 2 * pair + is_odd;
-        const u32   word = is_odd ? two_halves(o.c_type, y, next) : two_halves(o.c_type, x, y);
+        const u32   word = is_odd ? two_halves(result_type(o), y, next) : two_halves(result_type(o), x, y);
         if (first.row + row >= o.m) continue;
         if (at + 1 < rest && at + 1 < 32) *reinterpret_cast<u32*>(to + at) = word;
         else if (at < rest) to[at] = u16(word);
-        if (is_odd && pair == 0 && rest > 0) to[0] = u16(two_halves(o.c_type, x, x));
+        if (is_odd && pair == 0 && rest > 0) to[0] = u16(two_halves(result_type(o), x, x));
     }
 }
 
@@ -183,7 +183,7 @@ DEVICE void store_staged(const GemmOutput& o, const TileSpot& first, u32 staged,
     if constexpr (FOLDS > 0) folds.add(o.epilogue, {first.batch, first.row, first.column, o.m, o.n, begins, true}, terms);
     if (!by_singles || !HAS_RESULT) return;
     __syncwarp();
-    if (o.c_type == F16 || o.c_type == BF16) return store_pairs(o, first, staged);
+    if (is_of_halves(o)) return store_pairs(o, first, staged);
     const i32 column = first.column + lane;
     _Pragma("unroll 4") for (i32 row = 0; row < 16; row++) {
         const u32 bits = read_word(staged + u32(row * 128 + (((lane >> 2) ^ (row & 7)) << 4) + (lane & 3) * 4));
@@ -349,7 +349,7 @@ DEVICE void store_tile(const StoreMaps& maps, const GemmOutput& o, const TileSpo
             if constexpr (BUFFERS >= BLOCKS * HALVES) {
                 if (is_elected) wait_stores_read<0>();
                 named_barrier(s.barrier, 128);
-                UNROLLED for (i32 chunk = 0; chunk < BLOCKS * HALVES; chunk++) stage_box(s.buffers + u32(chunk) * STAGING_BYTES, o.c_type, d[chunk / HALVES], chunk % HALVES);
+                UNROLLED for (i32 chunk = 0; chunk < BLOCKS * HALVES; chunk++) stage_box(s.buffers + u32(chunk) * STAGING_BYTES, result_type(o), d[chunk / HALVES], chunk % HALVES);
                 async_fence();
                 named_barrier(s.barrier, 128);
                 if (is_elected) {
@@ -364,7 +364,7 @@ DEVICE void store_tile(const StoreMaps& maps, const GemmOutput& o, const TileSpo
                 if (++s.turn == BUFFERS) s.turn = 0;
                 if (is_elected) wait_stores_read<BUFFERS - 1>();
                 named_barrier(s.barrier, 128);
-                stage_box(buffer, o.c_type, d[chunk / HALVES], chunk % HALVES);
+                stage_box(buffer, result_type(o), d[chunk / HALVES], chunk % HALVES);
                 async_fence();
                 named_barrier(s.barrier, 128);
                 if (is_elected) store_staged_box<WORDS>(maps, buffer, first, chunk % HALVES, first.row + chunk / HALVES * 64), end_stores();
@@ -378,13 +378,13 @@ DEVICE void store_tile(const StoreMaps& maps, const GemmOutput& o, const TileSpo
     }
     const i32 warp = i32(threadIdx.x >> 5 & 3);
     if constexpr (IS_REAL<Word>)
-        if (!HAS_EPILOGUE && !is_loose && (o.c_type == F16 || o.c_type == BF16)) {
+        if (!HAS_EPILOGUE && !is_loose && is_of_halves(o)) {
             ROLLED for (i32 chunk = 0; chunk < BLOCKS * HALVES; chunk++) {
                 __syncwarp();
                 UNROLLED for (i32 i = 0; i < BLOCKS * HALVES; i++)
                     if (i == chunk)
                         UNROLLED for (i32 j = 0; j < 4; j++)
-                            if (i % HALVES * 4 + j < WORDS / 8) stage_halves<1>(s.buffers, o.c_type, d[i / HALVES] + i % HALVES * 32 + j * 8, j);
+                            if (i % HALVES * 4 + j < WORDS / 8) stage_halves<1>(s.buffers, result_type(o), d[i / HALVES] + i % HALVES * 32 + j * 8, j);
                 __syncwarp();
                 store_halves(o, {first.batch, first.row + chunk / HALVES * 64 + warp * 16, first.column + chunk % HALVES * 64}, s.buffers + u32(warp) * 2048);
             }
@@ -423,7 +423,7 @@ DEVICE void store_turned(const TensorMap& map, const GemmOutput& o, const TileSp
     UNROLLED for (i32 begin = 0; begin < STRIPS; begin += AT_ONCE) {
         if (is_elected && by_engine) wait_stores_read<0>();
         named_barrier(s.barrier, 128);
-        UNROLLED for (i32 i = begin; i < STRIPS && i < begin + AT_ONCE; i++) stage_turned(s.buffers + u32((i - begin) * STRIP_BYTES), o.c_type, d + i * 8);
+        UNROLLED for (i32 i = begin; i < STRIPS && i < begin + AT_ONCE; i++) stage_turned(s.buffers + u32((i - begin) * STRIP_BYTES), result_type(o), d + i * 8);
         async_fence();
         named_barrier(s.barrier, 128);
         if (by_engine) {
