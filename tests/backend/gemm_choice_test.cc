@@ -372,6 +372,42 @@ TEST_CASE("finishers: every instance is launched by its text's kernels")
         }
 }
 
+TEST_CASE("finishers: where blocks turn an operand and compute c's transpose, what an epilogue reads has rows for columns as well")
+{
+    const auto with_folds = [](gemm::Problem p) {
+        kernels::EpilogueTensor& t = p.epilogue.tensor[p.epilogue.count++];
+        t.kind = kernels::OVER_COLUMNS, t.bytes = 4, t.row = 1, t.column = p.m;
+        return p;
+    };
+    for (const Dtype type : {Dtype::i8, Dtype::f32})
+        for (const bool is_swapped : {false, true}) {
+            gemm::Problem p = with_epilogue(problem_of({is_swapped ? 8 : 4096, is_swapped ? 4096 : 8, 4096, 1}, {!is_swapped, !is_swapped, false, 0}, type, type, Dtype::f16));
+            p.a = address(uint64_t(1) << 32), p.b = address(uint64_t(1) << 33), p.c = address(uint64_t(1) << 34), p.allows_tf32 = true, p.epilogue.is_cast = 1;
+            const std::optional<gemm::Finisher> finisher = sm90::finisher_for(p, whole_device(), nullptr);
+            REQUIRE(finisher);
+            CHECK(takes_turned(sm90::instances()[finisher->instance]));
+            sm90::Form form;
+            REQUIRE(sm90::make_form(p, true, form));
+            int launches = 0;
+            run_as(form, *sm90::choose_among(form, whole_device(), 0, finisher->instance), [&](const gemm::Launch& l) {
+                const kernels::GemmOutput& o = static_cast<const kernels::GemmSplitNumbers*>(l.numbers)->output;
+                CHECK(l.image == gemm::Image::Text);
+                CHECK(o.m == 4096);
+                CHECK(o.epilogue.tensor[0].row == int64_t(is_swapped));
+                CHECK(o.epilogue.tensor[1].column == int64_t(is_swapped));
+                CHECK(o.epilogue.tensor[2].column == o.c_column);
+                launches++;
+            }, &*finisher);
+            CHECK(launches == 1);
+            const auto folds_of = [&](const gemm::Problem& problem) {
+                sm90::Form folded;
+                REQUIRE(sm90::make_form(with_folds(problem), true, folded));
+                return sm90::finisher_of(folded, finisher->instance).kinds[3];
+            };
+            CHECK(folds_of(p) == (is_swapped ? kernels::OVER_ROWS : kernels::OVER_COLUMNS));
+        }
+}
+
 TEST_CASE("finishers: a problem that lies otherwise is not theirs, and launches nothing")
 {
     gemm::Problem p = with_epilogue(problem_of({4096, 4096, 4096, 1}, {}, Dtype::f16, Dtype::f16, Dtype::f16));

@@ -111,7 +111,7 @@ struct Spills {
 constexpr Spills SPILLS[] = {
     {Folds::None,               sm90::Group::Half,  "p128x128x2", 56},
     {Folds::None,               sm90::Group::Round, "p128x128x2", 56},
-    {Folds::None,               sm90::Group::Whole, "p128x128x2", 88},
+    {Folds::None,               sm90::Group::Whole, "p128x128x2", 96},
     {Folds::None,               sm90::Group::Byte,  "128x128x2",  64},
     {Folds::None,               sm90::Group::Wide,  "128x128x2",  88},
     {Folds::OverRows,           sm90::Group::Half,  "p128x128x2", 104},
@@ -125,11 +125,11 @@ constexpr Spills SPILLS[] = {
     {Folds::SquaresOverColumns, sm90::Group::Half,  "p128x128x2", 272},
     {Folds::SquaresOverColumns, sm90::Group::Half,  "128x256x2",  256},
     {Folds::SquaresOverColumns, sm90::Group::Round, "p128x128x2", 272},
-    {Folds::SquaresOverColumns, sm90::Group::Round, "128x256x2",  224},
+    {Folds::SquaresOverColumns, sm90::Group::Round, "128x256x2",  232},
     {Folds::SquaresOverColumns, sm90::Group::Whole, "p128x128x2", 280},
-    {Folds::SquaresOverColumns, sm90::Group::Whole, "128x256x2",  224},
+    {Folds::SquaresOverColumns, sm90::Group::Whole, "128x256x2",  232},
     {Folds::SquaresOverColumns, sm90::Group::Byte,  "128x128x2",  216},
-    {Folds::SquaresOverColumns, sm90::Group::Wide,  "128x128x2",  208},
+    {Folds::SquaresOverColumns, sm90::Group::Wide,  "128x128x2",  216},
 };
 
 // No text spills more than it did.
@@ -144,7 +144,43 @@ const test::FinisherCode& checked(const test::FinisherCode& code, Folds folds)
     return code;
 }
 
-bool has_no_epilogue(const sm90::Instance& i) { return takes_turned(i) || i.group == sm90::Group::Double; }
+bool has_no_epilogue(const sm90::Instance& i) { return (takes_turned(i) && !i.is_split) || i.group == sm90::Group::Double; }
+bool is_round(const sm90::Instance& i) { return i.group == sm90::Group::Round || i.group == sm90::Group::Turned || i.group == sm90::Group::Moved; }
+Types types_of(sm90::Group g)
+{
+    using enum sm90::Group;
+    return TYPES[g == Half ? 0 : g == Byte || g == MovedByte ? 2 : g == Whole || g == MovedWhole ? 6 : 10];
+}
+// How operands lie for an instance, and c, each gap beside: for one that turns them, what it would swap, too.
+std::vector<Lying> lyings_of(const sm90::Instance& i, bool with_turned)
+{
+    std::vector<Lying> r;
+    for (const bool is_turned : {false, true}) {
+        if (is_turned && !with_turned && !takes_turned(i)) continue;
+        if (i.group == sm90::Group::Moved) r.push_back({true, false, is_turned, 0});
+        else if (takes_turned(i)) r.push_back({false, false, is_turned, 0}), r.push_back({true, true, is_turned, 0});
+        else r.push_back({false, !i.is_odd, is_turned, 0});
+    }
+    return r;
+}
+
+// All three have the same rest by 16, so that a gap makes lines multiples of it.
+constexpr Extents ALIGNED[] = {{1, 1, 1, 1}, {129, 65, 81, 1}, {5, 293, 37, 3}, {20, 132, 1012, 1}, {32, 528, 256, 2}};
+int64_t aligning_gap(const Extents& e) { return 16 - e.m % 16; }
+
+// What an instance's texts are tried with, each problem by all gaps.
+struct Trial {
+    Extents extents;
+    std::vector<int64_t> gaps;
+};
+std::vector<Trial> trials_of(const sm90::Instance& i, std::vector<int64_t> gaps)
+{
+    std::vector<Trial> r;
+    for (const Extents& e : all_extents()) r.push_back({e, gaps});
+    if (takes_turned(i))
+        for (const Extents& e : ALIGNED) r.push_back({e, {aligning_gap(e)}});
+    return r;
+}
 
 const std::vector<sm90::Choice> SHAPES = {{0, 1, 1, 8}, {0, 2, 1, 8}, {0, 8, 1, 3}, {0, 3, 2, 1}};
 
@@ -230,11 +266,10 @@ TEST_CASE("products: f32 whose rows begin at multiples of 16 bytes, which blocks
 TEST_CASE("products: bytes whose lines begin at multiples of 16 bytes, which blocks turn where lines are of depth, all ways that they lie")
 {
     for (const Types& t : TYPES)
-        for (const Extents& e : {Extents{1, 1, 1, 1}, Extents{129, 65, 81, 1}, Extents{5, 293, 37, 3}, Extents{20, 132, 1012, 1}, Extents{32, 528, 256, 2}}) {
+        for (const Extents& e : ALIGNED) {
             if (bytes_of(t.a) > 1 || is_too_large(e.m, e.n)) continue;
-            const int64_t gap = 16 - e.m % 16;   // all three have the same rest
             for (int bits = 0; bits < 8; bits++)
-                if (device->gpu.takes_next()) check_instances(Setting(e, {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, gap}, t, t.sum), {{0, 1, 1, 8}, {0, 3, 1, 8}, {0, 8, 1, 8}});
+                if (device->gpu.takes_next()) check_instances(Setting(e, {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, aligning_gap(e)}, t, t.sum), {{0, 1, 1, 8}, {0, 3, 1, 8}, {0, 8, 1, 8}});
         }
 }
 
@@ -250,25 +285,28 @@ TEST_CASE("products with an epilogue compiled into them: an instance of each kin
         const int kind = instance.is_odd ? 4 : instance.is_cut ? 3 : instance.is_split ? 2 : instance.schedule < 0;
         // How many buffers a tile is stored through goes by its width.
         if (has_no_epilogue(instance) || (!instance.is_split && instance.n % 64 != 0)) continue;    // none
-        const bool is_each = instance.is_cut || (kind < 2 && instance.group == sm90::Group::Half);
+        const bool is_each = instance.is_cut || takes_turned(instance) || (kind < 2 && instance.group == sm90::Group::Half);
         if (!seen.insert({instance.group, kind, is_each ? instance.m : 0, is_each ? instance.n : 0}).second) continue;
-        const bool  is_round = instance.group == sm90::Group::Round;
-        const Types t = TYPES[instance.group == sm90::Group::Half ? 0 : instance.group == sm90::Group::Byte ? 2 : instance.group == sm90::Group::Whole ? 6 : 10];
         for (const Dtype c : {Dtype::f16, Dtype::f32})
             for (const bool is_batched : {false, true}) {
                 if (!device->gpu.takes_next()) continue;
                 test::FinisherTexts texts;
-                for (const Extents& e : all_extents()) {
+                int runs = 0;
+                for (const auto& [e, gaps] : trials_of(instance, {0, 1, 8})) {
                     if (is_too_large(e.m, e.n) || (e.batches > 1) != is_batched) continue;
-                    for (const int64_t gap : {0, 1, 8}) {
-                        Setting s(e, {false, !instance.is_odd, false, gap}, t, c, true);
-                        s.problem.allows_tf32 = is_round;
-                        sm90::Form form;
-                        REQUIRE(sm90::make_form(s.problem, true, form));
-                        if (!sm90::is_possible(form, {i, instance.is_split ? 1 : instance.cluster, 1, 8})) continue;     // few rows are for splits
-                        check_instances(s, {{0, 1, 1, 8}, {0, 2, 1, 8}, {0, 3, 2, 1}}, &checked(texts.of(device->gpu, sm90::finisher_of(form, i), s.epilogue->text()), Folds::None));
-                    }
+                    for (Lying lying : lyings_of(instance, false))
+                        for (const int64_t gap : gaps) {
+                            lying.gap = gap;
+                            Setting s(e, lying, types_of(instance.group), c, true);
+                            s.problem.allows_tf32 = is_round(instance);
+                            sm90::Form form;
+                            REQUIRE(sm90::make_form(s.problem, true, form));
+                            if (!sm90::is_possible(form, {i, instance.is_split ? 1 : instance.cluster, 1, 8})) continue;     // few rows are for splits, and some lie ill
+                            check_instances(s, {{0, 1, 1, 8}, {0, 2, 1, 8}, {0, 3, 2, 1}}, &checked(texts.of(device->gpu, sm90::finisher_of(form, i), s.epilogue->text()), Folds::None));
+                            runs++;
+                        }
                 }
+                CHECK((runs > 0 || device->gpu.is_small()));
             }
     }
 }
@@ -284,19 +322,19 @@ TEST_CASE("products with folds compiled into them: an instance of each kind and 
         const sm90::Instance& instance = sm90::instances()[i];
         if (has_no_epilogue(instance)) continue;
         if (!seen.insert({instance.group, instance.is_odd ? 4 : instance.is_cut ? 3 : instance.is_split ? 2 : instance.schedule < 0}).second) continue;
-        const bool  is_round = instance.group == sm90::Group::Round;
-        const Types t = TYPES[instance.group == sm90::Group::Half ? 0 : instance.group == sm90::Group::Byte ? 2 : instance.group == sm90::Group::Whole ? 6 : 10];
         for (const Folds folds : {instance.is_split ? Folds::OverColumns : Folds::SquaresOverColumns, Folds::OverRows})
-            for (const bool is_turned : {false, true}) {
-                if ((is_turned && instance.group != sm90::Group::Half) || !device->gpu.takes_next()) continue;
+            for (Lying lying : lyings_of(instance, instance.group == sm90::Group::Half)) {
+                if (!device->gpu.takes_next()) continue;
                 test::FinisherTexts texts;
-                for (const Extents& e : all_extents()) {
+                for (const auto& [e, gaps] : trials_of(instance, {0, 1})) {
                     if (is_too_large(e.m, e.n) || e.m == 1) continue;
-                    for (const int64_t gap : {0, 1}) {
-                        Setting s(e, {false, true, is_turned, gap}, t, Dtype::f16, true, folds);
-                        s.problem.allows_tf32 = is_round;
+                    for (const int64_t gap : gaps) {
+                        lying.gap = gap;
+                        Setting s(e, lying, types_of(instance.group), Dtype::f16, true, folds);
+                        s.problem.allows_tf32 = is_round(instance);
                         sm90::Form form;
                         REQUIRE(sm90::make_form(s.problem, true, form));
+                        if (!sm90::is_possible(form, {i, instance.is_split ? 1 : instance.cluster, 1, 8})) continue;
                         const gemm::Finisher finisher = sm90::finisher_of(form, i);
                         s.place_parts(finisher);
                         check_instances(s, {{0, 1, 1, 8}, {0, 3, 1, 1}}, &checked(texts.of(device->gpu, finisher, s.epilogue->text()), folds));

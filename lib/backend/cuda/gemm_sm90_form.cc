@@ -145,8 +145,8 @@ bool takes_group(const Form& form, const Instance& i)
 Form swapped(const Form& form)
 {
     Form r = form;
-    std::swap(r.problem.m, r.problem.n), std::swap(r.problem.c_row, r.problem.c_column), std::swap(r.a, r.b);
-    if (r.problem.a_type != r.problem.b_type) std::swap(r.problem.a_type, r.problem.b_type), r.variant ^= 3;     // bytes of either order
+    turn(r.problem), std::swap(r.a, r.b);
+    if (r.problem.a_type != r.problem.b_type) r.variant ^= 3;    // bytes of either order
     return r;
 }
 

@@ -151,9 +151,10 @@ struct Runner {
         encode(*place.driver, map, lines_in_place(s, Dtype::f32), kernels::CUT_STEP, s.is_turned ? kernels::CUT_STEP : uint32_t(tile));
     }
 
-    kernels::GemmOutput output(bool may_use_engine) const
+    // own: the form as the instance has it.
+    kernels::GemmOutput output(const Form& own, bool may_use_engine) const
     {
-        const Problem& p = form.problem;
+        const Problem& p = own.problem;
         kernels::GemmOutput o = {};
         o.c = p.c, o.c_row = p.c_row, o.c_column = p.c_column, o.c_batch = p.c_batch, o.m = int32_t(p.m), o.n = int32_t(p.n), o.c_type = int32_t(p.c_type), o.epilogue = settled(p);
         const int64_t  bytes = bytes_of(p.c_type);
@@ -166,7 +167,7 @@ struct Runner {
         const bool is_converted = form.group == Group::Whole && p.epilogue.is_cast && !finisher;
         const bool is_plain = !is_converted && (p.m == 1 || p.c_row > 0) && (p.batches == 1 || p.c_batch > 0);
         // Tiles are not for columns that are apart.
-        o.store = is_apart(form) || (form.group == Group::Half && !may_use_engine && p.n == 1) ? kernels::STORE_APART : lies_on(4 * bytes) ? kernels::STORE_FOURS : kernels::STORE_SINGLES;
+        o.store = is_apart(own) || (form.group == Group::Half && !may_use_engine && p.n == 1) ? kernels::STORE_APART : lies_on(4 * bytes) ? kernels::STORE_FOURS : kernels::STORE_SINGLES;
         // The copy engine writes whole units of 16 bytes.
         if (may_use_engine && is_plain && !p.is_unstored && lies_on(16) && p.n * bytes % 16 == 0 && (is_half || is_word)) o.store = is_half ? kernels::STORE_HALVES : kernels::STORE_WORDS;
         int vectors = 0;
@@ -221,10 +222,10 @@ void encode_rest(const Runner& r, const Instance& i, kernels::GemmTilesNumbers& 
 }
 
 // Where form_of may be that of c's transpose.
-kernels::GemmOutput turned_output(const Runner& r, const Form& form, bool may_use_engine)
+kernels::GemmOutput turned_output(const Runner& r, const Form& form)
 {
     const Problem& p = form.problem;
-    kernels::GemmOutput o = r.output(may_use_engine && p.c_column == 1);
+    kernels::GemmOutput o = r.output(r.form, p.c_column == 1);
     if (o.store == kernels::STORE_HALVES) o.store = kernels::STORE_FOURS;
     o.m = int32_t(p.m), o.n = int32_t(p.n), o.c_row = p.c_row, o.c_column = p.c_column;
     return o;
@@ -239,7 +240,7 @@ void run_tiles(Runner& r, const Instance& i, const Choice& c)
     kernels::GemmTilesNumbers n = {};
     r.encode_operand(n.a, a, form.a, i.m, i.across);
     r.encode_operand(n.b, b, form.b, i.n, i.down);
-    n.output = is_turned ? turned_output(r, form, true) : r.output(true);
+    n.output = is_turned ? turned_output(r, form) : r.output(r.form, true);
     // Words leave by boxes of 32 columns.
     if (n.output.store == kernels::STORE_WORDS && i.n % 32 != 0) n.output.store = kernels::STORE_FOURS;
     if (n.output.store <= kernels::STORE_WORDS)
@@ -261,7 +262,6 @@ void run_tiles(Runner& r, const Instance& i, const Choice& c)
 
 void run_split(Runner& r, const Instance& i, const Choice& c)
 {
-    const bool     is_turned = takes_turned(i);
     const Form     form = form_of(r.form, i);
     const Problem& p = form.problem;
     kernels::GemmOddNumbers odd = {};    // others read what they share alone
@@ -277,8 +277,7 @@ void run_split(Runner& r, const Instance& i, const Choice& c)
         r.encode_operand(n.a, a, form.a, i.m, 1);
         r.encode_operand(n.b, b, form.b, i.n, 1);
     }
-    n.output = is_turned ? turned_output(r, form, false) : r.output(false);
-    if (is_turned && p.c_column != 1) n.output.store = kernels::STORE_APART;
+    n.output = r.output(form, false);
     n.planes = r.form.planes, n.plain = plain_of(r.form.problem);
     n.partial = c.splits > 1 ? reinterpret_cast<float*>(r.next) : nullptr;
     n.k_steps = int32_t(i.is_cut ? steps_of(r.form, i) : steps_of(r.form)), n.row_tiles = int32_t(divided_up(p.m, i.m)), n.column_tiles = int32_t(divided_up(p.n, i.n));

@@ -43,9 +43,10 @@ bool leaves_by_engine(const Problem& p)
 
 Finisher finisher_of(const Form& form, uint32_t instance)
 {
-    const Problem&  p = form.problem;
     const Instance& i = instances()[instance];
-    Finisher f = {false, instance, form.variant, 0, {}, 16, 1, p.epilogue.inner > 0};
+    const Form      own = form_of(form, i);
+    const Problem&  p = own.problem;
+    Finisher f = {false, instance, own.variant, 0, {}, 16, 1, p.epilogue.inner > 0};
     for (int k = p.epilogue.loads; k < p.epilogue.count; k++) f.kinds[k] = kernels::EpilogueKind(p.epilogue.tensor[k].kind);
     f.has_few_rows = form.has_few_rows;
     // As kernels/gemm_folds.cuh cuts a tile: a fold over columns goes through all of its own, or through a unit's.
@@ -84,16 +85,30 @@ std::optional<Finisher> finisher_for(const Problem& problem, const Device& devic
     return finisher_of(form, choice.instance);
 }
 
+namespace {
+
+// Whether the text is for types, and operands and tensors that lie, as these.
+bool is_for(const Finisher& finisher, const Form& form)
+{
+    const Instance& instance = instances()[finisher.instance];
+    if (!takes_group(form, instance)) return false;
+    const Form     own = form_of(form, instance);
+    const Problem& p = own.problem;
+    if (own.variant != finisher.variant || (p.epilogue.inner > 0 && !finisher.has_outer)) return false;
+    for (int i = 0; i < p.epilogue.loads; i++)
+        if (!can_come(p, i, finisher.kinds[i])) return false;
+    for (int i = p.epilogue.loads; i < p.epilogue.count; i++)
+        if (p.epilogue.tensor[i].kind != finisher.kinds[i]) return false;
+    return true;
+}
+
+}  // namespace
+
 bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place)
 {
     Form form;
     // A text is for few rows or for many, whatever the number is now.
-    if (!make_form(problem, true, form, finisher.has_few_rows) || form.has_few_rows != finisher.has_few_rows || instances()[finisher.instance].group != form.group || finisher.variant != form.variant) return false;
-    if (form.problem.epilogue.inner > 0 && !finisher.has_outer) return false;
-    for (int i = 0; i < form.problem.epilogue.loads; i++)
-        if (!can_come(form.problem, i, finisher.kinds[i])) return false;
-    for (int i = form.problem.epilogue.loads; i < form.problem.epilogue.count; i++)
-        if (form.problem.epilogue.tensor[i].kind != finisher.kinds[i]) return false;
+    if (!make_form(problem, true, form, finisher.has_few_rows) || form.has_few_rows != finisher.has_few_rows || !is_for(finisher, form)) return false;
     if (copies_workspace(form) > place.workspace_bytes) return false;
     const Memory* const memory = place.memory;
     if (memory && memory->is_known) {
