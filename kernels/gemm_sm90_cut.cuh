@@ -335,6 +335,7 @@ DEVICE void run_cut(const GemmSplitNumbers& g)
         return;
     }
     take_registers<200>();
+    ask_for_operands<S>(g, part, rank, blocks);
     CutMultiplier<S> multiplier(memory);
     typename CutMultiplier<S>::Sums sums;
     UNROLLED for (i32 i = 0; i < S::PRODUCT_N / 2; i++) sums[i] = 0;

@@ -138,6 +138,7 @@ DEVICE void run_odd(const GemmOddNumbers& g)
         if (blocks > 1) cluster_wait(), cluster_arrive(), cluster_wait();
         return;
     }
+    ask_for_operands<S>(g.split, part, rank, blocks);
     OddMultiplier<S> multiplier(memory, g.b);
     typename OddMultiplier<S>::Sums sums;
     sum_odd<S>(multiplier, part.end - part.begin, sums);

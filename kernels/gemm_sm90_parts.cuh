@@ -83,19 +83,24 @@ DEVICE u32 added(u32 a, u32 b)
     return a + b;
 }
 
-// A lane's sums of a unit: EACH fours, ROWS rows apart, of which lanes side by side have neighbours.
+// A lane's sums of a unit: EACH fours, ROWS rows apart, of which lanes side by side have neighbours of a row; or where c's columns are apart, eight columns
+// apart, of which they have rows side by side.
 template <class S>
 struct UnitLane {
     static constexpr i32 FOURS = i32(S::UNIT) * 2, ROWS = 32 / FOURS, EACH = 16 / ROWS;
-    i32 row, column;
-    u32 place;                           // of the first pair, in a unit; the second is 16 bytes behind
+    static_assert(EACH * 2 == FOURS && ROWS <= 8, "as many fours either way, the first of the upper eight rows");
+    bool is_apart;
+    i32  row, column;
+    u32  place;                          // of the first pair, in a unit; the second is 16 bytes behind
 
-    DEVICE UnitLane()
+    DEVICE explicit UnitLane(bool is_apart_) : is_apart(is_apart_)
     {
-        const i32 lane = i32(threadIdx.x) & 31, four = lane % FOURS;
-        row = lane / FOURS, column = four * 4, place = u32(four / 2) * PATCH_BYTES + u32(row * 64 + four % 2 * 32);
+        const i32 lane = i32(threadIdx.x) & 31, four = is_apart ? lane / 16 : lane % FOURS;
+        row = is_apart ? lane % 16 : lane / FOURS, column = four * 4;
+        place = u32(four / 2) * PATCH_BYTES + u32(row % 8 * 64 + row / 8 * 8 + four % 2 * 32);
     }
-    DEVICE static constexpr u32 down(i32 i) { return u32(i * ROWS % 8 * 64 + i * ROWS / 8 * 8); }
+    DEVICE u32 next(i32 i) const { return is_apart ? u32(i) * PATCH_BYTES : u32(i * ROWS % 8 * 64 + i * ROWS / 8 * 8); }
+    DEVICE TileSpot spot(const TileSpot& first, i32 i) const { return {first.batch, first.row + (is_apart ? 0 : i * ROWS), first.column + (is_apart ? i * 8 : 0)}; }
 };
 
 template <class S>
@@ -106,7 +111,7 @@ DEVICE void add_unit(const SumsPlace& place, const UnitLane<S>& lane, u32 unit, 
     ROLLED for (u32 block = 0; block < blocks; block++) {
         const u32 from = lane.place + (block == rank ? place.own + unit * S::UNIT_BYTES : place.received + ((block - (block > rank)) * mine + unit - begin) * S::UNIT_BYTES);
         u32 x[EACH][4];
-        UNROLLED for (i32 i = 0; i < EACH; i++) read_pair(from + lane.down(i), x[i][0], x[i][1]), read_pair(from + lane.down(i) + 16, x[i][2], x[i][3]);
+        UNROLLED for (i32 i = 0; i < EACH; i++) read_pair(from + lane.next(i), x[i][0], x[i][1]), read_pair(from + lane.next(i) + 16, x[i][2], x[i][3]);
         UNROLLED for (i32 i = 0; i < EACH; i++)
             UNROLLED for (i32 j = 0; j < 4; j++) v[i][j] = block == 0 ? x[i][j] : added<typename S::Word>(v[i][j], x[i][j]);
     }
@@ -182,6 +187,18 @@ ANYWHERE constexpr bool may_be_apart()
     else return S::Kind::STEP >= 64;
 }
 
+template <class S>
+DEVICE bool stores_apart(const GemmOutput& o)
+{
+    return may_be_apart<S>() && o.store == STORE_APART;
+}
+// Parts in memory have their columns side by side, and folds meet by such lanes.
+template <class S>
+DEVICE UnitLane<S> lane_of(const GemmSplitNumbers& g)
+{
+    return UnitLane<S>(FOLDS == 0 && g.splits == 1 && stores_apart<S>(g.output));
+}
+
 // Of the first of a lane's fours of a unit.
 template <class S>
 DEVICE TileSpot unit_spot(const SplitPart& part, const UnitLane<S>& lane, u32 unit)
@@ -191,19 +208,53 @@ DEVICE TileSpot unit_spot(const SplitPart& part, const UnitLane<S>& lane, u32 un
     return {part.at.batch, part.at.row + down * 16 + lane.row, part.at.column + across * S::GROUP_N + i32(unit % A_STRIP * S::UNIT) * 8 + lane.column};
 }
 
+// Operands that are asked for, into the second cache, and taken from memory later.
+struct IntoCache {
+    const Epilogue&     epilogue;
+    const EpilogueSpot& at;
+
+    template <int TENSOR, int KIND, int VECTOR, class T, int COUNT>
+    DEVICE void fetch(Neighbours<T, COUNT>&) const
+    {
+        const EpilogueTensor& t = epilogue.tensor[TENSOR];
+        const T* const row = static_cast<const T*>(t.data) + (to_batch(epilogue, TENSOR, at.batch) + at.row * t.row);
+        const i32      places = t.together == 0 || t.column == 1 ? min(at.valid, 1) : at.valid;
+        UNROLLED for (int j = 0; j < COUNT; j++)
+            if (j < places) asm volatile("prefetch.global.L2 [%0];" ::"l"(row + (at.column + j) * t.column));
+    }
+};
+
+// By the threads that multiply, before they do: what the epilogue will read of a block's units.
+template <class S>
+DEVICE void ask_for_operands(const GemmSplitNumbers& g, const SplitPart& part, u32 rank, u32 blocks)
+{
+    if constexpr (HAS_EPILOGUE && !HAS_LIST) {
+        if (g.splits > 1) return;
+        const UnitLane<S> lane = lane_of<S>(g);
+        ROLLED for (u32 unit = first_unit<S>(rank, blocks) + (threadIdx.x >> 5); unit < first_unit<S>(rank + 1, blocks); unit += S::WARPS) {
+            const TileSpot first = unit_spot<S>(part, lane, unit);
+            ROLLED for (i32 i = 0; i < UnitLane<S>::EACH; i++) {
+                const TileSpot      at = lane.spot(first, i);
+                EpilogueOperands<4> none;
+                fetch_operands(IntoCache{g.output.epilogue, spot_of(at, valid_of(g.output, at))}, none);
+            }
+        }
+    }
+}
+
 template <class S>
 DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const SplitPart& part, u32 rank, u32 blocks)
 {
     using Word = typename S::Word;
     constexpr i32 EACH = UnitLane<S>::EACH, ROWS = UnitLane<S>::ROWS;
-    const UnitLane<S> lane;
+    const UnitLane<S> lane = lane_of<S>(g);
     const GemmOutput& o = g.output;
     const bool is_whole = stays_whole<Word>(o), is_half = is_of_halves(o);
-    const bool is_apart = may_be_apart<S>() && o.store == STORE_APART, is_bare = !HAS_EPILOGUE && IS_REAL<Word> != is_whole && g.splits == 1;
+    const bool is_apart = stores_apart<S>(o), is_bare = !HAS_EPILOGUE && IS_REAL<Word> != is_whole && g.splits == 1;
     const bool is_plain = is_bare && o.store <= STORE_FOURS && (is_half || result_type(o) == F32 || is_whole);
     ROLLED for (u32 unit = first_unit<S>(rank, blocks) + (threadIdx.x >> 5); unit < first_unit<S>(rank + 1, blocks); unit += S::WARPS) {
         const TileSpot first = unit_spot<S>(part, lane, unit);
-        const auto     place = [&](i32 i) { return TileSpot{first.batch, first.row + i * ROWS, first.column}; };
+        const auto     place = [&](i32 i) { return lane.spot(first, i); };
         const i32      beyond = S::USED < S::TILE_N ? min(o.n, part.at.column + S::USED) : o.n;
         EpilogueOperands<4> operands[EACH];
         if (g.splits == 1)
@@ -218,7 +269,7 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const S
             continue;
         }
         if (is_bare && is_apart) {
-            UNROLLED for (i32 i = 0; i < EACH; i++) store_apart(o, place(i), min(valid_of(o, place(i)), beyond - first.column), v[i], is_whole);
+            UNROLLED for (i32 i = 0; i < EACH; i++) store_apart(o, place(i), min(valid_of(o, place(i)), beyond - place(i).column), v[i], is_whole);
             continue;
         }
         EpilogueTerms<4> terms[EACH];

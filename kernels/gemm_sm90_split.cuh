@@ -234,6 +234,7 @@ DEVICE void run_split(const GemmSplitNumbers& g)
         if (blocks > 1) cluster_wait(), cluster_arrive(), cluster_wait();
         return;
     }
+    ask_for_operands<S>(g, part, rank, blocks);
     multiply_part<S>(g, memory, part, rank, blocks);
     finish_part<S>(g, memory.sums(), part, rank, blocks);
 }
