@@ -208,7 +208,8 @@ DEVICE TileSpot unit_spot(const SplitPart& part, const UnitLane<S>& lane, u32 un
     return {part.at.batch, part.at.row + down * 16 + lane.row, part.at.column + across * S::GROUP_N + i32(unit % A_STRIP * S::UNIT) * 8 + lane.column};
 }
 
-// Operands that are asked for, into the second cache, and taken from memory later.
+// Operands that are asked for, into the second cache, and taken from memory later: where neighbours are near each other. Of those that are apart a tile asks
+// for as many pieces as it takes itself: 128 x 128 of f32 took 2.6 us longer so (H100, 2026-11-26).
 struct IntoCache {
     const Epilogue&     epilogue;
     const EpilogueSpot& at;
@@ -218,9 +219,7 @@ struct IntoCache {
     {
         const EpilogueTensor& t = epilogue.tensor[TENSOR];
         const T* const row = static_cast<const T*>(t.data) + (to_batch(epilogue, TENSOR, at.batch) + at.row * t.row);
-        const i32      places = t.together == 0 || t.column == 1 ? min(at.valid, 1) : at.valid;
-        UNROLLED for (int j = 0; j < COUNT; j++)
-            if (j < places) asm volatile("prefetch.global.L2 [%0];" ::"l"(row + (at.column + j) * t.column));
+        if (at.valid > 0 && (t.together == 0 || t.column == 1)) asm volatile("prefetch.global.L2 [%0];" ::"l"(row + at.column * t.column));
     }
 };
 
