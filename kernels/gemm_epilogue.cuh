@@ -80,11 +80,18 @@ DEVICE i64 to_batch(const Epilogue& e, int tensor, i64 batch)
     return batch * e.tensor[tensor].batch;
 }
 
+// Where a row of a tensor begins.
+template <int TENSOR, class T>
+DEVICE const T* row_of(const Epilogue& e, const EpilogueSpot& at)
+{
+    return static_cast<const T*>(e.tensor[TENSOR].data) + (to_batch(e, TENSOR, at.batch) + at.row * e.tensor[TENSOR].row);
+}
+
 template <int TENSOR, class T, int COUNT>
 DEVICE void fetch_neighbours(const Epilogue& e, const EpilogueSpot& at, Neighbours<T, COUNT>& to)
 {
     const EpilogueTensor& t = e.tensor[TENSOR];
-    const T* const row = static_cast<const T*>(t.data) + (to_batch(e, TENSOR, at.batch) + at.row * t.row);
+    const T* const row = row_of<TENSOR, T>(e, at);
     if (at.valid <= 0) return;
     if (t.together == 0) {
         const T same = *row;
@@ -100,7 +107,7 @@ DEVICE void put_neighbours(const Epilogue& e, const EpilogueSpot& at, const Neig
 {
     const EpilogueTensor& t = e.tensor[TENSOR];
     if (!t.data) return;                                     // an output that is not wanted
-    T* const row = const_cast<T*>(static_cast<const T*>(t.data)) + (to_batch(e, TENSOR, at.batch) + at.row * t.row);
+    T* const row = const_cast<T*>(row_of<TENSOR, T>(e, at));
     if (t.together >= COUNT && at.valid == COUNT) *reinterpret_cast<Neighbours<T, COUNT>*>(row + at.column) = v;
     else
         UNROLLED for (int j = 0; j < COUNT; j++)

@@ -88,7 +88,7 @@ DEVICE u32 added(u32 a, u32 b)
 template <class S>
 struct UnitLane {
     static constexpr i32 FOURS = i32(S::UNIT) * 2, ROWS = 32 / FOURS, EACH = 16 / ROWS;
-    static_assert(EACH * 2 == FOURS && ROWS <= 8, "as many fours either way, the first of the upper eight rows");
+    static_assert(EACH * 2 == FOURS && ROWS <= 8, "a lane has as many fours either way, its first one among a unit's upper eight rows");
     bool is_apart;
     i32  row, column;
     u32  place;                          // of the first pair, in a unit; the second is 16 bytes behind
@@ -218,8 +218,7 @@ struct IntoCache {
     DEVICE void fetch(Neighbours<T, COUNT>&) const
     {
         const EpilogueTensor& t = epilogue.tensor[TENSOR];
-        const T* const row = static_cast<const T*>(t.data) + (to_batch(epilogue, TENSOR, at.batch) + at.row * t.row);
-        if (at.valid > 0 && (t.together == 0 || t.column == 1)) asm volatile("prefetch.global.L2 [%0];" ::"l"(row + at.column * t.column));
+        if (at.valid > 0 && (t.together == 0 || t.column == 1)) asm volatile("prefetch.global.L2 [%0];" ::"l"(row_of<TENSOR, T>(epilogue, at) + at.column * t.column));
     }
 };
 

@@ -117,6 +117,10 @@ struct Memory {
     bool is_better = false;                  // a finisher: than the product without its epilogue
     Way  way = {};
 };
+inline void remember(Memory* memory, const Way& way, bool is_better)
+{
+    if (memory) memory->is_known = true, memory->is_better = is_better, memory->way = way;
+}
 
 // workspace: 256-byte aligned, never exceeded.
 struct Place {

@@ -431,7 +431,7 @@ bool run_listed(const Problem& problem, const Device& device, const Place& place
         const uint64_t bytes = place.workspace ? place.workspace_bytes : 0;
         each_choice(f, device, bytes, [&](const Choice& c) { if (c.nanoseconds < best.nanoseconds && takes_list(f.p, c.instance)) best = c; });
         const bool is_better = best.instance != COUNT && best.nanoseconds + still_behind(f.p) < choose(f, device, bytes).nanoseconds + behind(f.p);
-        if (m) m->is_known = true, m->is_better = is_better, m->way = way_of(best);
+        remember(m, way_of(best), is_better);
         if (!is_better) return false;
     }
     run_as(f, best, Image::MmaListed, place);

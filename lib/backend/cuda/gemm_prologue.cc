@@ -252,7 +252,7 @@ bool run_finished(const Problem& problem, const Device& device, const Finisher& 
         const Choice choice = choose(*f, t, device, place.workspace ? place.workspace_bytes : 0);
         const bool is_better = choice.nanoseconds < apart_us(*f, device) * 1000;
         if (!m) return is_better && run_in_parts(problem, device, finisher, choice.splits, place);
-        m->is_known = true, m->is_better = is_better, m->way = {true, false, finisher.instance, 1, int32_t(choice.splits), 1};
+        remember(m, {true, false, finisher.instance, 1, int32_t(choice.splits), 1}, is_better);
     }
     if (!m->is_better) return false;
     run_as(*f, t, m->way.splits, device, place);

@@ -69,7 +69,6 @@ struct Form {
 bool make_form(const Problem& problem, bool has_addresses, Form& form, bool takes_few_rows = true);
 inline bool is_apart(const Form& form) { return form.problem.c_column != 1; }    // c's columns do not lie side by side
 uint64_t copies_workspace(const Form& form);     // at most: some instances copy nothing
-// Of a Strided copy: words whose lines lie side by side instead.
 // Nothing but whole products are for these kernels; others take what they do not, and compare.
 inline bool is_double(const Form& form) { return form.group == Group::Double; }
 // As TilesShape has it: tiles are of c's transpose, which swaps a and b.
@@ -88,6 +87,7 @@ inline kernels::TilesLayout layout_of(const Form& form, const Instance& i)
 {
     return kernels::tiles_layout(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages), i.schedule < 0, form.b.is_turned, {});
 }
+// Of a Strided copy: words or bytes whose lines lie side by side instead.
 inline bool is_turned_by_blocks(const Source& s, const Form& form)
 {
     return (form.group == Group::Round || form.group == Group::Byte || form.group == Group::Whole) && s.copying == Copying::Strided && s.line_stride == 1;
@@ -99,10 +99,6 @@ struct Choice {
 };
 inline Way    way_of(const Choice& c) { return {false, false, c.instance, c.cluster, c.splits, c.group}; }
 inline Choice choice_of(const Way& w) { return {w.instance, w.cluster, w.splits, w.group}; }
-inline void   remember(Memory* m, const Choice& c, bool is_better)
-{
-    if (m) m->is_known = true, m->is_better = is_better, m->way = way_of(c);
-}
 int64_t steps_of(const Form& form);
 int64_t steps_of(const Form& form, const Instance& instance);
 uint64_t partial_bytes(const Form& form, int32_t splits);

@@ -315,7 +315,7 @@ void run(const Problem& problem, const Device& device, const Place& place)
     if (!make_form(problem, true, form)) return;
     if (place.memory && place.memory->is_known) return run_as(form, device, choice_of(place.memory->way), nullptr, place);
     const Choice choice = choose(form, device, place.workspace_bytes - copies_workspace(form));
-    remember(place.memory, choice, false);
+    remember(place.memory, way_of(choice), false);
     run_as(form, device, choice, nullptr, place);
 }
 

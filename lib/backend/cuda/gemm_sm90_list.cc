@@ -83,7 +83,7 @@ bool run_listed(const Problem& problem, const Device& device, const Place& place
     } else {
         choice = least_of_listed(form, device);
         is_better = choice && is_better_fused(form, device, *choice, place.workspace_bytes - copies_workspace(form), more_us(problem, instances()[choice->instance]));
-        remember(memory, choice.value_or(Choice{}), is_better);
+        remember(memory, way_of(choice.value_or(Choice{})), is_better);
     }
     if (!is_better) return false;
     const Finisher finisher = listed_finisher(form, choice->instance);

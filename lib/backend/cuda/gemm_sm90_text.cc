@@ -118,7 +118,7 @@ bool run_finished(const Problem& problem, const Device& device, const Finisher& 
     const uint64_t room = place.workspace_bytes - copies_workspace(form);
     const std::optional<Choice> choice = choose_among(form, device, partial_room(problem, room), finisher.instance);
     const bool is_better = choice && is_better_fused(form, device, *choice, room);
-    remember(place.memory, choice.value_or(Choice{}), is_better);
+    remember(place.memory, way_of(choice.value_or(Choice{})), is_better);
     if (!is_better) return false;
     run_as(form, device, *choice, &finisher, place);
     return true;
