@@ -1,6 +1,7 @@
 // What the portable matrix products are told: two operands of any strides, how their depth is cut, and where sums go.
 #pragma once
 #include "kernels/gemm_epilogue.h"
+#include "kernels/gemm_operand.h"
 
 namespace ng::kernels {
 
@@ -23,6 +24,12 @@ struct MmaNumbers {
     i32        c_type, splits;
     u32        row_tiles, column_tiles;
     Epilogue   epilogue;
+};
+// b is what the text makes something of; its type says how it lies. Several splits and no room for partial sums: these are a
+// cluster, whose blocks share a tile.
+struct MmaOperandNumbers {
+    MmaNumbers  product;
+    OperandText text;
 };
 // An operand of any strides, and of fp8, to [batches, rows, pitch]: rows are its lines where is_deep, else its steps of depth.
 struct MmaLayNumbers {

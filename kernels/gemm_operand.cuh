@@ -3,18 +3,12 @@
 //   c[m, n] = a[m, k] made(b[k, n])     one TILE_M x 128 tile of c a block, a warp 32 of its columns
 //   shared    STAGES of a's tile of halves and b's tile of codes, 64 steps of depth each, of f32 32; then the sums
 //   order     of sums as kernels/gemm_mma_tile.cuh has it, step by step of 16: the same bits as of an operand made before
-// A text defines in namespace operand, before this: Raw (an element as it computes with it), RAW_TYPE, IS_CAST (nothing but a cast
-// to halves), IS_BF16 (of those), Line (what all elements of a column share) and fetch_line; made(numbers, line, x) is a float
-// that is rounded here.
 #pragma once
 #include "kernels/gemm_mma_tile.cuh"
-#include "kernels/gemm_operand.h"
+#include "kernels/gemm_operand_codes.cuh"
 
 namespace ng::kernels {
 namespace {
-
-constexpr int  RAW_BYTES = operand::RAW_TYPE == F32 ? 4 : operand::RAW_TYPE == F16 || operand::RAW_TYPE == BF16 ? 2 : 1;
-constexpr bool IS_BYTE = operand::RAW_TYPE == I8 || operand::RAW_TYPE == U8, IS_CODE = operand::RAW_TYPE == E4M3 || operand::RAW_TYPE == E5M2;
 
 // As OperandTile, of any depth whose rows are a multiple of 64 bytes where depth is near. Bytes are read as pairs of columns.
 template <int BYTES_, int LINES_, int DEPTH_, Near NEAR_, int THREADS_>
@@ -43,68 +37,6 @@ DEVICE void copy_tile(AsyncReader<TILE>& r, u32 to, i64 left, bool has_all_lines
     const char* from = r.from;
     UNROLLED for (int c = 0; c < TILE::EACH; c++, from += r.apart) copy_async<CHUNK_BYTES>(to + TILE::place(u32(r.row + c * r.APART), u32(r.chunk)), from, true);
     r.from += r.step;
-}
-
-// ---- codes as halves -----------------------------------------------------------------------------------------------------
-
-// Neighbours along depth, the first one's bits in the lower half of the first word; of f32 each has a word.
-struct CodePair {
-    u32 word[2];
-};
-
-DEVICE u32 pair_of_floats(float low, float high) { return operand::IS_BF16 ? pair_bf16(low, high) : pair_f16(low, high); }
-
-// The word's first or last two bytes, each in the lower half of a half.
-DEVICE u32 two_apart(u32 word, u32 which)
-{
-#ifdef __CUDA_ARCH__
-    return __byte_perm(word, 0, which ? 0x4342 : 0x4140);
-#else
-    return (word >> 16 * which & 0xff) | (word >> 16 * which & 0xff00) << 8;
-#endif
-}
-
-// Bytes as halves: 1024 more, or 1152 where they are signed, are in the last bits of one, and those are taken off.
-DEVICE u32 halves_of_bytes(u32 spread)
-{
-    const u32 magic = operand::RAW_TYPE == I8 ? 0x64806480u : 0x64006400u;
-#ifdef __CUDA_ARCH__
-    u32 r;
-    asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(r) : "r"(spread ^ magic), "r"(magic));
-    return r;
-#else
-    const auto number = [&](u32 shift) { return narrow_number(F16, (spread ^ magic) >> shift & 0xffff) - narrow_number(F16, magic & 0xffff); };
-    return pair_f16(number(0), number(16));
-#endif
-}
-DEVICE u32 halves_of_spread(u32 spread)
-{
-#if __CUDA_ARCH__ >= 890
-    const u16 codes = u16((spread & 0xff) | (spread >> 8 & 0xff00));
-    u32       r;
-    if constexpr (operand::RAW_TYPE == E4M3) asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(r) : "h"(codes));
-    else r = spread << 8;
-    return r;
-#else
-    return halves_of_codes(operand::RAW_TYPE, spread & 0xff, spread >> 16 & 0xff);
-#endif
-}
-
-DEVICE operand::Raw raw_of(const CodePair& c, int which)
-{
-    const u32 word = c.word[0] >> 16 * which;
-    if constexpr (IS_BYTE) return operand::Raw(word & 0xff);
-    else if constexpr (operand::RAW_TYPE == F32) return __uint_as_float(c.word[which]);
-    else if constexpr (operand::RAW_TYPE == BF16) return __uint_as_float(word << 16);
-    else return narrow_number(F16, word & 0xffff);
-}
-
-DEVICE u32 made_pair(const operand::Numbers& n, const operand::Line& line, CodePair c)
-{
-    if constexpr (operand::IS_CAST && IS_BYTE && !operand::IS_BF16) return halves_of_bytes(c.word[0]);
-    if constexpr (IS_CODE) c.word[0] = halves_of_spread(c.word[0]);
-    if constexpr (operand::IS_CAST && IS_CODE && !operand::IS_BF16) return c.word[0];
-    return pair_of_floats(operand::made(n, line, raw_of(c, 0)), operand::made(n, line, raw_of(c, 1)));
 }
 
 // ---- launches ------------------------------------------------------------------------------------------------------------
@@ -256,17 +188,6 @@ struct MadeSums {
         UNROLLED for (int i = 0; i < ROW_BLOCKS; i++)
             UNROLLED for (int j = 0; j < COLUMN_BLOCKS; j++)
                 UNROLLED for (int e = 0; e < 4; e++) sum[i][j][e] = 0;
-    }
-    DEVICE static operand::Numbers numbers_in(const OperandText& text)
-    {
-        constexpr u32 WORDS = (sizeof(operand::Numbers) + 7) / 8;
-        static_assert(WORDS <= OPERAND_NUMBERS, "as many as there are");
-        union {
-            u64              words[WORDS];
-            operand::Numbers numbers;
-        } r;
-        UNROLLED for (u32 i = 0; i < WORDS; i++) r.words[i] = text.numbers[i];
-        return r.numbers;
     }
     DEVICE void read(u32 base, int step, u32 (&a)[ROW_BLOCKS][4], CodePair (&c)[2 * COLUMN_BLOCKS]) const
     {

@@ -1,6 +1,6 @@
 // What a product is told of the operand that a text makes while it is loaded: tensors that each line of it has an element of, and numbers.
 #pragma once
-#include "kernels/gemm_mma.h"
+#include "kernels/basic.h"
 
 namespace ng::kernels {
 
@@ -13,13 +13,6 @@ constexpr int OPERAND_TENSORS = 4, OPERAND_NUMBERS = 16;
 struct OperandText {
     OperandTensor tensor[OPERAND_TENSORS];
     u64           numbers[OPERAND_NUMBERS];      // as the text's struct has them
-};
-
-// b is what the text makes something of; its type says how it lies. Several splits and no room for partial sums: these are a
-// cluster, whose blocks share a tile.
-struct MmaOperandNumbers {
-    MmaNumbers  product;
-    OperandText text;
 };
 
 // Steps of depth in a tile, by the bytes of an element as it lies.

@@ -1,6 +1,7 @@
 // What the products of Hopper's tensor cores are told: tensor maps, extents, how sums are stored, and their epilogue.
 #pragma once
 #include "kernels/gemm_epilogue.h"
+#include "kernels/gemm_operand.h"
 
 namespace ng::kernels {
 
@@ -15,14 +16,15 @@ enum GemmStore : i32 {
     STORE_WORDS,                         // the same of 32 bits
     STORE_FOURS,                         // by threads, four neighbours at once: c aligned to four elements
     STORE_SINGLES,                       // by threads, a warp a row
-    STORE_APART,                         // one by one, columns c_column elements apart: of splits of halves and 8-bit integers, and what adds their parts
+    STORE_APART,                         // one by one, columns c_column elements apart: of splits that may turn what they give, and what adds their parts
 };
 
-// c [batches, m, n], rows of c_row elements, columns side by side but where c_column says how far apart they are.
+// c [batches, m, n], rows of c_row elements, columns side by side but where c_column says how far apart they are. is_turned: a split's tiles are of c's
+// transpose, and are finished as c, whose rows are their columns.
 struct GemmOutput {
     void*    c;
     i64      c_row, c_column, c_batch;
-    i32      m, n, c_type, store;
+    i32      m, n, c_type, store, is_turned;
     Epilogue epilogue;
 };
 
@@ -67,6 +69,13 @@ struct OddLines {
 struct GemmOddNumbers {
     GemmSplitNumbers split;
     OddLines         b;
+};
+
+// A split whose a is bytes that a text makes halves of; lines, depth: how many there are.
+struct GemmMadeNumbers {
+    GemmSplitNumbers split;
+    i32              lines, depth;
+    OperandText      text;
 };
 
 // c = epilogue(the sum of the parts, in their order).
@@ -199,26 +208,35 @@ ANYWHERE constexpr u32 split_received(u32 m, u32 n)
     }
     return most * split_unit(n) * PATCH_BYTES;
 }
-// Stages that are left where blocks receive sums: these take the place of the last ones.
-ANYWHERE constexpr u32 split_kept(u32 m, u32 n, u32 stages) { return stages - split_received(m, n) / ((m + n) * 128); }
-ANYWHERE constexpr u32 split_buffer(u32 m, u32 n, u32 stages)
+// Of a ring whose stages have so many bytes, beside so many others.
+ANYWHERE constexpr u32 ring_kept(u32 stages, u32 stage, u32 received, u32 other)
 {
-    const u32 ring = stages * (m + n) * 128, shared = split_kept(m, n, stages) * (m + n) * 128 + split_received(m, n);
-    return ((ring > shared ? ring : shared) + 127) / 128 * 128;
-}
-ANYWHERE constexpr u32 split_shared(u32 m, u32 n, u32 stages) { return 1024 + split_buffer(m, n, stages) + 16 * stages + 8; }
-// Where operands are cut (gemm_sm90_cut.cuh) there are slots of b's planes, too.
-ANYWHERE constexpr u32 cut_kept(u32 m, u32 n, u32 stages, u32 slots)
-{
-    const u32 kept = (SHARED_MOST - 1024 - 16 * (stages + slots) - 8 - slots * n * 192 - split_received(m, n)) / ((m + n) * 128);
+    const u32 kept = (SHARED_MOST - 1024 - 16 * stages - 8 - other - received) / stage;
     return kept < stages ? kept : stages;
 }
+ANYWHERE constexpr u32 ring_buffer(u32 stages, u32 kept, u32 stage, u32 received)
+{
+    const u32 ring = stages * stage, shared = kept * stage + received;
+    return ((ring > shared ? ring : shared) + 127) / 128 * 128;
+}
+// Stages that are left where blocks receive sums: these take the place of the last ones.
+ANYWHERE constexpr u32 split_kept(u32 m, u32 n, u32 stages) { return stages - split_received(m, n) / ((m + n) * 128); }
+ANYWHERE constexpr u32 split_buffer(u32 m, u32 n, u32 stages) { return ring_buffer(stages, split_kept(m, n, stages), (m + n) * 128, split_received(m, n)); }
+ANYWHERE constexpr u32 split_shared(u32 m, u32 n, u32 stages) { return 1024 + split_buffer(m, n, stages) + 16 * stages + 8; }
+// Where operands are cut (gemm_sm90_cut.cuh) there are slots of b's planes, too.
+ANYWHERE constexpr u32 cut_kept(u32 m, u32 n, u32 stages, u32 slots) { return ring_kept(stages, (m + n) * 128, split_received(m, n), slots * (n * 192 + 16)); }
 ANYWHERE constexpr u32 cut_buffer(u32 m, u32 n, u32 stages, u32 slots)
 {
-    const u32 ring = stages * (m + n) * 128, shared = cut_kept(m, n, stages, slots) * (m + n) * 128 + split_received(m, n);
-    return slots * n * 192 + ((ring > shared ? ring : shared) + 127) / 128 * 128;
+    return slots * n * 192 + ring_buffer(stages, cut_kept(m, n, stages, slots), (m + n) * 128, split_received(m, n));
 }
 ANYWHERE constexpr u32 cut_shared(u32 m, u32 n, u32 stages, u32 slots) { return 1024 + cut_buffer(m, n, stages, slots) + 16 * (stages + slots) + 8; }
+// Where bytes of a become halves (gemm_sm90_made.cuh) there are as many stages as there is room for.
+constexpr u32 MADE_ROWS = 128, MADE_STEP = 64;
+ANYWHERE constexpr u32 made_stage(u32 n) { return MADE_ROWS * MADE_STEP + n * 128; }
+ANYWHERE constexpr u32 made_stages(u32 n) { return (SHARED_MOST - 1024 - 8) / (made_stage(n) + 16); }
+ANYWHERE constexpr u32 made_kept(u32 n) { return ring_kept(made_stages(n), made_stage(n), split_received(MADE_ROWS, n), 0); }
+ANYWHERE constexpr u32 made_buffer(u32 n) { return ring_buffer(made_stages(n), made_kept(n), made_stage(n), split_received(MADE_ROWS, n)); }
+ANYWHERE constexpr u32 made_shared(u32 n) { return 1024 + made_buffer(n) + 16 * made_stages(n) + 8; }
 // A tile where b's lines begin at any element: of so many columns that come, those count that none is moved in behind.
 constexpr i32 ODD_WIDTH = 64, ODD_COLUMNS = ODD_WIDTH - 8;
 constexpr i32 TILES_THREADS = 384, CUT_THREADS = 512, CUT_STEP = 32;    // step: elements of depth

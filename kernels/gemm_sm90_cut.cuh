@@ -17,7 +17,7 @@ template <int TILE_M_, int TILE_N_, int STAGES_, int SLOTS_, int A_TURNED_, int 
 struct CutShape {
     using Word = float;
     static constexpr i32  TILE_M = TILE_M_, TILE_N = TILE_N_, STAGES = STAGES_, SLOTS = SLOTS_, A_TURNED = A_TURNED_, B_TURNED = B_TURNED_;
-    static constexpr bool PROMOTE = true, IN_REGISTERS = false, IN_PLACE = false;
+    static constexpr bool PROMOTE = true, IN_REGISTERS = false, IN_PLACE = false, IN_PAIRS = false;
     static constexpr i32  USED = TILE_N;
     static constexpr i32  GROUPS = 2, DOWN = TILE_M / 64, ACROSS = GROUPS / DOWN, GROUP_N = TILE_N / ACROSS, STEP = CUT_STEP;
     // 32 columns a product would take as long as 64, since a is in registers: so groups take steps in turn instead.

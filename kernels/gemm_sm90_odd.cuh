@@ -122,28 +122,13 @@ DEVICE void sum_odd(OddMultiplier<S>& m, i32 steps, typename OddMultiplier<S>::S
 template <class S>
 DEVICE void run_odd(const GemmOddNumbers& g)
 {
-    extern __shared__ unsigned char shared[];
-    const i32 group = __shfl_sync(~0u, i32(threadIdx.x >> 7), 0);
-    const u32 rank = cluster_rank(), blocks = cluster_size();
-    const SplitMemory<S> memory(shared_address(shared), blocks);
-    const SplitPart part = split_part(g.split, g.split.k_steps, S::TILE_M, S::USED, rank, blocks);
-    const auto load = [&](i32 step, u32 stage) { load_odd_step<S>(g, memory, part, step, stage); };
-    if (threadIdx.x == S::GROUPS * 128) start_part<S>(g.split, memory, part, rank, blocks, load);
-    __syncthreads();
-    if (blocks > 1) cluster_arrive();
-    let_next_launch();
-    if (group == S::GROUPS) {
-        if (threadIdx.x % 32 == 0) load_behind(memory, part, load);
-        __syncwarp();
-        if (blocks > 1) cluster_wait(), cluster_arrive(), cluster_wait();
-        return;
-    }
-    ask_for_operands<S>(g.split, part, rank, blocks);
-    OddMultiplier<S> multiplier(memory, g.b);
-    typename OddMultiplier<S>::Sums sums;
-    sum_odd<S>(multiplier, part.end - part.begin, sums);
-    hand_sums_over<S>(memory.sums(), sums, rank, blocks);
-    finish_part<S>(g.split, memory.sums(), part, rank, blocks);
+    const PartFrame<S> frame(g.split, g.split.k_steps, S::USED);
+    run_frame(frame, [&](i32 step, u32 stage) { load_odd_step<S>(g, frame.memory, frame.part, step, stage); }, [&] {
+        OddMultiplier<S> multiplier(frame.memory, g.b);
+        typename OddMultiplier<S>::Sums sums;
+        sum_odd<S>(multiplier, frame.part.end - frame.part.begin, sums);
+        frame.hand_over(sums);
+    });
 }
 
 }  // namespace

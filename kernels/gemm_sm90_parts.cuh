@@ -34,9 +34,9 @@ struct SplitPart {
 
 // Sums of rows that threads have in pairs: to where they would be of a warp of those rows.
 template <class S>
-DEVICE void write_turned(u32 own, const float (&sums)[S::GROUP_N / 2])
+DEVICE void write_pairs(u32 own, const float (&sums)[S::GROUP_N / 2])
 {
-    const u32 row = u32(turned_rows().row), first = threadIdx.x >> 7, unit = first * 4 + row / 16, column = threadIdx.x & 3;
+    const u32 row = u32(S::rows().row), first = threadIdx.x >> 7, unit = first * 4 + row / 16, column = threadIdx.x & 3;
     const u32 to = own + unit * (S::UNITS / S::WARPS) * S::UNIT_BYTES + (row % 8 * 4 + column) * 16 + row / 8 % 2 * 8;
     UNROLLED for (i32 j = 0; j < S::GROUP_N / 8; j++) {
         const float* const q = sums + j * 4;
@@ -52,8 +52,8 @@ DEVICE void hand_sums_over(const SumsPlace& place, const typename S::Word (&sums
     named_barrier(1, S::GROUPS * 128);
     constexpr u32 MINE = S::UNITS / S::WARPS;
     const u32     lane = threadIdx.x & 31, first = (threadIdx.x >> 5) * MINE, to = place.own + first * S::UNIT_BYTES + lane * 16;
-    if constexpr (S::IN_REGISTERS) {
-        write_turned<S>(place.own, sums);
+    if constexpr (S::IN_PAIRS) {
+        write_pairs<S>(place.own, sums);
     } else {
         UNROLLED for (i32 j = 0; j < S::GROUP_N / 8; j++) {
             u32 v[4];
@@ -64,7 +64,7 @@ DEVICE void hand_sums_over(const SumsPlace& place, const typename S::Word (&sums
     if (blocks > 1) {
         async_fence();
         // A unit is one warp's, or of two.
-        if constexpr (S::IN_REGISTERS) named_barrier(1, S::GROUPS * 128);
+        if constexpr (S::IN_PAIRS) named_barrier(1, S::GROUPS * 128);
         else __syncwarp();
         cluster_wait();                  // the others' barriers are there
         const u32 unit = first + lane, owner = owner_of<S>(unit, blocks), begin = first_unit<S>(owner, blocks);
@@ -83,53 +83,85 @@ DEVICE u32 added(u32 a, u32 b)
     return a + b;
 }
 
-// A lane's sums of a unit: EACH fours, ROWS rows apart, of which lanes side by side have neighbours of a row; or where c's columns are apart, eight columns
-// apart, of which they have rows side by side.
+// A lane's sums of a unit: EACH fours of neighbours of c's rows, `down` rows apart; lanes side by side have the fours of a row. Of c's transpose these are
+// four of the unit's rows, and every patch has eight rows of c.
 template <class S>
 struct UnitLane {
-    static constexpr i32 FOURS = i32(S::UNIT) * 2, ROWS = 32 / FOURS, EACH = 16 / ROWS;
-    static_assert(EACH * 2 == FOURS && ROWS <= 8, "a lane has as many fours either way, its first one among a unit's upper eight rows");
-    bool is_apart;
-    i32  row, column;
-    u32  place;                          // of the first pair, in a unit; the second is 16 bytes behind
+    static constexpr i32 FOURS = i32(S::UNIT) * 2, ROWS = 32 / FOURS, EACH = 16 / ROWS, TURNED_FOURS = 4, TURNED_ROWS = 8;
+    static_assert(EACH == i32(S::UNIT) && ROWS <= 8, "a lane has as many fours either way, its first one among a unit's upper eight rows");
+    bool is_turned;
+    i32  row, column, down;              // of c
+    u32  place;                          // of the first sum, in a unit
 
-    DEVICE explicit UnitLane(bool is_apart_) : is_apart(is_apart_)
+    DEVICE explicit UnitLane(bool is_turned_) : is_turned(is_turned_)
     {
-        const i32 lane = i32(threadIdx.x) & 31, four = is_apart ? lane / 16 : lane % FOURS;
-        row = is_apart ? lane % 16 : lane / FOURS, column = four * 4;
-        place = u32(four / 2) * PATCH_BYTES + u32(row % 8 * 64 + row / 8 * 8 + four % 2 * 32);
+        const i32 lane = i32(threadIdx.x) & 31, fours = is_turned ? TURNED_FOURS : FOURS, four = lane % fours;
+        row = lane / fours, column = four * 4, down = is_turned ? TURNED_ROWS : ROWS;
+        place = is_turned ? u32(four % 2 * 256 + four / 2 * 8 + row / 2 * 16 + row % 2 * 4) : u32(four / 2) * PATCH_BYTES + u32(row % 8 * 64 + row / 8 * 8 + four % 2 * 32);
     }
-    DEVICE u32 next(i32 i) const { return is_apart ? u32(i) * PATCH_BYTES : u32(i * ROWS % 8 * 64 + i * ROWS / 8 * 8); }
-    DEVICE TileSpot spot(const TileSpot& first, i32 i) const { return {first.batch, first.row + (is_apart ? 0 : i * ROWS), first.column + (is_apart ? i * 8 : 0)}; }
+    DEVICE TileSpot spot(const TileSpot& first, i32 i) const { return {first.batch, first.row + i * down, first.column}; }
+    // Of the unit that begins there, its sums as one block has them.
+    template <bool IS_TURNED>
+    DEVICE void read(u32 unit, u32 (&x)[EACH][4]) const
+    {
+        UNROLLED for (i32 i = 0; i < EACH; i++) {
+            const u32 from = unit + place + (IS_TURNED ? u32(i) * PATCH_BYTES : u32(i * ROWS % 8 * 64 + i * ROWS / 8 * 8));
+            if constexpr (IS_TURNED)
+                UNROLLED for (u32 j = 0; j < 4; j++) x[i][j] = read_word(from + j * 64);
+            else read_pair(from, x[i][0], x[i][1]), read_pair(from + 16, x[i][2], x[i][3]);
+        }
+    }
 };
+
+// Tiles of c's transpose are finished as c by halves, 8-bit integers and what is turned by the blocks alone, so that other kinds' code is not the larger for
+// it; and not where folds meet, by lanes that have columns of the tile.
+template <class S>
+ANYWHERE constexpr bool may_be_apart()
+{
+    if constexpr (S::IN_REGISTERS || S::IN_PLACE) return true;
+    else if constexpr (S::PROMOTE) return false;
+    else return S::Kind::STEP >= 64;
+}
+template <class S>
+ANYWHERE constexpr bool may_be_turned()
+{
+    return FOLDS == 0 && may_be_apart<S>();
+}
+template <class S>
+DEVICE UnitLane<S> lane_of(const GemmOutput& o)
+{
+    return UnitLane<S>(may_be_turned<S>() && o.is_turned);
+}
 
 template <class S>
 DEVICE void add_unit(const SumsPlace& place, const UnitLane<S>& lane, u32 unit, u32 rank, u32 blocks, u32 (&v)[UnitLane<S>::EACH][4])
 {
-    constexpr i32 EACH = UnitLane<S>::EACH;
     const u32 begin = first_unit<S>(rank, blocks), mine = first_unit<S>(rank + 1, blocks) - begin;
     ROLLED for (u32 block = 0; block < blocks; block++) {
-        const u32 from = lane.place + (block == rank ? place.own + unit * S::UNIT_BYTES : place.received + ((block - (block > rank)) * mine + unit - begin) * S::UNIT_BYTES);
-        u32 x[EACH][4];
-        UNROLLED for (i32 i = 0; i < EACH; i++) read_pair(from + lane.next(i), x[i][0], x[i][1]), read_pair(from + lane.next(i) + 16, x[i][2], x[i][3]);
-        UNROLLED for (i32 i = 0; i < EACH; i++)
+        const u32 from = block == rank ? place.own + unit * S::UNIT_BYTES : place.received + ((block - (block > rank)) * mine + unit - begin) * S::UNIT_BYTES;
+        u32 x[UnitLane<S>::EACH][4];
+        if (may_be_turned<S>() && lane.is_turned) lane.template read<true>(from, x);
+        else lane.template read<false>(from, x);
+        UNROLLED for (i32 i = 0; i < UnitLane<S>::EACH; i++)
             UNROLLED for (i32 j = 0; j < 4; j++) v[i][j] = block == 0 ? x[i][j] : added<typename S::Word>(v[i][j], x[i][j]);
     }
 }
 
-// Fours whose store is one access: c's address is that of the first, `down` bytes to the next.
+// Fours whose store is one access, `down` rows apart, of those that begin above row `end`.
 template <int EACH>
-DEVICE void store_fours(const GemmOutput& o, char* to, i64 down, i32 row, i32 rows, const u32 (&v)[EACH][4])
+DEVICE void store_fours(const GemmOutput& o, const TileSpot& first, i32 down, i32 end, const u32 (&v)[EACH][4])
 {
     const bool is_half = is_of_halves(o);
+    const i64  next = down * o.c_row * (is_half ? 2 : 4);
+    char*      to = place_of(o, first);
     UNROLLED for (i32 i = 0; i < EACH; i++) {
-        if (row + i * rows < o.m) {
+        if (first.row + i * down < end) {
             if (!is_half) *reinterpret_cast<uint4*>(to) = make_uint4(v[i][0], v[i][1], v[i][2], v[i][3]);
             else
                 *reinterpret_cast<uint2*>(to) = make_uint2(two_halves(result_type(o), __uint_as_float(v[i][0]), __uint_as_float(v[i][1])),
                                                            two_halves(result_type(o), __uint_as_float(v[i][2]), __uint_as_float(v[i][3])));
         }
-        to += down;
+        to += next;
     }
 }
 
@@ -178,36 +210,17 @@ DEVICE void fold_unit(const GemmOutput& o, const UnitLane<S>& lane, const TileSp
     }
 }
 
-// Of halves, 8-bit integers and what is turned by the blocks alone, so that other kinds' code is not the larger for it.
-template <class S>
-ANYWHERE constexpr bool may_be_apart()
-{
-    if constexpr (S::IN_REGISTERS || S::IN_PLACE) return true;
-    else if constexpr (S::PROMOTE) return false;
-    else return S::Kind::STEP >= 64;
-}
-
-template <class S>
-DEVICE bool stores_apart(const GemmOutput& o)
-{
-    return may_be_apart<S>() && o.store == STORE_APART;
-}
-// Parts in memory have their columns side by side, and folds meet by such lanes.
-template <class S>
-DEVICE UnitLane<S> lane_of(const GemmSplitNumbers& g)
-{
-    return UnitLane<S>(FOLDS == 0 && g.splits == 1 && stores_apart<S>(g.output));
-}
-
 // Of the first of a lane's fours of a unit.
 template <class S>
 DEVICE TileSpot unit_spot(const SplitPart& part, const UnitLane<S>& lane, u32 unit)
 {
     constexpr u32 A_STRIP = S::UNITS / S::WARPS;
     const i32 warp = i32(unit / A_STRIP), down = warp % (S::DOWN * 4), across = warp / (S::DOWN * 4);
-    return {part.at.batch, part.at.row + down * 16 + lane.row, part.at.column + across * S::GROUP_N + i32(unit % A_STRIP * S::UNIT) * 8 + lane.column};
+    const i32 row = part.at.row + down * 16, column = part.at.column + across * S::GROUP_N + i32(unit % A_STRIP * S::UNIT) * 8;
+    return {part.at.batch, (lane.is_turned ? column : row) + lane.row, (lane.is_turned ? row : column) + lane.column};
 }
 
+constexpr u64 SECTOR = 32;               // bytes that the second cache takes at once: one lane asks for them
 // Operands that are asked for, into the second cache, and taken from memory later: where neighbours are near each other. Of those that are apart a tile asks
 // for as many pieces as it takes itself: 128 x 128 of f32 took 2.6 us longer so (H100, 2026-11-26).
 struct IntoCache {
@@ -215,10 +228,12 @@ struct IntoCache {
     const EpilogueSpot& at;
 
     template <int TENSOR, int KIND, int VECTOR, class T, int COUNT>
-    DEVICE void fetch(Neighbours<T, COUNT>&) const
+    DEVICE void fetch(Neighbours<T, COUNT>& to) const
     {
         const EpilogueTensor& t = epilogue.tensor[TENSOR];
-        if (at.valid > 0 && (t.together == 0 || t.column == 1)) asm volatile("prefetch.global.L2 [%0];" ::"l"(row_of<TENSOR, T>(epilogue, at) + at.column * t.column));
+        if (at.valid <= 0 || (t.together != 0 && t.column != 1)) return;
+        const T* const from = row_of<TENSOR, T>(epilogue, at) + at.column * t.column;
+        if (reinterpret_cast<u64>(from) % SECTOR < sizeof(to)) asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
     }
 };
 
@@ -228,7 +243,7 @@ DEVICE void ask_for_operands(const GemmSplitNumbers& g, const SplitPart& part, u
 {
     if constexpr (HAS_EPILOGUE && !HAS_LIST) {
         if (g.splits > 1) return;
-        const UnitLane<S> lane = lane_of<S>(g);
+        const UnitLane<S> lane = lane_of<S>(g.output);
         ROLLED for (u32 unit = first_unit<S>(rank, blocks) + (threadIdx.x >> 5); unit < first_unit<S>(rank + 1, blocks); unit += S::WARPS) {
             const TileSpot first = unit_spot<S>(part, lane, unit);
             ROLLED for (i32 i = 0; i < UnitLane<S>::EACH; i++) {
@@ -244,30 +259,32 @@ template <class S>
 DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const SplitPart& part, u32 rank, u32 blocks)
 {
     using Word = typename S::Word;
-    constexpr i32 EACH = UnitLane<S>::EACH, ROWS = UnitLane<S>::ROWS;
-    const UnitLane<S> lane = lane_of<S>(g);
+    constexpr i32 EACH = UnitLane<S>::EACH;
+    const UnitLane<S> lane = lane_of<S>(g.output);
     const GemmOutput& o = g.output;
     const bool is_whole = stays_whole<Word>(o), is_half = is_of_halves(o);
-    const bool is_apart = stores_apart<S>(o), is_bare = !HAS_EPILOGUE && IS_REAL<Word> != is_whole && g.splits == 1;
+    const bool is_apart = may_be_apart<S>() && o.store == STORE_APART, is_bare = !HAS_EPILOGUE && IS_REAL<Word> != is_whole && g.splits == 1;
     const bool is_plain = is_bare && o.store <= STORE_FOURS && (is_half || result_type(o) == F32 || is_whole);
+    const i32  beyond = part.at.column + S::USED;            // columns of the tile that count
+    const i32  rows = lane.is_turned ? min(o.m, beyond) : o.m, columns = lane.is_turned ? o.n : min(o.n, beyond);
     ROLLED for (u32 unit = first_unit<S>(rank, blocks) + (threadIdx.x >> 5); unit < first_unit<S>(rank + 1, blocks); unit += S::WARPS) {
         const TileSpot first = unit_spot<S>(part, lane, unit);
         const auto     place = [&](i32 i) { return lane.spot(first, i); };
-        const i32      beyond = S::USED < S::TILE_N ? min(o.n, part.at.column + S::USED) : o.n;
+        const auto     valid_at = [&](const TileSpot& at) { return at.row < rows ? min(4, columns - at.column) : 0; };
         EpilogueOperands<4> operands[EACH];
         if (g.splits == 1)
-            UNROLLED for (i32 i = 0; i < EACH; i++) fetch_operands(FromMemory{o.epilogue, spot_of(place(i), valid_of(o, place(i)))}, operands[i]);
+            UNROLLED for (i32 i = 0; i < EACH; i++) fetch_operands(FromMemory{o.epilogue, spot_of(place(i), valid_at(place(i)))}, operands[i]);
         u32 v[EACH][4];
         add_unit<S>(sums, lane, unit, rank, blocks, v);
         u32 most = 0;                    // of sums of planes
         if constexpr (S::PROMOTE)
             UNROLLED for (i32 i = 0; i < EACH * 4; i++) most = g.planes == 3 ? max(most, v[i / 4][i % 4] & 0x7fffffff) : 0;
-        if (is_plain && !is_no_number(most) && first.column + 4 <= beyond) {
-            store_fours(o, place_of(o, first), ROWS * o.c_row * (is_half ? 2 : 4), first.row, ROWS, v);
+        if (is_plain && !is_no_number(most) && first.column + 4 <= columns) {
+            store_fours(o, first, lane.down, rows, v);
             continue;
         }
         if (is_bare && is_apart) {
-            UNROLLED for (i32 i = 0; i < EACH; i++) store_apart(o, place(i), min(valid_of(o, place(i)), beyond - place(i).column), v[i], is_whole);
+            UNROLLED for (i32 i = 0; i < EACH; i++) store_apart(o, place(i), valid_at(place(i)), v[i], is_whole);
             continue;
         }
         EpilogueTerms<4> terms[EACH];
@@ -277,7 +294,7 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const S
         constexpr i32 TEXTS = HAS_EPILOGUE ? EACH : 1;
         _Pragma("unroll TEXTS") for (i32 i = 0; i < EACH; i++) {
             const TileSpot at = place(i);
-            const i32      valid = min(valid_of(o, at), beyond - at.column);
+            const i32      valid = valid_at(at);
             u32            w[4];
             UNROLLED for (i32 k = 0; k < EACH; k++)
                 if (k == i)

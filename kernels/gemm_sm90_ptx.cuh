@@ -10,6 +10,11 @@ namespace ng::kernels {
 namespace {
 
 DEVICE u32 shared_address(const void* p) { return u32(__cvta_generic_to_shared(p)); }
+DEVICE u32 shared_begin()
+{
+    extern __shared__ unsigned char shared[];
+    return shared_address(shared);
+}
 
 // ---- barriers: addresses in shared memory ---------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ struct SplitShape {
     using Word = typename Kind::Word;
     static constexpr i32  TILE_M = TILE_M_, TILE_N = TILE_N_, STAGES = STAGES_, A_TURNED = A_TURNED_, B_TURNED = B_TURNED_;
     // How a comes, whose rows lie side by side: words by way of registers, bytes turned in shared memory.
-    static constexpr bool PROMOTE = PROMOTE_, IN_REGISTERS = A_TURNED && Kind::BYTES == 4, IN_PLACE = A_TURNED && Kind::BYTES == 1;
+    static constexpr bool PROMOTE = PROMOTE_, IN_REGISTERS = A_TURNED && Kind::BYTES == 4, IN_PLACE = A_TURNED && Kind::BYTES == 1, IN_PAIRS = IN_REGISTERS;
     static constexpr i32  A_ACROSS = A_TURNED && !IN_PLACE;      // as the tensor cores take it
     static constexpr i32  USED = TILE_N;     // columns that count
     static constexpr i32  BLOCKS = 1, GROUPS = TILE_M / 64, DOWN = GROUPS, GROUP_N = TILE_N, THREADS = split_threads(TILE_M);
@@ -28,6 +28,8 @@ struct SplitShape {
     static_assert(!IN_PLACE || GROUPS == 2, "two warpgroups turn a box");
     static_assert(!IN_REGISTERS || !B_TURNED || (GROUPS == 1 && B_WIDTH == Kind::STEP), "a warpgroup turns its own columns, whole boxes of them");
     static_assert(UNITS * UNIT_BYTES <= KEPT * STAGE, "a block's own sums take no room of the others'");
+
+    DEVICE static RowsOfThread rows() { return turned_rows(); }
 };
 
 template <class S>
@@ -197,10 +199,8 @@ DEVICE void sum_promoted(const GemmSplitNumbers& g, const SplitPart& part, PartM
 }
 
 template <class S>
-DEVICE void multiply_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, const SplitPart& part, u32 rank, u32 blocks)
+DEVICE void sum_part(const GemmSplitNumbers& g, const SplitPart& part, PartMultiplier<S>& multiplier, typename PartMultiplier<S>::Sums& sums)
 {
-    PartMultiplier<S> multiplier(memory);
-    typename PartMultiplier<S>::Sums sums;
     if constexpr (S::PROMOTE) {
         UNROLLED for (i32 i = 0; i < S::TILE_N / 2; i++) sums[i] = 0;
         sum_promoted<S>(g, part, multiplier, sums);
@@ -211,32 +211,51 @@ DEVICE void multiply_part(const GemmSplitNumbers& g, const SplitMemory<S>& memor
         ROLLED for (i32 step = part.begin; step < part.end; step++) multiplier.run_step(step > part.begin, sums);
         multiplier.finish(sums);
     }
-    hand_sums_over<S>(memory.sums(), sums, rank, blocks);
+}
+
+// A block of a cluster, and what it has of a tile.
+template <class S>
+struct PartFrame {
+    const GemmSplitNumbers& g;
+    u32             rank = cluster_rank(), blocks = cluster_size();
+    SplitMemory<S>  memory;
+    SplitPart       part;
+
+    DEVICE PartFrame(const GemmSplitNumbers& numbers, i64 steps, i32 columns) : g(numbers), memory(shared_begin(), blocks), part(split_part(g, steps, S::TILE_M, columns, rank, blocks)) {}
+    DEVICE void hand_over(const typename S::Word (&sums)[S::GROUP_N / 2]) const { hand_sums_over<S>(memory.sums(), sums, rank, blocks); }
+};
+
+// One warp loads, by load(step, stage); the others multiply, by multiply(), which hands the sums over.
+template <class S, class Load, class Multiply>
+DEVICE void run_frame(const PartFrame<S>& f, Load&& load, Multiply&& multiply)
+{
+    const i32 group = __shfl_sync(~0u, i32(threadIdx.x >> 7), 0);
+    if (threadIdx.x == S::GROUPS * 128) start_part<S>(f.g, f.memory, f.part, f.rank, f.blocks, load);
+    __syncthreads();
+    if (f.blocks > 1) cluster_arrive();
+    // Not before: blocks of the next launch that share the multiprocessor would take up what this one starts with.
+    let_next_launch();
+    if (group == S::GROUPS) {
+        if (threadIdx.x % 32 == 0) load_behind(f.memory, f.part, load);
+        __syncwarp();
+        if (f.blocks > 1) cluster_wait(), cluster_arrive(), cluster_wait();
+        return;
+    }
+    ask_for_operands<S>(f.g, f.part, f.rank, f.blocks);
+    multiply();
+    finish_part<S>(f.g, f.memory.sums(), f.part, f.rank, f.blocks);
 }
 
 template <class S>
 DEVICE void run_split(const GemmSplitNumbers& g)
 {
-    extern __shared__ unsigned char shared[];
-    const i32 group = __shfl_sync(~0u, i32(threadIdx.x >> 7), 0);
-    const u32 rank = cluster_rank(), blocks = cluster_size();
-    const SplitMemory<S> memory(shared_address(shared), blocks);
-    const SplitPart part = split_part(g, i64(g.k_steps) * products_of(g.planes), S::TILE_M, S::TILE_N, rank, blocks);
-    const auto load = [&](i32 step, u32 stage) { load_step<S>(g, memory, part, step, stage); };
-    if (threadIdx.x == S::GROUPS * 128) start_part<S>(g, memory, part, rank, blocks, load);
-    __syncthreads();
-    if (blocks > 1) cluster_arrive();
-    // Not before: blocks of the next launch that share the multiprocessor would take up what this one starts with.
-    let_next_launch();
-    if (group == S::GROUPS) {
-        if (threadIdx.x % 32 == 0) load_behind(memory, part, load);
-        __syncwarp();
-        if (blocks > 1) cluster_wait(), cluster_arrive(), cluster_wait();
-        return;
-    }
-    ask_for_operands<S>(g, part, rank, blocks);
-    multiply_part<S>(g, memory, part, rank, blocks);
-    finish_part<S>(g, memory.sums(), part, rank, blocks);
+    const PartFrame<S> frame(g, i64(g.k_steps) * products_of(g.planes), S::TILE_N);
+    run_frame(frame, [&](i32 step, u32 stage) { load_step<S>(g, frame.memory, frame.part, step, stage); }, [&] {
+        PartMultiplier<S> multiplier(frame.memory);
+        typename PartMultiplier<S>::Sums sums;
+        sum_part<S>(g, frame.part, multiplier, sums);
+        frame.hand_over(sums);
+    });
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ DEVICE void store_four(const GemmOutput& o, const TileSpot& at, i32 valid, const
     ROLLED for (i32 j = 0; j < valid; j++) store_one(o, {at.batch, at.row, at.column + j}, j == 0 ? v[0] : j == 1 ? v[1] : j == 2 ? v[2] : v[3], is_whole);
 }
 
-// The same where columns are apart: a lane's neighbours have the rows beside its own.
+// The same one by one, wherever columns are.
 DEVICE void store_apart(const GemmOutput& o, const TileSpot& at, i32 valid, const u32 (&v)[4], bool is_whole)
 {
     const i64   step = o.c_column * bytes_of(result_type(o));

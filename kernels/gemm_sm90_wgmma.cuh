@@ -119,6 +119,7 @@ struct OfU8U8 : OperandKind<i32, 128, false> {};
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(is_sum));                                           \
     }
 #define FRAGMENT_KIND(Kind, text)                                                                                                  \
+    FRAGMENT(Kind, 8, 16, text, 8, 9, 10, 11, 12, 13, 14)                                                                          \
     FRAGMENT(Kind, 16, 32, text, 16, 17, 18, 19, 20, 21, 22)                                                                       \
     FRAGMENT(Kind, 32, 64, text, 32, 33, 34, 35, 36, 37, 38)                                                                       \
     FRAGMENT(Kind, 64, 128, text, 64, 65, 66, 67, 68, 69, 70)

@@ -48,8 +48,10 @@ TEST_CASE("few rows: few rows of halves and 8-bit integers become columns, which
             int  launches = 0;
             auto body = [&](const gemm::Launch& l) {
                 const kernels::GemmOutput& output = static_cast<const kernels::GemmSplitNumbers*>(l.numbers)->output;
-                CHECK(output.store == kernels::STORE_APART);
-                CHECK(output.c_column == 4096);
+                CHECK(output.is_turned == 1);
+                CHECK(output.store == kernels::STORE_FOURS);
+                CHECK(output.m == rows);
+                CHECK(output.c_row == 4096);
                 launches++;
             };
             auto none = [](const basic::Launch&) { FAIL("no basic kernel is needed"); };

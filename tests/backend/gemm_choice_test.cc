@@ -392,9 +392,10 @@ TEST_CASE("finishers: where blocks turn an operand and compute c's transpose, wh
             run_as(form, *sm90::choose_among(form, whole_device(), 0, finisher->instance), [&](const gemm::Launch& l) {
                 const kernels::GemmOutput& o = static_cast<const kernels::GemmSplitNumbers*>(l.numbers)->output;
                 CHECK(l.image == gemm::Image::Text);
-                CHECK(o.m == 4096);
-                CHECK(o.epilogue.tensor[0].row == int64_t(is_swapped));
-                CHECK(o.epilogue.tensor[1].column == int64_t(is_swapped));
+                CHECK(o.is_turned == is_swapped);
+                CHECK(o.m == p.m);
+                CHECK(o.epilogue.tensor[0].row == 0);
+                CHECK(o.epilogue.tensor[1].column == 0);
                 CHECK(o.epilogue.tensor[2].column == o.c_column);
                 launches++;
             }, &*finisher);

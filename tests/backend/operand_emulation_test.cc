@@ -90,7 +90,7 @@ class Run {
     std::string source(const gemm::Finisher& finisher) const
     {
         const std::string epilogue = epilogue_ ? epilogue_->text() : "", text_of_gpu = gemm::finisher_text(finisher, epilogue, form_->text());
-        const gemm::FunctionWords words = gemm::made::product_of(finisher), sum = gemm::made::sum_of();
+        const gemm::FunctionWords words = gemm::made::product_of(finisher), sum = gemm::made::sum_of(finisher);
         const auto function = [](const char* name, const gemm::FunctionWords& w) {
             return text("extern \"C\" void ", name, "(ng::kernels::", w.numbers, " numbers)\n{\n    using namespace ng::kernels;\n    ", w.call, "(numbers);\n}\n",
                         "extern \"C\" void launch_", name, "(unsigned blocks, unsigned threads, unsigned room, const void* numbers)\n{\n    ng::kernels::mma_room_bytes = room;\n",

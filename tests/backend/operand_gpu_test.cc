@@ -6,6 +6,7 @@
 #define DOCTEST_CONFIG_IMPLEMENT
 #include "lib/backend/cuda/gemm_mma.h"
 #include "lib/backend/cuda/gemm_prologue.h"
+#include "lib/backend/cuda/gemm_sm90.h"
 #include "lib/backend/cuda/images.h"
 #include "lib/backend/cuda/matmul.h"
 #include "lib/backend/cuda/nvrtc.h"
@@ -187,7 +188,7 @@ void with_place(const Room& room, const Run& run)
     auto none = [](const basic::Launch&) { FAIL("no basic kernel is needed"); };
     const gemm::Launcher  launcher(send);
     const basic::Launcher nobody(none);
-    run(gemm::Place{room.memory.data, room.bytes, launcher, nobody, nullptr});
+    run(gemm::Place{room.memory.data, room.bytes, launcher, nobody, &device->gpu().driver()});
 }
 
 // In so many parts, by any instance: all add in one order.
@@ -229,6 +230,35 @@ void check(const Words& w, const Index& mnk, int32_t height)
     }
 }
 
+// Hopper's tiles add in an order of their own.
+void check_hoppers(const Words& w, const Index& mnk, int32_t columns)
+{
+    const Product product(w, mnk);
+    const auto    finisher = gemm::sm90::made_finisher_of(product.problem(), device->facts, columns);
+    REQUIRE(finisher);
+    const Function& f = device->compile(*finisher, product.text());
+    CHECK(f.local_bytes == 0);
+    const std::vector<float> want = result_of_bare(product, 1);
+    float most = 0;
+    for (const float x : want) most = std::max(most, std::abs(x));
+    for (const int64_t blocks : {1, 2, 3, 8}) {
+        INFO(w.words, ", of ", ng::name_of(w.raw), ", ", mnk[0], " x ", mnk[1], " x ", mnk[2], ", Hopper's tiles of ", columns, ", ", blocks, " blocks; registers: ", f.registers);
+        std::vector<float> got[2];
+        for (std::vector<float>& c : got) {
+            product.poison();
+            const Room room(256);
+            bool       has_run = false;
+            with_place(room, [&](const gemm::Place& place) { has_run = made::run_in_parts(product.problem(), device->facts, *finisher, blocks, place); });
+            REQUIRE(has_run);
+            c = product.result();
+        }
+        int64_t wrong = 0;
+        for (size_t i = 0; i < want.size(); i++) wrong += !(std::abs(got[0][i] - want[i]) <= most * 2e-5f);
+        CHECK(wrong == 0);
+        CHECK(std::memcmp(got[0].data(), got[1].data(), want.size() * 4) == 0);
+    }
+}
+
 }  // namespace
 
 TEST_CASE("operands: products that make one have the bits of products of one that was made before")
@@ -239,6 +269,19 @@ TEST_CASE("operands: products that make one have the bits of products of one tha
     }
     for (const Words& w : WORDS) check(w, {7, 208, 1104}, 16);
     for (const size_t i : {0, 1, 8, 13}) check(WORDS[i], {33, 144, 1040}, 32), check(WORDS[i], {130, 336, 528}, 64);
+}
+
+TEST_CASE("operands: Hopper's products that make halves of bytes are those of an operand that was made before")
+{
+    if (!Compiler::find() || device->facts.compute != 90) {
+        MESSAGE("there is no compiler, or the device is none of Hopper's");
+        return;
+    }
+    for (const Words& w : WORDS)
+        if (ng::bytes_of(w.raw) == 1) check_hoppers(w, {7, 208, 1104}, 16);
+    for (const size_t i : {0, 1, 13})
+        for (const int32_t columns : gemm::sm90::MADE_COLUMNS) check_hoppers(WORDS[i], {33, 144, 1040}, columns), check_hoppers(WORDS[i], {130, 336, 528}, columns);
+    check_hoppers(WORDS[12], {1, 16, 512}, 16), check_hoppers(WORDS[13], {150, 400, 512}, 128);
 }
 
 // ---- speed -------------------------------------------------------------------------------------------------------------
@@ -271,7 +314,7 @@ void time_product(const Words& w, const Index& mnk)
     const Room    room(uint64_t(32) << 20);
     std::printf("%s of %s, %ld x %ld x %ld\n", w.words, ng::name_of(w.raw), long(mnk[0]), long(mnk[1]), long(mnk[2]));
     const auto chosen = made::finisher_for(product.problem(), {90, device->facts.units, {true, true, true, true}});
-    std::printf("    chosen: %d, %d\n", chosen ? int(chosen->instance & 0xff) : 0, chosen ? int(chosen->instance >> 8) : 0);
+    std::printf("    weight %d, chosen: %s %d, %d\n", product.problem().prologue.weight, !chosen ? "none" : chosen->is_portable ? "portable" : "Hopper's", chosen ? int(chosen->instance & 0xff) : 0, chosen ? int(chosen->instance >> 8) : 0);
     for (const auto& [height, blocks] : {std::pair{16, 4}, {16, 2}, {16, 1}, {32, 2}, {64, 2}, {64, 1}}) {
         if (height > 16 && height >= 4 * mnk[0]) continue;
         const auto finisher = made::finisher_of(product.problem(), height, blocks);
@@ -290,15 +333,28 @@ void time_product(const Words& w, const Index& mnk)
         }
         std::printf("\n");
     }
+    for (const int32_t columns : gemm::sm90::MADE_COLUMNS) {
+        const auto finisher = ng::bytes_of(w.raw) == 1 && columns < 4 * mnk[0] ? gemm::sm90::made_finisher_of(product.problem(), device->facts, columns) : std::nullopt;
+        if (!finisher) continue;
+        const Function& f = device->compile(*finisher, product.text());
+        std::printf("    Hopper's of %3d columns (%d registers):", columns, f.registers);
+        for (const int64_t blocks : {1, 2, 3, 4, 6, 8})
+            with_place(room, [&](const gemm::Place& place) {
+                std::printf("  %ld: %.2f", long(blocks), median_us([&](int turn) { (void)made::run_in_parts(product.problem(turn % sets), device->facts, *finisher, blocks, place); }));
+            });
+        std::printf("\n");
+    }
 }
 
 }  // namespace
 
 TEST_CASE("speed: products that make an operand, microseconds by the number of parts" * doctest::skip())
 {
-    for (const size_t i : {0, 1, 5, 8})
-        for (const Index& mnk : {Index{16, 4096, 4096}, {64, 4096, 4096}}) time_product(WORDS[i], mnk);
-    for (const Index& mnk : {Index{128, 4096, 4096}, {16, 14336, 4096}, {16, 4096, 14336}, {64, 14336, 4096}, {16, 1024, 4096}}) time_product(WORDS[1], mnk);
+    for (const size_t i : {0, 1, 4, 12})
+        for (const Index& mnk : {Index{16, 4096, 4096}, {64, 4096, 4096}, {128, 4096, 4096}}) time_product(WORDS[i], mnk);
+    for (const size_t i : {5, 8}) time_product(WORDS[i], {16, 4096, 4096});
+    for (const Index& mnk : {Index{8, 4096, 4096}, {32, 4096, 4096}, {16, 14336, 4096}, {16, 4096, 14336}, {64, 14336, 4096}, {16, 1024, 4096}}) time_product(WORDS[1], mnk);
+    for (const Index& mnk : {Index{128, 14336, 4096}, {256, 4096, 4096}, {256, 14336, 4096}, {128, 4096, 14336}, {512, 4096, 4096}, {64, 1024, 4096}, {64, 1024, 1024}, {200, 8192, 8192}}) time_product(WORDS[0], mnk);
 }
 
 }  // namespace basic_check

@@ -54,7 +54,7 @@ void look_up(const Problem& p, const Device& device, const Place& place, const F
     m->key = key, m->is_known = false;
     const std::optional<Measured> measured = place.tuned ? place.tuned->find(key.shape) : std::nullopt;
     if (!measured || !can_run_so(p, device, place.workspace_bytes, measured->way)) return;
-    if (finisher && (finisher->is_portable != measured->way.is_portable || finisher->instance != measured->way.instance)) return;
+    if (finisher && (finisher->makes_operand || finisher->is_portable != measured->way.is_portable || finisher->instance != measured->way.instance)) return;
     m->way = measured->way, m->is_known = m->is_better = true;
 }
 

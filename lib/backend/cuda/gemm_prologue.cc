@@ -222,28 +222,67 @@ std::optional<Finisher> finisher_for(const Problem& problem, const Device& devic
             const double ns = is_tile(h, b, device) ? choose(*f, tile_of(h, b, f->p.b_type), device, UINT64_MAX).nanoseconds : HUGE_VAL;
             if (ns < least) least = ns, height = h, blocks = b;
         }
-    return height ? finisher_of(problem, height, blocks) : std::nullopt;
+    std::optional<Finisher> best = height ? finisher_of(problem, height, blocks) : std::nullopt;
+    for (const int32_t columns : sm90::MADE_COLUMNS) {
+        sm90::Form hoppers;
+        const std::optional<Finisher> wide = sm90::made_finisher_of(problem, device, columns);
+        const std::optional<sm90::MadeWay> way = wide ? sm90::choose_made(problem, device, *wide, hoppers) : std::nullopt;
+        if (way && way->us * 1000 < least) least = way->us * 1000, best = wide;
+    }
+    return best;
 }
 
 FunctionWords product_of(const Finisher& f)
 {
+    if (!f.is_portable) return sm90::made_product_of(f);
     const Tile t = tile_of(f);
     const auto near = [&](uint32_t bit) { return f.variant & bit ? "NEAR_LINE" : "NEAR_DEPTH"; };
     return {text(THREADS_OF, ", ", t.blocks), "MmaOperandNumbers",
             text("made_tile<MadeShape<", f.variant & 4 ? "HalvesBf16" : "HalvesF16", ", ", t.height, ", ", t.stages, ", ", near(1), ", ", near(2), ">>")};
 }
-FunctionWords sum_of() { return {"THREADS", "MmaNumbers", "made_sum"}; }
+FunctionWords sum_of(const Finisher& f)
+{
+    if (!f.is_portable) return {"THREADS", "GemmSumNumbers", "run_sum"};
+    return {"THREADS", "MmaNumbers", "made_sum"};
+}
 
 bool run_in_parts(const Problem& problem, const Device& device, const Finisher& finisher, int64_t splits, const Place& place)
 {
+    sm90::Form hoppers;
+    if (!finisher.is_portable) {
+        std::optional<sm90::MadeWay> way = sm90::choose_made(problem, device, finisher, hoppers);
+        if (!way || splits > kernels::MOST_BLOCKS || splits > sm90::steps_of(hoppers)) return false;
+        way->cluster = int32_t(splits);
+        run_made(hoppers, device, *way, finisher, place);
+        return true;
+    }
     const std::optional<Form> f = form_for(problem, finisher);
     if (!f || (!meet(device, splits) && partial_bytes(f->p, splits) > place.workspace_bytes)) return false;
     run_as(*f, tile_of(finisher), splits, device, place);
     return true;
 }
 
+namespace {
+
+bool run_hoppers(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place)
+{
+    sm90::Form form;
+    std::optional<sm90::MadeWay> way = sm90::choose_made(problem, device, finisher, form);
+    const std::optional<Form> f = form_of(problem);
+    if (!way || !f) return false;
+    Memory* const m = place.memory;
+    const bool is_known = m && m->is_known, is_better = is_known ? m->is_better : way->us < apart_us(*f, device);
+    if (is_known) way->cluster = m->way.cluster;
+    else remember(m, {false, false, finisher.instance, way->cluster, 1, 1}, is_better);
+    if (is_better) run_made(form, device, *way, finisher, place);
+    return is_better;
+}
+
+}  // namespace
+
 bool run_finished(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place)
 {
+    if (!finisher.is_portable) return run_hoppers(problem, device, finisher, place);
     const std::optional<Form> f = form_for(problem, finisher);
     if (!f) return false;
     Memory* const m = place.memory;

@@ -68,6 +68,8 @@ struct Form {
 // False: no kernel here takes it. has_addresses: where operands lie counts, too. takes_few_rows: these may become columns.
 bool make_form(const Problem& problem, bool has_addresses, Form& form, bool takes_few_rows = true);
 inline bool is_apart(const Form& form) { return form.problem.c_column != 1; }    // c's columns do not lie side by side
+// The same of a problem with a prologue, of bytes that become halves: a's, in tiles of kernels/gemm_sm90_made.cuh, without copies.
+bool make_made_form(const Problem& problem, bool has_addresses, Form& form);
 uint64_t copies_workspace(const Form& form);     // at most: some instances copy nothing
 // Nothing but whole products are for these kernels; others take what they do not, and compare.
 inline bool is_double(const Form& form) { return form.group == Group::Double; }
@@ -108,6 +110,7 @@ inline constexpr int64_t  DEEP = 128;    // steps of depth, from which parts may
 inline constexpr uint64_t MOST_PARTIAL_BYTES = uint64_t(64) << 20;
 
 bool   is_possible(const Form& form, const Choice& choice);
+double resident_blocks(const Device& device, int32_t units, int32_t cluster);    // in clusters that a device holds at once, so many to a multiprocessor
 double cost_us(const Form& form, const Device& device, const Choice& choice);    // with its copies
 Choice choose(const Form& form, const Device& device, uint64_t partial_bytes);
 // Of one instance; nothing where it cannot run this.
@@ -117,6 +120,18 @@ void   run_as(const Form& form, const Device& device, const Choice& choice, cons
 // The finisher of an instance for a problem of this form, as it comes best to what it reads; addresses do not matter.
 Finisher finisher_of(const Form& form, uint32_t instance);
 FunctionWords product_of(const Finisher& finisher);
+
+// Products with a prologue: by tiles of so many columns, each by a cluster's blocks. A finisher is for one number of columns; choose_made: nothing where
+// it is none for this problem.
+struct MadeWay {
+    int32_t columns, cluster;
+    double  us;
+};
+inline constexpr int32_t MADE_COLUMNS[] = {16, 32, 64, 128};
+std::optional<Finisher> made_finisher_of(const Problem& problem, const Device& device, int32_t columns);
+std::optional<MadeWay>  choose_made(const Problem& problem, const Device& device, const Finisher& finisher, Form& form);
+FunctionWords made_product_of(const Finisher& finisher);
+void run_made(const Form& form, const Device& device, const MadeWay& way, const Finisher& finisher, const Place& place);
 
 uint64_t workspace(const Problem& largest, const Device& device, bool is_fixed);
 bool     can_run(const Problem& problem, const Device& device, uint64_t workspace_bytes);

@@ -171,6 +171,9 @@ double tiles_us(const Form& form, const Device& device, const Instance& i)
 constexpr double RESIDENT[3][MOST_CLUSTER] = {
     {132, 132, 114, 116, 105, 102, 98, 112}, {264, 264, 228, 240, 210, 204, 196, 224}, {396, 396, 342, 348, 315, 306, 294, 336}};
 constexpr double RESIDENT_UNITS = 132;
+}  // namespace
+double resident_blocks(const Device& device, int32_t units, int32_t cluster) { return RESIDENT[units - 1][cluster - 1] * device.units / RESIDENT_UNITS; }
+namespace {
 
 // How much longer a step takes where columns of b, or bytes of a, are turned in shared memory: as times of 95 shapes of tf32 and 62 of bytes have it
 // (H100, 2026-11-26).
@@ -188,7 +191,7 @@ double split_us(const Form& form, const Device& device, const Instance& i, const
     constexpr Traffic TRAFFIC = {1.03e7, 2.23e6, 1.84e7};
     const Problem& p = form.problem;
     const double   blocks = double(divided_up(p.m, i.m) * divided_up(p.n, i.n) * p.batches) * c.cluster * c.splits;
-    const auto     resident = [&](int32_t units) { return RESIDENT[units - 1][c.cluster - 1] * device.units / RESIDENT_UNITS; };
+    const auto     resident = [&](int32_t units) { return resident_blocks(device, units, c.cluster); };
     const double   rounds = std::ceil(blocks / resident(i.units));
     // The slowest multiprocessor decides: two blocks on one, as soon as not all clusters find multiprocessors of their own.
     const double   together = blocks > resident(1) ? i.units : 1;
@@ -218,7 +221,7 @@ double cut_us(const Form& form, const Device& device, const Instance& i, const C
     constexpr double LAUNCH_US = 2.8, SUM_US = 2.0e-5, ROW_US = 0.00195, COLUMN_US = 0.0032, END_US = 1.45e-4, ROUND_US = 3.7e-4, CLUSTER_US = 0.3, BLOCK_US = 0.06, BYTES_A_US = 4e6;
     const Problem& p = form.problem;
     const double   blocks = double(divided_up(p.m, i.m) * divided_up(p.n, i.n) * p.batches) * c.cluster, tile = i.m * i.n;
-    const double   together = std::max(1.0, RESIDENT[0][c.cluster - 1] * device.units / RESIDENT_UNITS), rounds = std::ceil(blocks / together);
+    const double   together = std::max(1.0, resident_blocks(device, 1, c.cluster)), rounds = std::ceil(blocks / together);
     const double   slowed = 0.89 + 0.15 * blocks / (together * rounds), steps = std::ceil(double(steps_of(form, i)) / c.cluster);
     const double   products = rounds * steps * slowed * (tile * SUM_US + i.m * ROW_US + i.n * COLUMN_US);
     const double   bytes = 4.0 * double(p.batches) * (double(p.m) * double(p.k) + double(p.k) * double(p.n) + double(p.m) * double(p.n));

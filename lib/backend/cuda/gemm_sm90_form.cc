@@ -70,6 +70,11 @@ void settle(Source& s, const Form& form, Dtype type, bool has_addresses)
     s.copy_bytes = uint64_t(s.batches) * uint64_t(s.lines) * uint64_t(s.pitch) * uint64_t(bytes);
 }
 
+bool has_extents(const Problem& p)
+{
+    return std::min({p.m, p.n, p.k, p.batches}) >= 1 && std::max({p.m, p.n, p.k}) < MOST_EXTENT - 1024 && p.batches < 1 << 16;
+}
+
 // Where elements have 16 bits, or are not multiplied where they lie, either of the two axes may lie side by side.
 bool takes_lines(const Form& form) { return form.group == Group::Half || form.group == Group::Wide || form.group == Group::Double; }
 
@@ -93,8 +98,7 @@ bool make_form(const Problem& problem, bool has_addresses, Form& form, bool take
 {
     form.problem = problem;
     Problem& p = form.problem;
-    if (p.m < 1 || p.n < 1 || p.k < 1 || p.batches < 1) return false;
-    if (std::max({p.m, p.n, p.k}) >= MOST_EXTENT - 1024 || p.batches >= 1 << 16) return false;
+    if (!has_extents(p)) return false;
     // c is written along its columns; where rows lie side by side instead, that is its transpose. Few rows become columns, too: tiles of few columns
     // read the other operand, where it lies well, faster than those of few rows.
     const bool is_narrow = bytes_of(p.a_type) == 2 || (is_byte_integer(p.a_type) && is_byte_integer(p.b_type));
@@ -114,6 +118,24 @@ bool make_form(const Problem& problem, bool has_addresses, Form& form, bool take
     if (is_double(form) && (form.a.copying != Copying::None || form.b.copying != Copying::None)) return false;
     if (takes_lines(form)) form.variant += (form.a.is_turned ? 2u : 0u) + (form.b.is_turned ? 0u : 1u);
     return true;
+}
+
+bool make_made_form(const Problem& problem, bool has_addresses, Form& form)
+{
+    form = {};
+    form.problem = problem;
+    Problem& p = form.problem;
+    const Dtype t = p.prologue.type;
+    if (p.prologue.side == Prologue::B) turn(p);
+    if (!has_extents(p) || p.prologue.side != Prologue::A || bytes_of(p.a_type) != 1 || p.b_type != t || (t != Dtype::f16 && t != Dtype::bf16)) return false;
+    if (!is_float(p.c_type) || p.c_type == Dtype::f64) return false;
+    if (p.n == 1) p.c_column = 1;
+    form.group = Group::Half, form.image = image_of(form.group), form.step = int32_t(kernels::MADE_STEP), form.planes = 1;
+    form.a = source_of(p.a, p.m, p.a_row, p.a_depth, p.a_batch, form);
+    form.b = source_of(p.b, p.n, p.b_column, p.b_depth, p.b_batch, form);
+    settle(form.a, form, p.a_type, has_addresses);
+    settle(form.b, form, p.b_type, has_addresses);
+    return form.a.copying == Copying::None && form.b.copying == Copying::None && !form.b.is_turned;
 }
 
 bool takes_odd(const Form& form)

@@ -151,11 +151,13 @@ struct Runner {
         encode(*place.driver, map, lines_in_place(s, Dtype::f32), kernels::CUT_STEP, s.is_turned ? kernels::CUT_STEP : uint32_t(tile));
     }
 
-    // own: the form as the instance has it.
+    // own: the form as the instance has it. Tiles of c's transpose, and of one column, say of c as it lies, whose folds would be others.
     kernels::GemmOutput output(const Form& own, bool may_use_engine) const
     {
-        const Problem& p = own.problem;
+        Problem p = own.problem;
         kernels::GemmOutput o = {};
+        const bool is_column = form.group == Group::Half && !may_use_engine && p.n == 1;         // tiles are not for columns that are apart
+        if ((is_apart(own) || is_column) && !has_folds(p)) turn(p), o.is_turned = true;
         o.c = p.c, o.c_row = p.c_row, o.c_column = p.c_column, o.c_batch = p.c_batch, o.m = int32_t(p.m), o.n = int32_t(p.n), o.c_type = int32_t(p.c_type), o.epilogue = settled(p);
         const int64_t  bytes = bytes_of(p.c_type);
         const uint64_t address = reinterpret_cast<uintptr_t>(p.c);
@@ -166,8 +168,7 @@ struct Runner {
         // Sums of integers that become floats do so where threads store them; real ones are rounded on any way.
         const bool is_converted = form.group == Group::Whole && p.epilogue.is_cast && !finisher;
         const bool is_plain = !is_converted && (p.m == 1 || p.c_row > 0) && (p.batches == 1 || p.c_batch > 0);
-        // Tiles are not for columns that are apart.
-        o.store = is_apart(own) || (form.group == Group::Half && !may_use_engine && p.n == 1) ? kernels::STORE_APART : lies_on(4 * bytes) ? kernels::STORE_FOURS : kernels::STORE_SINGLES;
+        o.store = lies_on(4 * bytes) && p.c_column == 1 ? kernels::STORE_FOURS : o.is_turned || p.c_column != 1 ? kernels::STORE_APART : kernels::STORE_SINGLES;
         // The copy engine writes whole units of 16 bytes.
         if (may_use_engine && is_plain && !p.is_unstored && lies_on(16) && p.n * bytes % 16 == 0 && (is_half || is_word)) o.store = is_half ? kernels::STORE_HALVES : kernels::STORE_WORDS;
         int vectors = 0;
@@ -290,7 +291,7 @@ void run_split(Runner& r, const Instance& i, const Choice& c)
     else r.launch(l, n);
     if (c.splits == 1) return;
     const kernels::GemmSumNumbers sum = {n.partial, c.splits, n.batches, n.output};
-    r.launch_sum(int64_t(n.batches) * p.m * divided_up(p.n, 4), sum);
+    r.launch_sum(int64_t(n.batches) * n.output.m * divided_up(n.output.n, 4), sum);
 }
 
 }  // namespace
@@ -301,6 +302,25 @@ void run_as(const Form& form, const Device& device, const Choice& choice, const 
     Runner r = {form, device, place, finisher, static_cast<char*>(place.workspace)};
     if (i.is_split) run_split(r, i, choice);
     else run_tiles(r, i, choice);
+}
+
+void run_made(const Form& form, const Device& device, const MadeWay& way, const Finisher& finisher, const Place& place)
+{
+    const Problem& p = form.problem;
+    const Runner   r = {form, device, place, &finisher, static_cast<char*>(place.workspace)};
+    kernels::GemmMadeNumbers all = {};
+    kernels::GemmSplitNumbers& n = all.split;
+    const Lines a = Runner::lines_in_place(form.a, p.a_type);
+    encode(*place.driver, n.a, a, form.a.is_turned ? kernels::MADE_ROWS : kernels::MADE_STEP, form.a.is_turned ? kernels::MADE_STEP : kernels::MADE_ROWS);
+    r.encode_operand(n.b, Runner::lines_in_place(form.b, p.b_type), form.b, way.columns, 1);
+    n.output = r.output(form, false);
+    n.planes = form.planes, n.k_steps = int32_t(steps_of(form)), n.splits = 1, n.batches = int32_t(p.batches), n.a_moves = form.a.batches > 1, n.b_moves = form.b.batches > 1;
+    n.row_tiles = int32_t(divided_up(p.m, int64_t(kernels::MADE_ROWS))), n.column_tiles = int32_t(divided_up(p.n, way.columns));
+    all.lines = int32_t(p.m), all.depth = int32_t(p.k), all.text = p.prologue.text;
+    Launch l = {};
+    l.image = Image::Text, l.block = uint32_t(kernels::split_threads(kernels::MADE_ROWS)), l.cluster = uint32_t(way.cluster), l.shared_bytes = finisher.shared_bytes;
+    l.grid[0] = uint32_t(int64_t(n.row_tiles) * n.column_tiles * n.batches) * l.cluster, l.grid[1] = l.grid[2] = 1;
+    r.launch(l, all);
 }
 
 bool can_run(const Problem& problem, const Device& device, uint64_t workspace_bytes)
