@@ -97,12 +97,12 @@ TEST_CASE("few rows: a text for one row, or few, runs for such alone, and one fo
         p.epilogue.tensor[0].data = address(uint64_t(1) << 35), p.epilogue.tensor[0].column = 1, p.epilogue.tensor[0].bytes = 2;
         return p;
     };
-    int64_t m = 0;                       // of the form that was launched
+    int64_t m = 0;                       // rows that tiles are of, in what was launched
     auto body = [&](const gemm::Launch& l) {
         CHECK(l.image == gemm::Image::Text);
-        m = l.shared_bytes > 0 ? l.numbers_bytes == sizeof(kernels::GemmTilesNumbers) ? static_cast<const kernels::GemmTilesNumbers*>(l.numbers)->output.m
-                                                                                      : static_cast<const kernels::GemmSplitNumbers*>(l.numbers)->output.m
-                               : m;
+        const bool is_tiles = l.numbers_bytes == sizeof(kernels::GemmTilesNumbers);
+        const kernels::GemmOutput& o = is_tiles ? static_cast<const kernels::GemmTilesNumbers*>(l.numbers)->output : static_cast<const kernels::GemmSplitNumbers*>(l.numbers)->output;
+        if (l.shared_bytes > 0) m = o.is_turned ? o.n : o.m;
     };
     auto none = [](const basic::Launch&) { FAIL("no basic kernel is needed"); };
     const gemm::Launcher  launcher(body);
