@@ -1,4 +1,5 @@
 // Which fused steps before a product become what is done while it loads an operand, what they read, and which stay kernels of their own.
+#include "kernels/gemm_sm90.h"
 #include "lib/backend/cuda/gemm_prologue.h"
 #include "lib/backend/cuda/matmul.h"
 #include "tests/backend/plan_of_text.h"
@@ -16,7 +17,7 @@ namespace {
 const std::vector<tests::NamedParam> PARAMS = {
     {"a", {16, 4096}}, {"w", {4096, 2048}, Dtype::i8}, {"v", {2048, 4096}, Dtype::e4m3}, {"f", {4096, 2048}, Dtype::f32}, {"column", {2048}, Dtype::f32}, {"row", {2048, 1}},
     {"deep", {4096, 1}}, {"groups", {32, 1, 2048}}, {"long", {4096, 2048}, Dtype::i32}, {"batch", {5, 16, 4096}}, {"ws", {5, 4096, 2048}, Dtype::i8}, {"x", {16, 4096}, Dtype::f32},
-    {"odd", {4096, 2047}, Dtype::i8}, {"tall", {4096, 4096}}, {"b", {4096, 2048}},
+    {"odd", {4096, 2047}, Dtype::i8}, {"tall", {4096, 4096}}, {"many", {256, 4096}}, {"deep_a", {4096, 16}}, {"b", {4096, 2048}},
 };
 constexpr gemm::Device HOPPER = {90, 132, {true, true, true, true}};
 
@@ -44,8 +45,7 @@ std::string form_of(std::string_view words)
     for (const Extent& s : f.form->raw().strides) out += text(" ", s.constant());
     return out + (f.form->weight() ? "" : " cast") + " to " + name_of(f.form->multiplied());
 }
-// Tiles of how many rows it is made in on a Hopper; 0: before the product.
-int made_in(std::string_view words)
+std::optional<gemm::Finisher> finisher_of(std::string_view words)
 {
     const Formed f = formed(words);
     REQUIRE(f.form);
@@ -54,8 +54,24 @@ int made_in(std::string_view words)
     const Placed out(f.product->out);
     const auto   problem = matmul_problem({*f.product->node, in, out, nullptr, nullptr, &*f.form}, {});
     REQUIRE(problem);
-    const auto finisher = gemm::made::finisher_for(*problem, HOPPER);
+    return gemm::made::finisher_for(*problem, HOPPER);
+}
+// Tiles of how many rows it is made in on a Hopper; 0: before the product.
+int made_in(std::string_view words)
+{
+    const std::optional<gemm::Finisher> finisher = finisher_of(words);
     return finisher ? finisher->part_length : 0;
+}
+// Whether by Hopper's own tensor cores, what they are told of how it lies, and columns of their tiles.
+std::string hoppers(std::string_view words)
+{
+    const std::optional<gemm::Finisher> finisher = finisher_of(words);
+    REQUIRE(finisher);
+    if (finisher->is_portable) return "portable";
+    const std::string call = gemm::made::product_of(*finisher).call;
+    CHECK(finisher->shared_bytes == kernels::made_shared(finisher->instance));
+    CHECK(gemm::finisher_text(*finisher, {}, "// the operand\n").find("gemm_sm90_made") != std::string::npos);
+    return call;
 }
 
 }  // namespace
@@ -108,4 +124,14 @@ TEST_CASE("operands: thin products make theirs, others have it made where that i
     CHECK(made_in("f16(v) @ permute(a, [1, 0])") == 16);
     CHECK(made_in("tall @ f16(w)") == 0);
     CHECK(made_in("a @ f16(odd)") == 0);
+}
+
+TEST_CASE("operands: bytes of either side, whose lines or depth are near, are Hopper's own tensor cores' beside halves whose depth is near")
+{
+    CHECK(hoppers("a @ f16(w)") == "run_made<MadeShape<OfF16, 16, false>>");
+    CHECK(hoppers("a @ permute(f16(v), [1, 0])") == "run_made<MadeShape<OfF16, 16, true>>");
+    CHECK(hoppers("f16(v) @ permute(a, [1, 0])") == "run_made<MadeShape<OfF16, 16, true>>");
+    CHECK(hoppers("many @ f16(w)") == "run_made<MadeShape<OfF16, 64, false>>");
+    CHECK(hoppers("a @ f16(f)") == "portable");
+    CHECK(hoppers("permute(deep_a, [1, 0]) @ f16(w)") == "portable");
 }
