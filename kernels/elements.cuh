@@ -102,6 +102,42 @@ DEVICE u32 narrow_code(i32 type, float x)
     return code_of(format_of(type), x);
 }
 
+// Two halves, the first in the lower half of the word.
+DEVICE u32 pair_f16(float low, float high)
+{
+#ifdef __CUDA_ARCH__
+    u32 r;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+    return r;
+#else
+    return narrow_code(F16, low) | narrow_code(F16, high) << 16;
+#endif
+}
+DEVICE u32 pair_bf16(float low, float high)
+{
+#ifdef __CUDA_ARCH__
+    u32 r;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+    return r;
+#else
+    return narrow_code(BF16, low) | narrow_code(BF16, high) << 16;
+#endif
+}
+
+// A struct of 64-bit words' bytes, from the first of them.
+template <class T, int COUNT>
+DEVICE T struct_in(const u64 (&words)[COUNT])
+{
+    constexpr int WORDS = (sizeof(T) + 7) / 8;
+    static_assert(WORDS <= COUNT, "as many as there are");
+    union {
+        u64 words[WORDS];
+        T   as_it_is;
+    } r;
+    UNROLLED for (int i = 0; i < WORDS; i++) r.words[i] = words[i];
+    return r.as_it_is;
+}
+
 // One element's bits, and back.
 DEVICE u64 load_bits(i32 bytes, const void* p, i64 i)
 {

@@ -60,14 +60,7 @@ DEVICE bool is_of_columns(const Epilogue& e, i32 tensor) { return HAS_LIST ? (e.
 template <class N>
 DEVICE N numbers_of(const Epilogue& e)
 {
-    constexpr u32 WORDS = (sizeof(N) + 7) / 8;
-    static_assert(WORDS <= EPILOGUE_NUMBERS, "as many as there are");
-    union {
-        u64 words[WORDS];
-        N   numbers;
-    } r;
-    UNROLLED for (u32 i = 0; i < WORDS; i++) r.words[i] = e.numbers[i];
-    return r.numbers;
+    return struct_in<N>(e.numbers);
 }
 
 // Elements from a tensor's first to a batch's.

@@ -109,18 +109,6 @@ DEVICE void wait_groups()
 
 // ---- conversions -------------------------------------------------------------------------------------------------------
 
-DEVICE u32 pair_f16(float low, float high)
-{
-    u32 r;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
-    return r;
-}
-DEVICE u32 pair_bf16(float low, float high)
-{
-    u32 r;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
-    return r;
-}
 // Half a unit of tf32's last place more, for products that do not look at the rest: rounded to nearest. Infinities and NaN stay.
 DEVICE u32 near_tf32(u32 x)
 {

@@ -178,7 +178,7 @@ struct MadeSums {
     DEVICE MadeSums(const MmaOperandNumbers& n, i64 first_column)
     {
         warp_column = threadIdx.x / 32 * SHAPE::WARP_N;
-        numbers = numbers_in(n.text);
+        numbers = struct_in<operand::Numbers>(n.text.numbers);
         UNROLLED for (int i = 0; i < ROW_BLOCKS; i++) a_place[i] = block_place<A, SIDE_A>(16 * u32(i));
         UNROLLED for (int j = 0; j < COLUMN_BLOCKS; j++) {
             const u32 g = threadIdx.x % 32 / 4, column = warp_column + (SHAPE::HAS_TWINS ? u32(j) / 2 * 16 + 2 * g + u32(j) % 2 : u32(j) * 8 + g);

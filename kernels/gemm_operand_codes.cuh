@@ -13,35 +13,12 @@ namespace {
 constexpr int  RAW_BYTES = operand::RAW_TYPE == F32 ? 4 : operand::RAW_TYPE == F16 || operand::RAW_TYPE == BF16 ? 2 : 1;
 constexpr bool IS_BYTE = operand::RAW_TYPE == I8 || operand::RAW_TYPE == U8, IS_CODE = operand::RAW_TYPE == E4M3 || operand::RAW_TYPE == E5M2;
 
-DEVICE operand::Numbers numbers_in(const OperandText& text)
-{
-    constexpr u32 WORDS = (sizeof(operand::Numbers) + 7) / 8;
-    static_assert(WORDS <= OPERAND_NUMBERS, "as many as there are");
-    union {
-        u64              words[WORDS];
-        operand::Numbers numbers;
-    } r;
-    UNROLLED for (u32 i = 0; i < WORDS; i++) r.words[i] = text.numbers[i];
-    return r.numbers;
-}
-
 // Neighbours along depth, the first one's bits in the lower half of the first word; of f32 each has a word.
 struct CodePair {
     u32 word[2];
 };
 
-DEVICE u32 pair_of_floats(float low, float high)
-{
-#ifdef __CUDA_ARCH__
-    u32 r;
-    if constexpr (operand::IS_BF16) asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
-    else asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
-    return r;
-#else
-    constexpr i32 TYPE = operand::IS_BF16 ? BF16 : F16;
-    return narrow_code(TYPE, low) | narrow_code(TYPE, high) << 16;
-#endif
-}
+DEVICE u32 pair_of_floats(float low, float high) { return operand::IS_BF16 ? pair_bf16(low, high) : pair_f16(low, high); }
 
 // The word's first or last two bytes, each in the lower half of a half.
 DEVICE u32 two_apart(u32 word, u32 which)
@@ -63,7 +40,7 @@ DEVICE u32 halves_of_bytes(u32 spread)
     return r;
 #else
     const auto number = [&](u32 shift) { return narrow_number(F16, (spread ^ magic) >> shift & 0xffff) - narrow_number(F16, magic & 0xffff); };
-    return narrow_code(F16, number(0)) | narrow_code(F16, number(16)) << 16;
+    return pair_f16(number(0), number(16));
 #endif
 }
 DEVICE u32 halves_of_spread(u32 spread)

@@ -57,7 +57,7 @@ struct MadeMultiplier : PartMultiplier<S> {
     i32              left;               // of depth
 
     DEVICE MadeMultiplier(const GemmMadeNumbers& g, const SplitMemory<S>& shared, const SplitPart& part)
-        : Base(shared), numbers(numbers_in(g.text)), left(g.depth - part.begin * i32(MADE_STEP))
+        : Base(shared), numbers(struct_in<operand::Numbers>(g.text.numbers)), left(g.depth - part.begin * i32(MADE_STEP))
     {
         const RowsOfThread rows = S::rows();
         const i32 row = i32(threadIdx.x >> 7) * 64 + rows.row, t = i32(threadIdx.x & 3);

@@ -39,10 +39,7 @@ DEVICE void turn_four(u32 (&w)[4])
 }
 DEVICE u32 two_halves(i32 type, float a, float b)
 {
-    u32 r;
-    if (type == F16) asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(b), "f"(a));
-    else asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(b), "f"(a));
-    return r;
+    return type == F16 ? pair_f16(a, b) : pair_bf16(a, b);
 }
 
 // ---- by threads -----------------------------------------------------------------------------------------------------------

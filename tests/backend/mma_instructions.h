@@ -163,8 +163,6 @@ void wait_groups()
     mine.under_way.erase(mine.under_way.begin(), mine.under_way.begin() + std::ptrdiff_t(done));
 }
 
-u32 pair_f16(float low, float high) { return narrow_code(F16, low) | narrow_code(F16, high) << 16; }
-u32 pair_bf16(float low, float high) { return narrow_code(BF16, low) | narrow_code(BF16, high) << 16; }
 u32 near_tf32(u32 x) { return std::fabs(__uint_as_float(x)) < __uint_as_float(0x7f800000) ? x + 0x1000 : x; }
 u32 pair_times_256(u32 x) { return pair_f16(narrow_number(F16, x & 0xffff) * 256, narrow_number(F16, x >> 16) * 256); }
 

@@ -8,7 +8,6 @@ for long each runs at the clock that its own leaves, so times are of energy. Squ
 is waited for.
 """
 import argparse
-import ctypes
 import re
 
 import torch
@@ -25,12 +24,10 @@ class Program(peers.Ours):
     """f16 of a text over square operands, as a program of libng over PyTorch's memory."""
 
     def __init__(self, library, n, text):
-        self.library, c = library, library.c
+        self.library = library
         self.names = [name for name in OPERANDS if re.search(rf"\b{name}\b", text)]
-        scope, params = c.ng_scope_create(library.context, 0), []
-        for name in self.names:
-            params.append(c.ng_param(scope, len(params), ctypes.byref(self.shape(torch.float16, (n,) * OPERANDS[name]))))
-        self.compile(scope, c.ng_parse(scope, f"f16({text})".encode(), ",".join(self.names).encode(), peers.pointers(params), len(params)))
+        scope = library.c.ng_scope_create(library.context, 0)
+        self.compile_text(scope, f"f16({text})", self.params_of(scope, {name: (torch.float16, (n,) * OPERANDS[name]) for name in self.names}))
 
 
 def measure(library, n):

@@ -132,6 +132,14 @@ class Ours:
         root = c.ng_cast(c.ng_matmul(*factors, ctypes.byref(desc)), ng.CODE_OF[NAMES[self.type_out]])
         self.compile(scope, root)
 
+    def params_of(self, scope, shapes):
+        """{name: (type, extents)} as parameters, in that order."""
+        return {name: self.library.c.ng_param(scope, i, ctypes.byref(self.shape(*shape))) for i, (name, shape) in enumerate(shapes.items())}
+
+    def compile_text(self, scope, text, operands):
+        """operands: {name: expression}."""
+        self.compile(scope, self.library.c.ng_parse(scope, text.encode(), ",".join(operands).encode(), pointers(list(operands.values())), len(operands)))
+
     def compile(self, scope, root):
         """Waits until it is as fast as it gets; the scope goes."""
         self.tensors, self.handle, desc = [], ctypes.c_void_p(), CompileDesc()

@@ -33,17 +33,16 @@ def cases():
 
 
 class Program(peers.Ours):
-    """A case as a program of libng over PyTorch's memory; names: what it reads, in order."""
+    """A case as a program of libng over PyTorch's memory."""
 
     def __init__(self, library, kind, operands, text):
         self.library, c = library, library.c
-        scope, params = c.ng_scope_create(library.context, 0), {}
-        for name, tensor in operands.items():
-            params[name] = c.ng_param(scope, len(params), ctypes.byref(self.shape(tensor.dtype, tensor.shape)))
+        scope = c.ng_scope_create(library.context, 0)
+        params = self.params_of(scope, {name: (tensor.dtype, tensor.shape) for name, tensor in operands.items()})
         if kind not in WEIGHTS:
             desc = peers.MatmulDesc(flags=peers.TF32 if kind == "tf32" else 0)
             params["p"] = c.ng_matmul(params.pop("a"), params.pop("w"), ctypes.byref(desc))
-        self.compile(scope, c.ng_parse(scope, text.encode(), ",".join(params).encode(), peers.pointers(list(params.values())), len(params)))
+        self.compile_text(scope, text, params)
 
 
 def operands_of(kind, extents, text):

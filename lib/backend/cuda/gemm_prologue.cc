@@ -223,11 +223,11 @@ std::optional<Finisher> finisher_for(const Problem& problem, const Device& devic
             if (ns < least) least = ns, height = h, blocks = b;
         }
     std::optional<Finisher> best = height ? finisher_of(problem, height, blocks) : std::nullopt;
+    sm90::Form hoppers;
+    if (device.compute != 90 || !sm90::make_made_form(problem, true, hoppers)) return best;
     for (const int32_t columns : sm90::MADE_COLUMNS) {
-        sm90::Form hoppers;
-        const std::optional<Finisher> wide = sm90::made_finisher_of(problem, device, columns);
-        const std::optional<sm90::MadeWay> way = wide ? sm90::choose_made(problem, device, *wide, hoppers) : std::nullopt;
-        if (way && way->us * 1000 < least) least = way->us * 1000, best = wide;
+        const double ns = sm90::choose_made(hoppers, device, columns).us * 1000;
+        if (ns < least) least = ns, best = sm90::made_finisher_of(problem, device, columns);
     }
     return best;
 }
@@ -242,18 +242,15 @@ FunctionWords product_of(const Finisher& f)
 }
 FunctionWords sum_of(const Finisher& f)
 {
-    if (!f.is_portable) return {"THREADS", "GemmSumNumbers", "run_sum"};
-    return {"THREADS", "MmaNumbers", "made_sum"};
+    return f.is_portable ? FunctionWords{"THREADS", "MmaNumbers", "made_sum"} : sm90::sum_of();
 }
 
 bool run_in_parts(const Problem& problem, const Device& device, const Finisher& finisher, int64_t splits, const Place& place)
 {
-    sm90::Form hoppers;
     if (!finisher.is_portable) {
-        std::optional<sm90::MadeWay> way = sm90::choose_made(problem, device, finisher, hoppers);
-        if (!way || splits > kernels::MOST_BLOCKS || splits > sm90::steps_of(hoppers)) return false;
-        way->cluster = int32_t(splits);
-        run_made(hoppers, device, *way, finisher, place);
+        sm90::Form form;
+        if (!sm90::make_made_form(problem, finisher, form) || splits > kernels::MOST_BLOCKS || splits > sm90::steps_of(form)) return false;
+        run_made(form, device, int32_t(splits), finisher, place);
         return true;
     }
     const std::optional<Form> f = form_for(problem, finisher);
@@ -267,14 +264,17 @@ namespace {
 bool run_hoppers(const Problem& problem, const Device& device, const Finisher& finisher, const Place& place)
 {
     sm90::Form form;
-    std::optional<sm90::MadeWay> way = sm90::choose_made(problem, device, finisher, form);
+    if (!sm90::make_made_form(problem, finisher, form)) return false;
+    const Memory* const m = place.memory;
+    if (m && m->is_known) {
+        if (m->is_better) run_made(form, device, m->way.cluster, finisher, place);
+        return m->is_better;
+    }
+    const sm90::MadeChoice choice = sm90::choose_made(form, device, int32_t(finisher.instance));
     const std::optional<Form> f = form_of(problem);
-    if (!way || !f) return false;
-    Memory* const m = place.memory;
-    const bool is_known = m && m->is_known, is_better = is_known ? m->is_better : way->us < apart_us(*f, device);
-    if (is_known) way->cluster = m->way.cluster;
-    else remember(m, {false, false, finisher.instance, way->cluster, 1, 1}, is_better);
-    if (is_better) run_made(form, device, *way, finisher, place);
+    const bool is_better = f && choice.us < apart_us(*f, device);
+    remember(place.memory, {false, false, finisher.instance, choice.cluster, 1, 1}, is_better);
+    if (is_better) run_made(form, device, choice.cluster, finisher, place);
     return is_better;
 }
 

@@ -120,18 +120,19 @@ void   run_as(const Form& form, const Device& device, const Choice& choice, cons
 // The finisher of an instance for a problem of this form, as it comes best to what it reads; addresses do not matter.
 Finisher finisher_of(const Form& form, uint32_t instance);
 FunctionWords product_of(const Finisher& finisher);
+inline FunctionWords sum_of() { return {"THREADS", "GemmSumNumbers", "run_sum"}; }
 
-// Products with a prologue: by tiles of so many columns, each by a cluster's blocks. A finisher is for one number of columns; choose_made: nothing where
-// it is none for this problem.
-struct MadeWay {
-    int32_t columns, cluster;
+// Products with a prologue: by tiles of so many columns, the number of which is their finisher's instance, each by a cluster's blocks.
+struct MadeChoice {
+    int32_t cluster;
     double  us;
 };
 inline constexpr int32_t MADE_COLUMNS[] = {16, 32, 64, 128};
 std::optional<Finisher> made_finisher_of(const Problem& problem, const Device& device, int32_t columns);
-std::optional<MadeWay>  choose_made(const Problem& problem, const Device& device, const Finisher& finisher, Form& form);
+bool          make_made_form(const Problem& problem, const Finisher& finisher, Form& form);      // false: it is no finisher for this problem, where it lies
+MadeChoice    choose_made(const Form& form, const Device& device, int32_t columns);
 FunctionWords made_product_of(const Finisher& finisher);
-void run_made(const Form& form, const Device& device, const MadeWay& way, const Finisher& finisher, const Place& place);
+void          run_made(const Form& form, const Device& device, int32_t cluster, const Finisher& finisher, const Place& place);
 
 uint64_t workspace(const Problem& largest, const Device& device, bool is_fixed);
 bool     can_run(const Problem& problem, const Device& device, uint64_t workspace_bytes);

@@ -171,9 +171,6 @@ double tiles_us(const Form& form, const Device& device, const Instance& i)
 constexpr double RESIDENT[3][MOST_CLUSTER] = {
     {132, 132, 114, 116, 105, 102, 98, 112}, {264, 264, 228, 240, 210, 204, 196, 224}, {396, 396, 342, 348, 315, 306, 294, 336}};
 constexpr double RESIDENT_UNITS = 132;
-}  // namespace
-double resident_blocks(const Device& device, int32_t units, int32_t cluster) { return RESIDENT[units - 1][cluster - 1] * device.units / RESIDENT_UNITS; }
-namespace {
 
 // How much longer a step takes where columns of b, or bytes of a, are turned in shared memory: as times of 95 shapes of tf32 and 62 of bytes have it
 // (H100, 2026-11-26).
@@ -290,6 +287,7 @@ double cost_us(const Form& form, const Form& own, const Device& device, const Ch
 }  // namespace
 
 bool   is_possible(const Form& form, const Choice& c) { return is_possible(form, form_of(form, instances()[c.instance]), c); }
+double resident_blocks(const Device& device, int32_t units, int32_t cluster) { return RESIDENT[units - 1][cluster - 1] * device.units / RESIDENT_UNITS; }
 double cost_us(const Form& form, const Device& device, const Choice& c) { return cost_us(form, form_of(form, instances()[c.instance]), device, c); }
 
 double cost_us(const Problem& problem, const Device& device, uint64_t workspace_bytes)

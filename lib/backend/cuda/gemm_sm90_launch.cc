@@ -261,6 +261,16 @@ void run_tiles(Runner& r, const Instance& i, const Choice& c)
     r.launch(l, n);
 }
 
+// What a split is told beside its operands, and the launch of its tiles: of so many rows and columns, each by so many blocks.
+void cut_tiles(const Runner& r, const Form& form, int32_t rows, int32_t columns, int32_t blocks, kernels::GemmSplitNumbers& n, Launch& l)
+{
+    const Problem& p = form.problem;
+    n.output = r.output(form, false);
+    n.planes = r.form.planes, n.row_tiles = int32_t(divided_up(p.m, rows)), n.column_tiles = int32_t(divided_up(p.n, columns));
+    n.batches = int32_t(p.batches), n.a_moves = form.a.batches > 1, n.b_moves = form.b.batches > 1;
+    l.grid[0] = uint32_t(int64_t(n.row_tiles) * n.column_tiles * n.batches * blocks), l.grid[1] = l.grid[2] = 1;
+}
+
 void run_split(Runner& r, const Instance& i, const Choice& c)
 {
     const Form     form = form_of(r.form, i);
@@ -278,15 +288,11 @@ void run_split(Runner& r, const Instance& i, const Choice& c)
         r.encode_operand(n.a, a, form.a, i.m, 1);
         r.encode_operand(n.b, b, form.b, i.n, 1);
     }
-    n.output = r.output(form, false);
-    n.planes = r.form.planes, n.plain = plain_of(r.form.problem);
-    n.partial = c.splits > 1 ? reinterpret_cast<float*>(r.next) : nullptr;
-    n.k_steps = int32_t(i.is_cut ? steps_of(r.form, i) : steps_of(r.form)), n.row_tiles = int32_t(divided_up(p.m, i.m)), n.column_tiles = int32_t(divided_up(p.n, i.n));
-    n.splits = c.splits, n.batches = int32_t(p.batches), n.a_moves = form.a.batches > 1, n.b_moves = form.b.batches > 1;
     Launch l = r.launch_of(i, form.variant);
-    l.block = uint32_t(i.is_cut ? kernels::CUT_THREADS : kernels::split_threads(i.m)), l.cluster = uint32_t(c.cluster);
-    l.grid[0] = uint32_t(int64_t(n.row_tiles) * n.column_tiles * n.batches * c.splits * c.cluster), l.grid[1] = l.grid[2] = 1;
-    l.shared_bytes = shared_of(i);
+    cut_tiles(r, form, i.m, i.n, c.splits * c.cluster, n, l);
+    n.plain = plain_of(r.form.problem), n.k_steps = int32_t(i.is_cut ? steps_of(r.form, i) : steps_of(r.form));
+    n.splits = c.splits, n.partial = c.splits > 1 ? reinterpret_cast<float*>(r.next) : nullptr;
+    l.block = uint32_t(i.is_cut ? kernels::CUT_THREADS : kernels::split_threads(i.m)), l.cluster = uint32_t(c.cluster), l.shared_bytes = shared_of(i);
     if (i.is_odd) r.launch(l, odd);
     else r.launch(l, n);
     if (c.splits == 1) return;
@@ -304,22 +310,22 @@ void run_as(const Form& form, const Device& device, const Choice& choice, const 
     else run_tiles(r, i, choice);
 }
 
-void run_made(const Form& form, const Device& device, const MadeWay& way, const Finisher& finisher, const Place& place)
+void run_made(const Form& form, const Device& device, int32_t cluster, const Finisher& finisher, const Place& place)
 {
+    constexpr int32_t ROWS = kernels::MADE_ROWS, STEP = kernels::MADE_STEP;
+    const int32_t  columns = int32_t(finisher.instance);
     const Problem& p = form.problem;
     const Runner   r = {form, device, place, &finisher, static_cast<char*>(place.workspace)};
     kernels::GemmMadeNumbers all = {};
     kernels::GemmSplitNumbers& n = all.split;
     const Lines a = Runner::lines_in_place(form.a, p.a_type);
-    encode(*place.driver, n.a, a, form.a.is_turned ? kernels::MADE_ROWS : kernels::MADE_STEP, form.a.is_turned ? kernels::MADE_STEP : kernels::MADE_ROWS);
-    r.encode_operand(n.b, Runner::lines_in_place(form.b, p.b_type), form.b, way.columns, 1);
-    n.output = r.output(form, false);
-    n.planes = form.planes, n.k_steps = int32_t(steps_of(form)), n.splits = 1, n.batches = int32_t(p.batches), n.a_moves = form.a.batches > 1, n.b_moves = form.b.batches > 1;
-    n.row_tiles = int32_t(divided_up(p.m, int64_t(kernels::MADE_ROWS))), n.column_tiles = int32_t(divided_up(p.n, way.columns));
-    all.lines = int32_t(p.m), all.depth = int32_t(p.k), all.text = p.prologue.text;
+    encode(*place.driver, n.a, a, form.a.is_turned ? ROWS : STEP, form.a.is_turned ? STEP : ROWS);
+    r.encode_operand(n.b, Runner::lines_in_place(form.b, p.b_type), form.b, columns, 1);
     Launch l = {};
-    l.image = Image::Text, l.block = uint32_t(kernels::split_threads(kernels::MADE_ROWS)), l.cluster = uint32_t(way.cluster), l.shared_bytes = finisher.shared_bytes;
-    l.grid[0] = uint32_t(int64_t(n.row_tiles) * n.column_tiles * n.batches) * l.cluster, l.grid[1] = l.grid[2] = 1;
+    cut_tiles(r, form, ROWS, columns, cluster, n, l);
+    n.k_steps = int32_t(steps_of(form)), n.splits = 1;
+    all.lines = int32_t(p.m), all.depth = int32_t(p.k), all.text = p.prologue.text;
+    l.image = Image::Text, l.block = uint32_t(kernels::split_threads(ROWS)), l.cluster = uint32_t(cluster), l.shared_bytes = finisher.shared_bytes;
     r.launch(l, all);
 }
 

@@ -47,16 +47,21 @@ std::optional<Finisher> made_finisher_of(const Problem& problem, const Device& d
     return f;
 }
 
-std::optional<MadeWay> choose_made(const Problem& problem, const Device& device, const Finisher& finisher, Form& form)
+bool make_made_form(const Problem& problem, const Finisher& finisher, Form& form)
 {
-    if (!make_made_form(problem, true, form) || variant_of(form) != finisher.variant || (problem.epilogue.inner > 0 && !finisher.has_outer)) return std::nullopt;
+    if (!make_made_form(problem, true, form) || variant_of(form) != finisher.variant || (problem.epilogue.inner > 0 && !finisher.has_outer)) return false;
     const Problem& p = form.problem;
     for (int k = p.epilogue.loads; k < p.epilogue.count; k++)
-        if (p.epilogue.tensor[k].kind != finisher.kinds[k]) return std::nullopt;
-    MadeWay best = {int32_t(finisher.instance), 1, HUGE_VAL};
+        if (p.epilogue.tensor[k].kind != finisher.kinds[k]) return false;
+    return true;
+}
+
+MadeChoice choose_made(const Form& form, const Device& device, int32_t columns)
+{
+    MadeChoice best = {1, HUGE_VAL};
     for (int32_t cluster = 1; cluster <= MOST_CLUSTER && cluster <= steps_of(form); cluster++) {
-        const double us = cost_us(form, device, best.columns, cluster);
-        if (us < best.us) best.cluster = cluster, best.us = us;
+        const double us = cost_us(form, device, columns, cluster);
+        if (us < best.us) best = {cluster, us};
     }
     return best;
 }

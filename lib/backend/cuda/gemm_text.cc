@@ -34,7 +34,7 @@ std::string finisher_text(const Finisher& finisher, const std::string& epilogue,
     for (size_t k = 0; k < std::size(finisher.kinds); k++)
         head += text("#define KIND_", k, " ", int(finisher.kinds[k]), "\n#define VECTOR_", k, " ", is_vector(finisher.kinds[k]) ? vectors++ : 0, "\n");
     const FunctionWords product = finisher.makes_operand ? made::product_of(finisher) : finisher.is_portable ? mma::product_of(finisher) : sm90::product_of(finisher);
-    const FunctionWords sum = finisher.makes_operand ? made::sum_of(finisher) : finisher.is_portable ? mma::sum_of(finisher) : FunctionWords{"THREADS", "GemmSumNumbers", "run_sum"};
+    const FunctionWords sum = finisher.makes_operand ? made::sum_of(finisher) : finisher.is_portable ? mma::sum_of(finisher) : sm90::sum_of();
     return text(head, gemm_epilogue_source, epilogue, finisher.is_portable ? gemm_mma_source : gemm_sm90_source, operand, !finisher.makes_operand ? "" : finisher.is_portable ? gemm_operand_source : gemm_sm90_operand_source,
                 "namespace ng::kernels {\n", function_text("fused", product), function_text("fused_1", sum), "}\n");
 }
