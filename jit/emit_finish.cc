@@ -17,7 +17,7 @@ class FinishWords final : public Words {
         const Value& a = value(v);
         if (a.kind != ValueKind::Load) return Words::expression(v);
         if (a.buffer == product_) return a.type == Dtype::f32 ? "f32_bits(sums[j])" : "(i32)sums[j]";
-        return decoded(text("o.v", v, ".e[j]"), a.type);
+        return decoded(text("o.v", v, "[j]"), a.type);
     }
 
   private:
@@ -158,7 +158,7 @@ std::string FinishPrinter::finish()
         if (!is_wanted(v, Level::Full)) continue;
         out_.weight += cost_of(kernel_, words_, v);
         if (a.kind != ValueKind::Load || a.buffer == product_) continue;
-        operands += text("    Neighbours<", memory_name(a.type), ", COUNT> v", v, ";\n");
+        operands += text("    Arriving<", memory_name(a.type), ", COUNT> v", v, ";\n");
         const size_t tensor = out_.tensors.size();
         fetch += text("    source.template fetch<", tensor, ", KIND_", tensor, ", VECTOR_", tensor, ">(o.v", v, ");\n");
         out_.tensors.push_back({a.buffer, a.type, a.access});

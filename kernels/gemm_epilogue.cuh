@@ -37,6 +37,43 @@ struct alignas(sizeof(T) * COUNT < 16 ? sizeof(T) * COUNT : 16) Neighbours {
     T e[COUNT];
 };
 
+// Elements on their way, as the words that they come in: each is taken out of these where it is used. Were it taken out where it is fetched, its thread would
+// wait there for every access in turn.
+template <class T, int COUNT>
+struct Arriving {
+    static constexpr int BYTES = sizeof(T), WORDS = (BYTES * COUNT + 3) / 4, IN_WORD = BYTES < 4 ? 4 / BYTES : 1, IN_EACH = BYTES > 4 ? BYTES / 4 : 1;
+    u32  word[WORDS];
+    bool is_same;                        // the first one is all of them
+
+    DEVICE T operator[](int j) const
+    {
+        const int first = j / IN_WORD * IN_EACH;
+        u64 bits[1] = {(is_same ? word[0] : word[first]) >> (is_same ? 0 : j % IN_WORD * (8 * BYTES % 32))};
+        if constexpr (IN_EACH == 2) bits[0] |= u64(is_same ? word[1] : word[first + 1]) << 32;
+        return struct_in<T>(bits);
+    }
+    // NEAR of them, by accesses as wide as they can be.
+    template <int NEAR>
+    DEVICE void read(const T* from)
+    {
+        if constexpr (NEAR * BYTES == 1) word[0] = *reinterpret_cast<const u8*>(from);
+        else if constexpr (NEAR * BYTES == 2) word[0] = *reinterpret_cast<const u16*>(from);
+        else {
+            const auto all = *reinterpret_cast<const Neighbours<u32, NEAR * BYTES / 4>*>(from);
+            UNROLLED for (int i = 0; i < NEAR * BYTES / 4; i++) word[i] = all.e[i];
+        }
+    }
+    DEVICE void pack(const T (&each)[COUNT])
+    {
+        UNROLLED for (int i = 0; i < WORDS; i++) word[i] = 0;
+        UNROLLED for (int j = 0; j < COUNT; j++) {
+            const u64 bits = load_bits(BYTES, each, j);
+            word[j / IN_WORD * IN_EACH] |= u32(bits) << (j % IN_WORD * (8 * BYTES % 32));
+            if constexpr (IN_EACH == 2) word[j * 2 + 1] = u32(bits >> 32);
+        }
+    }
+};
+
 DEVICE u32 bits_of(float x) { return __float_as_uint(x); }
 DEVICE u32 bits_of(i32 x) { return u32(x); }
 
@@ -81,18 +118,20 @@ DEVICE const T* row_of(const Epilogue& e, const EpilogueSpot& at)
 }
 
 template <int TENSOR, class T, int COUNT>
-DEVICE void fetch_neighbours(const Epilogue& e, const EpilogueSpot& at, Neighbours<T, COUNT>& to)
+DEVICE void fetch_neighbours(const Epilogue& e, const EpilogueSpot& at, Arriving<T, COUNT>& to)
 {
     const EpilogueTensor& t = e.tensor[TENSOR];
-    const T* const row = row_of<TENSOR, T>(e, at);
+    to.is_same = t.together == 0;
     if (at.valid <= 0) return;
-    if (t.together == 0) {
-        const T same = *row;
-        UNROLLED for (int j = 0; j < COUNT; j++) to.e[j] = same;
-    } else if (t.together >= COUNT && at.valid == COUNT) {
-        to = *reinterpret_cast<const Neighbours<T, COUNT>*>(row + at.column);
+    const T* const row = row_of<TENSOR, T>(e, at);
+    if (__builtin_expect(t.together >= COUNT && at.valid == COUNT, true)) {
+        to.template read<COUNT>(row + at.column);
+    } else if (__builtin_expect(to.is_same, true)) {
+        to.template read<1>(row);
     } else {
-        UNROLLED for (int j = 0; j < COUNT; j++) to.e[j] = row[(at.column + (j < at.valid ? j : 0)) * t.column];
+        T each[COUNT];
+        UNROLLED for (int j = 0; j < COUNT; j++) each[j] = row[(at.column + (j < at.valid ? j : 0)) * t.column];
+        to.pack(each);
     }
 }
 template <int TENSOR, class T, int COUNT>
@@ -113,7 +152,7 @@ struct FromMemory {
     const EpilogueSpot& at;
 
     template <int TENSOR, int KIND, int VECTOR, class T, int COUNT>
-    DEVICE void fetch(Neighbours<T, COUNT>& to) const
+    DEVICE void fetch(Arriving<T, COUNT>& to) const
     {
         fetch_neighbours<TENSOR>(epilogue, at, to);
     }

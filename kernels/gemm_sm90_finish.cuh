@@ -11,21 +11,16 @@
 namespace ng::kernels {
 namespace {
 
-template <int BYTES>
-DEVICE void read_shared(u32 from, void* to)
+template <int BYTES, int WORDS>
+DEVICE void read_shared(u32 from, u32 (&to)[WORDS])
 {
-    if constexpr (BYTES == 8) {
-        u32* const w = static_cast<u32*>(to);
-        asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(w[0]), "=r"(w[1]) : "r"(from));
-    } else if constexpr (BYTES == 4) {
-        asm volatile("ld.shared.b32 %0, [%1];" : "=r"(*static_cast<u32*>(to)) : "r"(from));
-    } else if constexpr (BYTES == 2) {
-        asm volatile("ld.shared.b16 %0, [%1];" : "=h"(*static_cast<u16*>(to)) : "r"(from));
-    } else {
+    static_assert(BYTES <= 4 * WORDS, "as many as there are");
+    if constexpr (BYTES == 8) asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "r"(from));
+    else if constexpr (BYTES == 4) asm volatile("ld.shared.b32 %0, [%1];" : "=r"(to[0]) : "r"(from));
+    else if constexpr (BYTES == 2) asm volatile("ld.shared.u16 %0, [%1];" : "=r"(to[0]) : "r"(from));
+    else {
         static_assert(BYTES == 1, "vectors have elements of up to 32 bits");
-        u32 w;
-        asm volatile("ld.shared.u8 %0, [%1];" : "=r"(w) : "r"(from));
-        *static_cast<u8*>(to) = u8(w);
+        asm volatile("ld.shared.u8 %0, [%1];" : "=r"(to[0]) : "r"(from));
     }
 }
 DEVICE void write_shared(u32 to, i32 bytes, u32 bits)
@@ -45,17 +40,17 @@ struct FromTile {
     u32             box;
 
     template <int TENSOR, int KIND, int VECTOR, class T>
-    DEVICE void fetch(Neighbours<T, 2>& to) const
+    DEVICE void fetch(Arriving<T, 2>& to) const
     {
         const u32 vector = vectors + VECTOR * STRIDE;
+        to.is_same = KIND == OF_ROWS;
         if constexpr (KIND == OF_COLUMNS) {
-            read_shared<2 * sizeof(T)>(vector + u32(column) * sizeof(T), to.e);
+            read_shared<2 * sizeof(T)>(vector + u32(column) * sizeof(T), to.word);
         } else if constexpr (KIND == OF_ROWS) {
-            read_shared<sizeof(T)>(vector + u32(row) * sizeof(T), to.e);
-            to.e[1] = to.e[0];
+            read_shared<sizeof(T)>(vector + u32(row) * sizeof(T), to.word);
         } else if constexpr (KIND == BY_ENGINE) {
             static_assert(sizeof(T) == 2, "pairs of 32 bits");
-            to.e[0] = T(box), to.e[1] = T(box >> 16);
+            to.word[0] = box;
         } else {
             fetch_neighbours<TENSOR>(epilogue, at, to);
         }

@@ -83,21 +83,21 @@ DEVICE u32 added(u32 a, u32 b)
     return a + b;
 }
 
-// A lane's sums of a unit: EACH fours of neighbours of c's rows, `down` rows apart; lanes side by side have the fours of a row. Of c's transpose these are
-// four of the unit's rows, and every patch has eight rows of c.
-template <class S>
+// A lane's sums of one of a unit's HALVES, 1 or 2: EACH fours of neighbours of c's rows, `down` rows apart; lanes side by side have the fours of a row. A half
+// is eight of the unit's rows. Of c's transpose a four is of four of these, a patch has eight rows of c, and a half is half of the patches.
+template <class S, i32 HALVES>
 struct UnitLane {
-    static constexpr i32 FOURS = i32(S::UNIT) * 2, ROWS = 32 / FOURS, EACH = 16 / ROWS, TURNED_FOURS = 4, TURNED_ROWS = 8;
-    static_assert(EACH == i32(S::UNIT) && ROWS <= 8, "a lane has as many fours either way, its first one among a unit's upper eight rows");
+    static constexpr i32 FOURS = i32(S::UNIT) * 2, ROWS = 32 / FOURS, EACH = i32(S::UNIT) / HALVES, TURNED_FOURS = 4, TURNED_ROWS = 8;
+    static_assert(16 / ROWS == i32(S::UNIT) && 8 % ROWS == 0 && S::UNIT % HALVES == 0, "a lane has as many fours either way, and of either half");
     bool is_turned;
     i32  row, column, down;              // of c
     u32  place;                          // of the first sum, in a unit
 
-    DEVICE explicit UnitLane(bool is_turned_) : is_turned(is_turned_)
+    DEVICE UnitLane(bool is_turned_, i32 half) : is_turned(is_turned_)
     {
-        const i32 lane = i32(threadIdx.x) & 31, fours = is_turned ? TURNED_FOURS : FOURS, four = lane % fours;
-        row = lane / fours, column = four * 4, down = is_turned ? TURNED_ROWS : ROWS;
-        place = is_turned ? u32(four % 2 * 256 + four / 2 * 8 + row / 2 * 16 + row % 2 * 4) : u32(four / 2) * PATCH_BYTES + u32(row % 8 * 64 + row / 8 * 8 + four % 2 * 32);
+        const i32 lane = i32(threadIdx.x) & 31, fours = is_turned ? TURNED_FOURS : FOURS, four = lane % fours, line = lane / fours;
+        row = line + half * (is_turned ? EACH * TURNED_ROWS : 8), column = four * 4, down = is_turned ? TURNED_ROWS : ROWS;
+        place = is_turned ? u32(half * EACH) * PATCH_BYTES + u32(four % 2 * 256 + four / 2 * 8 + line / 2 * 16 + line % 2 * 4) : u32(four / 2) * PATCH_BYTES + u32(half * 8 + line * 64 + four % 2 * 32);
     }
     DEVICE TileSpot spot(const TileSpot& first, i32 i) const { return {first.batch, first.row + i * down, first.column}; }
     // Of the unit that begins there, its sums as one block has them.
@@ -127,22 +127,24 @@ ANYWHERE constexpr bool may_be_turned()
 {
     return FOLDS == 0 && may_be_apart<S>();
 }
-template <class S>
-DEVICE UnitLane<S> lane_of(const GemmOutput& o)
+// What a warp finishes of a block's units: finish(unit, lane).
+template <class S, i32 HALVES, class Finish>
+DEVICE void finish_units(const GemmOutput& o, u32 rank, u32 blocks, Finish&& finish)
 {
-    return UnitLane<S>(may_be_turned<S>() && o.is_turned);
+    ROLLED for (u32 i = first_unit<S>(rank, blocks) * HALVES + (threadIdx.x >> 5); i < first_unit<S>(rank + 1, blocks) * HALVES; i += S::WARPS)
+        finish(i / HALVES, UnitLane<S, HALVES>(may_be_turned<S>() && o.is_turned, i32(i % HALVES)));
 }
 
-template <class S>
-DEVICE void add_unit(const SumsPlace& place, const UnitLane<S>& lane, u32 unit, u32 rank, u32 blocks, u32 (&v)[UnitLane<S>::EACH][4])
+template <class S, i32 HALVES, i32 EACH>
+DEVICE void add_unit(const SumsPlace& place, const UnitLane<S, HALVES>& lane, u32 unit, u32 rank, u32 blocks, u32 (&v)[EACH][4])
 {
     const u32 begin = first_unit<S>(rank, blocks), mine = first_unit<S>(rank + 1, blocks) - begin;
     ROLLED for (u32 block = 0; block < blocks; block++) {
         const u32 from = block == rank ? place.own + unit * S::UNIT_BYTES : place.received + ((block - (block > rank)) * mine + unit - begin) * S::UNIT_BYTES;
-        u32 x[UnitLane<S>::EACH][4];
+        u32 x[EACH][4];
         if (may_be_turned<S>() && lane.is_turned) lane.template read<true>(from, x);
         else lane.template read<false>(from, x);
-        UNROLLED for (i32 i = 0; i < UnitLane<S>::EACH; i++)
+        UNROLLED for (i32 i = 0; i < EACH; i++)
             UNROLLED for (i32 j = 0; j < 4; j++) v[i][j] = block == 0 ? x[i][j] : added<typename S::Word>(v[i][j], x[i][j]);
     }
 }
@@ -188,9 +190,9 @@ DEVICE void store_partial(const GemmSplitNumbers& g, i32 split, const TileSpot& 
 
 // Parts of a unit's folds: of its 16 rows or its columns.
 template <class S, int FOLD = 0>
-DEVICE void fold_unit(const GemmOutput& o, const UnitLane<S>& lane, const TileSpot& first, const EpilogueTerms<4> (&terms)[UnitLane<S>::EACH])
+DEVICE void fold_unit(const GemmOutput& o, const UnitLane<S, 1>& lane, const TileSpot& first, const EpilogueTerms<4> (&terms)[UnitLane<S, 1>::EACH])
 {
-    constexpr i32 EACH = UnitLane<S>::EACH, FOURS = UnitLane<S>::FOURS, ROWS = UnitLane<S>::ROWS;
+    constexpr i32 EACH = UnitLane<S, 1>::EACH, FOURS = UnitLane<S, 1>::FOURS, ROWS = UnitLane<S, 1>::ROWS;
     if constexpr (FOLD < FOLDS) {
         if constexpr (OVER_A_ROW) {
             UNROLLED for (i32 i = 0; i < EACH; i++) {
@@ -211,8 +213,8 @@ DEVICE void fold_unit(const GemmOutput& o, const UnitLane<S>& lane, const TileSp
 }
 
 // Of the first of a lane's fours of a unit.
-template <class S>
-DEVICE TileSpot unit_spot(const SplitPart& part, const UnitLane<S>& lane, u32 unit)
+template <class S, i32 HALVES>
+DEVICE TileSpot unit_spot(const SplitPart& part, const UnitLane<S, HALVES>& lane, u32 unit)
 {
     constexpr u32 A_STRIP = S::UNITS / S::WARPS;
     const i32 warp = i32(unit / A_STRIP), down = warp % (S::DOWN * 4), across = warp / (S::DOWN * 4);
@@ -228,12 +230,12 @@ struct IntoCache {
     const EpilogueSpot& at;
 
     template <int TENSOR, int KIND, int VECTOR, class T, int COUNT>
-    DEVICE void fetch(Neighbours<T, COUNT>& to) const
+    DEVICE void fetch(Arriving<T, COUNT>&) const
     {
         const EpilogueTensor& t = epilogue.tensor[TENSOR];
         if (at.valid <= 0 || (t.together != 0 && t.column != 1)) return;
         const T* const from = row_of<TENSOR, T>(epilogue, at) + at.column * t.column;
-        if (reinterpret_cast<u64>(from) % SECTOR < sizeof(to)) asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
+        if (reinterpret_cast<u64>(from) % SECTOR < COUNT * sizeof(T)) asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
     }
 };
 
@@ -243,49 +245,46 @@ DEVICE void ask_for_operands(const GemmSplitNumbers& g, const SplitPart& part, u
 {
     if constexpr (HAS_EPILOGUE && !HAS_LIST) {
         if (g.splits > 1) return;
-        const UnitLane<S> lane = lane_of<S>(g.output);
-        ROLLED for (u32 unit = first_unit<S>(rank, blocks) + (threadIdx.x >> 5); unit < first_unit<S>(rank + 1, blocks); unit += S::WARPS) {
-            const TileSpot first = unit_spot<S>(part, lane, unit);
-            ROLLED for (i32 i = 0; i < UnitLane<S>::EACH; i++) {
+        finish_units<S, 2>(g.output, rank, blocks, [&](u32 unit, const UnitLane<S, 2>& lane) {
+            const TileSpot first = unit_spot(part, lane, unit);
+            ROLLED for (i32 i = 0; i < lane.EACH; i++) {
                 const TileSpot      at = lane.spot(first, i);
                 EpilogueOperands<4> none;
                 fetch_operands(IntoCache{g.output.epilogue, spot_of(at, valid_of(g.output, at))}, none);
             }
-        }
+        });
     }
 }
 
-template <class S>
-DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const SplitPart& part, u32 rank, u32 blocks)
+// receive: what the block is sent is there behind it.
+template <class S, i32 HALVES, class Receive>
+DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const SplitPart& part, u32 rank, u32 blocks, Receive&& receive)
 {
     using Word = typename S::Word;
-    constexpr i32 EACH = UnitLane<S>::EACH;
-    const UnitLane<S> lane = lane_of<S>(g.output);
+    constexpr i32 EACH = UnitLane<S, HALVES>::EACH;
     const GemmOutput& o = g.output;
     const bool is_whole = stays_whole<Word>(o), is_half = is_of_halves(o);
     const bool is_apart = may_be_apart<S>() && o.store == STORE_APART, is_bare = !HAS_EPILOGUE && IS_REAL<Word> != is_whole && g.splits == 1;
     const bool is_plain = is_bare && o.store <= STORE_FOURS && (is_half || result_type(o) == F32 || is_whole);
     const i32  beyond = part.at.column + S::USED;            // columns of the tile that count
-    const i32  rows = lane.is_turned ? min(o.m, beyond) : o.m, columns = lane.is_turned ? o.n : min(o.n, beyond);
-    ROLLED for (u32 unit = first_unit<S>(rank, blocks) + (threadIdx.x >> 5); unit < first_unit<S>(rank + 1, blocks); unit += S::WARPS) {
-        const TileSpot first = unit_spot<S>(part, lane, unit);
+    finish_units<S, HALVES>(o, rank, blocks, [&](u32 unit, const UnitLane<S, HALVES>& lane) {
+        const i32      rows = lane.is_turned ? min(o.m, beyond) : o.m, columns = lane.is_turned ? o.n : min(o.n, beyond);
+        const TileSpot first = unit_spot(part, lane, unit);
         const auto     place = [&](i32 i) { return lane.spot(first, i); };
         const auto     valid_at = [&](const TileSpot& at) { return at.row < rows ? min(4, columns - at.column) : 0; };
         EpilogueOperands<4> operands[EACH];
         if (g.splits == 1)
             UNROLLED for (i32 i = 0; i < EACH; i++) fetch_operands(FromMemory{o.epilogue, spot_of(place(i), valid_at(place(i)))}, operands[i]);
+        receive();
         u32 v[EACH][4];
-        add_unit<S>(sums, lane, unit, rank, blocks, v);
+        add_unit(sums, lane, unit, rank, blocks, v);
         u32 most = 0;                    // of sums of planes
         if constexpr (S::PROMOTE)
             UNROLLED for (i32 i = 0; i < EACH * 4; i++) most = g.planes == 3 ? max(most, v[i / 4][i % 4] & 0x7fffffff) : 0;
-        if (is_plain && !is_no_number(most) && first.column + 4 <= columns) {
-            store_fours(o, first, lane.down, rows, v);
-            continue;
-        }
+        if (is_plain && !is_no_number(most) && first.column + 4 <= columns) return store_fours(o, first, lane.down, rows, v);
         if (is_bare && is_apart) {
             UNROLLED for (i32 i = 0; i < EACH; i++) store_apart(o, place(i), valid_at(place(i)), v[i], is_whole);
-            continue;
+            return;
         }
         EpilogueTerms<4> terms[EACH];
         if constexpr (FOLDS > 0)
@@ -313,16 +312,24 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const S
             else store_four(o, at, valid, w, is_whole);
         }
         if constexpr (FOLDS > 0) fold_unit<S>(o, lane, first, terms);
-    }
+    });
 }
 
-// What a block's sums are handed over for.
+// What a block's sums are handed over for. What the epilogue reads of a warp's first unit comes while the others' sums do.
 template <class S>
 DEVICE void finish_part(const GemmSplitNumbers& g, const SumsPlace& sums, const SplitPart& part, u32 rank, u32 blocks)
 {
-    if (blocks > 1) barrier_wait(sums.handed, 0), __syncwarp(), cluster_arrive();
     wait_for_launch_before();
-    store_part<S>(g, sums, part, rank, blocks);
+    bool is_there = blocks == 1;
+    const auto receive = [&] {
+        if (!is_there) barrier_wait(sums.handed, 0), __syncwarp(), cluster_arrive();
+        is_there = true;
+    };
+    // Where there are fewer units than warps each is two warps'; of folds a part is a unit's.
+    const bool by_halves = FOLDS == 0 && (first_unit<S>(rank + 1, blocks) - first_unit<S>(rank, blocks)) * 2 <= S::WARPS;
+    if (by_halves) store_part<S, FOLDS == 0 ? 2 : 1>(g, sums, part, rank, blocks, receive);
+    else store_part<S, 1>(g, sums, part, rank, blocks, receive);
+    receive();
     // No block leaves before all have what it sent them.
     if (blocks > 1) __syncwarp(), cluster_wait();
 }

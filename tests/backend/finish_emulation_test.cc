@@ -20,7 +20,7 @@ const std::vector<tests::NamedParam> PARAMS = {
     {"a", {70, 40}}, {"b", {40, 90}}, {"row", {90}}, {"full", {70, 90}, Dtype::f32}, {"x", {3, 20, 40}}, {"c", {70, 40}, Dtype::f32},
     {"d", {40, 90}, Dtype::f32}, {"thin", {40, 9}}, {"p", {70, 40}, Dtype::i8}, {"q", {40, 90}, Dtype::i8},
     {"query", {2, 3, 20, 40}}, {"key", {2, 3, 40, 90}}, {"turned", {2, 20, 3, 40}}, {"mask", {2, 1, 20, 90}}, {"head", {3, 1, 1}}, {"each", {2, 3, 1, 1}}, {"scale", {1, 1}},
-    {"single", {1, 40}, Dtype::f32}, {"e", {90, 40}, Dtype::f32},
+    {"single", {1, 40}, Dtype::f32}, {"e", {90, 40}, Dtype::f32}, {"tiny", {90}, Dtype::i8}, {"bytes", {70, 90}, Dtype::i8}, {"long", {90}, Dtype::i64}, {"wide", {70, 90}, Dtype::f64},
 };
 constexpr gemm::Device OLDER = {80, 2, {false, false, false, true, false, false, true}};
 
@@ -51,6 +51,8 @@ double masked(double x, int64_t row, int64_t column) { return x * 0.5 + element(
 
 const Behind CASES[] = {
     {{"f16(relu(a @ b + row) * full)"}, [](double x, int64_t row, int64_t column) { return std::max(plus_row(x, row, column), 0.0) * element(3, row * 90 + column); }, {}},
+    {{"f16((a @ b + f32(tiny)) * f32(bytes))"}, [](double x, int64_t row, int64_t column) { return (x + element(20, column)) * element(21, row * 90 + column); }, {}},
+    {{"f16(a @ b + f32(long) + f32(wide))"}, [](double x, int64_t row, int64_t column) { return x + element(22, column) + element(23, row * 90 + column); }, {}},
     {{"f16((a @ b) * scale + row)"}, [](double x, int64_t, int64_t column) { return x * element(16, 0) + element(2, column); }, {}},
     {{"f16((a @ b + row) * (scale * 2))"}, [](double x, int64_t, int64_t column) { return (x + element(2, column)) * element(16, 0) * 2; }, {}},
     {{"f16(a @ b + row)", "sum(a @ b + row, 1)", "max(-(a @ b + row), 1)"}, plus_row, {{true, one}, {false, [](double x) { return -x; }}}},
