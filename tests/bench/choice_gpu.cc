@@ -1,6 +1,6 @@
 // Times whatever could run a product on Hopper, beside what the model of its choice says of it: what that model is fitted to.
 //
-//     choice_gpu SHAPES.txt TIMES.csv [--seconds N] [--within F] [--chosen [--most N]] [--memory TB] [--dry]
+//     choice_gpu SHAPES.txt TIMES.csv [--seconds N] [--within F] [--chosen [--most N]] [--memory TB] [--behind TEXT] [--dry]
 //
 // SHAPES: lines "fp16 1760 16 1760 nn" (also bf16 tf32 e4m3 e5m2 int8 fp32 fp64; n: as in m x k and k x n, t: transposed), or with cases as
 // ngtool bench --csv and gemm_peers.py name them, each taken once. TIMES: a line for each way to run it. --chosen: only how good the choice
@@ -8,12 +8,14 @@
 // the chosen one's time by the fastest one's, and what is above 1.05. Launches are in graphs, as captured runs are, and begin before the one ahead has ended; operands are normal numbers that
 // take turns until they are twice the second cache. All ways of a shape take turns too, and those that are clearly behind leave. --within:
 // ways whose model is so many times the least, 2.5. --memory: what the model takes the card's for, in TB
-// a second. --dry: what the model says alone, on any machine, of an H200 or of --memory.
+// a second. --behind: products with what follows them compiled in, "f16(gelu(a @ b + row) + r)" (choice_behind.h). --dry: what the model says alone, on any
+// machine, of an H200 or of --memory.
 #include "lib/backend/cuda/gemm_sm90.h"
 #include "lib/backend/cuda/images.h"
 #include "lib/backend/cuda/rounding.h"
 #include "lib/backend/cuda/shipped_launch.h"
 #include "lib/strided.h"
+#include "tests/bench/choice_behind.h"
 
 #include <algorithm>
 #include <chrono>
@@ -35,7 +37,7 @@ namespace sm90 = gemm::sm90;
 
 namespace {
 
-constexpr uint64_t OPERAND_BYTES = uint64_t(5) << 29, RESULT_BYTES = uint64_t(1) << 30, WORKSPACE_BYTES = uint64_t(1) << 30, ROTATED_BYTES = uint64_t(120) << 20;
+constexpr uint64_t OPERAND_BYTES = uint64_t(5) << 29, RESULT_BYTES = uint64_t(1) << 30, BESIDE_BYTES = uint64_t(1) << 29, WORKSPACE_BYTES = uint64_t(1) << 30, ROTATED_BYTES = uint64_t(120) << 20;
 constexpr uint64_t PATTERN_BYTES = uint64_t(8) << 20;
 gemm::Device card = {90, 132, {true, true, true, true}};      // an H200, with the memory of what is measured, or of --memory
 
@@ -48,14 +50,19 @@ constexpr Kind KINDS[] = {
     {"int8", Dtype::i8,   Dtype::i8,   Dtype::i32,  false}, {"fp64", Dtype::f64,  Dtype::f64,  Dtype::f64,  false},
 };
 
-struct Shape { Kind kind; int64_t m, n, k; char a, b; };
+struct Case {
+    Kind    kind;
+    int64_t m, n, k;
+    char    a, b;
+    std::shared_ptr<const bench::Behind> behind = {};
+};
 
-std::string name_of(const Shape& s) { return text(s.kind.name, " ", s.m, " ", s.n, " ", s.k, " ", std::string{s.a, s.b}); }
+std::string name_of(const Case& s) { return text(s.kind.name, " ", s.m, " ", s.n, " ", s.k, " ", std::string{s.a, s.b}); }
 
-std::vector<Shape> read_shapes(const char* path)
+std::vector<Case> read_shapes(const char* path)
 {
     const std::regex      named("(\\w+) m(\\d+) n(\\d+) k(\\d+) ([nt][nt])\\b.*");
-    std::vector<Shape>    all;
+    std::vector<Case>    all;
     std::set<std::string> seen;
     std::ifstream         file(path);
     for (std::string line; std::getline(file, line);) {
@@ -63,7 +70,7 @@ std::vector<Shape> read_shapes(const char* path)
         if (std::regex_search(line, case_of, named)) line = text(case_of.str(1), " ", case_of.str(2), " ", case_of.str(3), " ", case_of.str(4), " ", case_of.str(5));
         std::istringstream words(line);
         std::string        kind;
-        Shape              s = {};
+        Case              s = {};
         if (!(words >> kind >> s.m >> s.n >> s.k >> s.a >> s.b)) continue;
         const auto* const k = std::ranges::find(KINDS, kind, [](const Kind& x) { return std::string(x.name); });
         if (k == std::end(KINDS)) continue;
@@ -73,7 +80,7 @@ std::vector<Shape> read_shapes(const char* path)
     return all;
 }
 
-gemm::Problem problem_of(const Shape& s)
+gemm::Problem problem_of(const Case& s)
 {
     gemm::Problem p;
     std::memset(static_cast<void*>(&p), 0, sizeof p);
@@ -82,14 +89,15 @@ gemm::Problem problem_of(const Shape& s)
     p.a_row = s.a == 'n' ? s.k : 1, p.a_depth = s.a == 'n' ? 1 : s.m, p.b_depth = s.b == 'n' ? s.n : 1, p.b_column = s.b == 'n' ? 1 : s.k;
     p.c_row = s.n, p.c_column = 1;
     p.epilogue.is_cast = bytes_of(s.kind.out) == 2;
+    if (s.behind) s.behind->add_to(p);
     return p;
 }
 
 // Nothing here asks for more than there is room for.
-bool has_room(const Shape& s, const sm90::Form& form)
+bool has_room(const Case& s, const sm90::Form& form)
 {
     const auto bytes = [](int64_t count, Dtype type) { return aligned(uint64_t(count * bytes_of(type))); };
-    return bytes(s.m * s.k, s.kind.a) + bytes(s.k * s.n, s.kind.b) <= OPERAND_BYTES && bytes(s.m * s.n, s.kind.out) <= RESULT_BYTES &&
+    return bytes(s.m * s.k, s.kind.a) + bytes(s.k * s.n, s.kind.b) <= OPERAND_BYTES && bytes(s.m * s.n, s.kind.out) <= RESULT_BYTES && (!s.behind || s.behind->bytes_of(true) <= BESIDE_BYTES) &&
            sm90::copies_workspace(form) + sm90::MOST_PARTIAL_BYTES <= WORKSPACE_BYTES;
 }
 
@@ -152,7 +160,7 @@ std::vector<Timed> best_ways_of(const sm90::Form& form, size_t most)
 class Verdicts {
   public:
     // The choice stands first.
-    void add(const Shape& s, const std::vector<Timed>& all)
+    void add(const Case& s, const std::vector<Timed>& all)
     {
         const Timed& fastest = *std::ranges::min_element(all, {}, &Timed::median);
         const double ratio = all.front().median() / fastest.median();
@@ -188,7 +196,8 @@ class Bench {
     explicit Bench(const Driver& driver)
         : home_(DeviceContext::primary(driver, 0)), now_(home_), pool_(home_), stream_(make_stream(home_, StreamKind::Independent)),
           begin_(home_, Event::Timing::On), end_(home_, Event::Timing::On), basic_(home_, std::string(basic_image()), Module::Accepts::Ptx),
-          operands_(pool_, OPERAND_BYTES, stream_.get()), results_(pool_, RESULT_BYTES, stream_.get()), workspace_(pool_, WORKSPACE_BYTES, stream_.get())
+          operands_(pool_, OPERAND_BYTES, stream_.get()), results_(pool_, RESULT_BYTES, stream_.get()), matrices_(pool_, BESIDE_BYTES, stream_.get()),
+          vectors_(pool_, BESIDE_BYTES, stream_.get()), workspace_(pool_, WORKSPACE_BYTES, stream_.get())
     {
         card.memory_bytes_per_us = rates_of(driver, home_.device()).bytes_per_us;
         for (uint32_t k = 0; k < uint32_t(basic::BasicKernel::count_); k++) basic_functions_.push_back(basic_.function(basic::name_of(basic::BasicKernel(k))));
@@ -200,13 +209,15 @@ class Bench {
             }
         }
     }
-    void measure(const Shape& s, const sm90::Form& form, double within, std::FILE* out);
-    void judge(const Shape& s, const sm90::Form& form, size_t most, std::FILE* out, Verdicts& verdicts);
+    void measure(const Case& s, const sm90::Form& form, double within, std::FILE* out);
+    void judge(const Case& s, const sm90::Form& form, size_t most, std::FILE* out, Verdicts& verdicts);
 
   private:
-    void   fill(Dtype type);
-    void   run(const Shape& s, const sm90::Choice& c, int turn);
-    void   capture(const Shape& s, Timed& t);
+    void   fill(const Kind& kind);
+    void   fill(const DeviceMemory& memory, uint64_t bytes, Dtype type);
+    void   run(const Case& s, const sm90::Choice& c, int turn);
+    void   capture(const Case& s, Timed& t);
+    void   prepare(const Case& s, const sm90::Form& form, std::vector<Timed>& all);
     double replay(const Timed& t);
     void   warm(const std::vector<Timed>& all);
     void   rounds(std::vector<Timed>& all, double within, int count);
@@ -221,15 +232,14 @@ class Bench {
     std::vector<Function> basic_functions_;
     std::vector<Module>   modules_;
     std::map<gemm::Image, std::vector<Function>> functions_;
-    DeviceMemory   operands_, results_, workspace_;
+    DeviceMemory   operands_, results_, matrices_, vectors_, workspace_;
+    bench::BehindTexts texts_;
     Dtype          filled_ = Dtype::bool_;
 };
 
 // Whole numbers of -127 to 127, or normal ones.
-void Bench::fill(Dtype type)
+void Bench::fill(const DeviceMemory& memory, uint64_t bytes, Dtype type)
 {
-    if (type == filled_) return;
-    filled_ = type;
     std::vector<char> pattern(PATTERN_BYTES);
     std::mt19937      random(7);
     std::normal_distribution<double> normal;
@@ -237,15 +247,21 @@ void Bench::fill(Dtype type)
     for (uint64_t& c : codes) c = encode(type, is_float(type) ? normal(random) : double(int64_t(random() % 255) - 127));
     for (uint64_t i = 0; i < PATTERN_BYTES; i += uint64_t(bytes_of(type))) std::memcpy(&pattern[i], &codes[random() % codes.size()], size_t(bytes_of(type)));
     const Driver& driver = home_.driver();
-    driver.cuMemcpyHtoDAsync(operands_.get(), pattern.data(), PATTERN_BYTES, stream_.get());
-    for (uint64_t done = PATTERN_BYTES; done < OPERAND_BYTES; done += std::min(done, OPERAND_BYTES - done))
-        driver.cuMemcpyDtoDAsync(operands_.get() + done, operands_.get(), std::min(done, OPERAND_BYTES - done), stream_.get());
+    driver.cuMemcpyHtoDAsync(memory.get(), pattern.data(), PATTERN_BYTES, stream_.get());
+    for (uint64_t done = PATTERN_BYTES; done < bytes; done += std::min(done, bytes - done)) driver.cuMemcpyDtoDAsync(memory.get() + done, memory.get(), std::min(done, bytes - done), stream_.get());
     driver.cuStreamSynchronize(stream_.get());
 }
-
-void Bench::run(const Shape& s, const sm90::Choice& c, int turn)
+void Bench::fill(const Kind& kind)
 {
-    auto body = [&](const gemm::Launch& l) { launch_with(home_, functions_.at(l.image)[l.kernel], shape_of(l), stream_.get(), l.numbers); };
+    if (kind.a == filled_) return;
+    filled_ = kind.a;
+    fill(operands_, OPERAND_BYTES, kind.a), fill(matrices_, BESIDE_BYTES, bench::beside(kind.out)), fill(vectors_, BESIDE_BYTES, Dtype::f32);
+}
+
+void Bench::run(const Case& s, const sm90::Choice& c, int turn)
+{
+    const bench::BehindTexts::Code* const code = s.behind ? &texts_.of(c.instance) : nullptr;
+    auto body = [&](const gemm::Launch& l) { launch_with(home_, l.image == gemm::Image::Text ? code->functions[l.kernel] : functions_.at(l.image)[l.kernel], shape_of(l), stream_.get(), l.numbers); };
     auto basic_body = [&](const basic::Launch& l) { launch_with(home_, basic_functions_[size_t(l.kernel)], shape_of(l), stream_.get(), l.numbers); };
     const gemm::Launcher  launcher(body);
     const basic::Launcher basic_launcher(basic_body);
@@ -253,12 +269,13 @@ void Bench::run(const Shape& s, const sm90::Choice& c, int turn)
     const uint64_t a = aligned(uint64_t(s.m * s.k * bytes_of(p.a_type))), b = aligned(uint64_t(s.k * s.n * bytes_of(p.b_type))), r = aligned(uint64_t(s.m * s.n * bytes_of(p.c_type)));
     const uint64_t sets = std::clamp<uint64_t>((ROTATED_BYTES + a + b + r - 1) / (a + b + r), 1, 64), at = uint64_t(turn) % sets;
     p.a = reinterpret_cast<void*>(operands_.get() + at * (a + b)), p.b = reinterpret_cast<void*>(operands_.get() + at * (a + b) + a), p.c = reinterpret_cast<void*>(results_.get() + at * r);
+    if (s.behind) s.behind->add_to(p, matrices_.get(), vectors_.get(), uint64_t(turn) % std::clamp<uint64_t>(BESIDE_BYTES / std::max<uint64_t>(s.behind->bytes_of(true), 1), 1, sets));
     sm90::Form form;
     sm90::make_form(p, true, form);
-    sm90::run_as(form, card, c, nullptr, {reinterpret_cast<void*>(workspace_.get()), WORKSPACE_BYTES, launcher, basic_launcher, &home_.driver()});
+    sm90::run_as(form, card, c, code ? &code->finisher : nullptr, {reinterpret_cast<void*>(workspace_.get()), WORKSPACE_BYTES, launcher, basic_launcher, &home_.driver()});
 }
 
-void Bench::capture(const Shape& s, Timed& t)
+void Bench::capture(const Case& s, Timed& t)
 {
     constexpr double WANTED_US = 200;
     const Driver& driver = home_.driver();
@@ -303,19 +320,28 @@ void Bench::release(std::vector<Timed>& all)
     for (Timed& t : all) home_.driver().cuGraphExecDestroy(t.graph), t.graph = nullptr;
 }
 
-void print(std::FILE* out, const Shape& s, const Timed& t)
+void print(std::FILE* out, const Case& s, const Timed& t)
 {
     const sm90::Instance& i = sm90::instances()[t.choice.instance];
     std::fprintf(out, "%s,%lld,%lld,%lld,%c%c,%s,%d,%d,%d,%.4g,%.5g,%zu\n", s.kind.name, (long long)s.m, (long long)s.n, (long long)s.k, s.a, s.b, i.tile, t.choice.cluster, t.choice.splits, t.choice.group,
                  t.model_us, t.us.empty() ? 0 : t.median(), t.us.size());
 }
 
-void Bench::measure(const Shape& s, const sm90::Form& form, double within, std::FILE* out)
+// Ways are ready to be replayed.
+void Bench::prepare(const Case& s, const sm90::Form& form, std::vector<Timed>& all)
+{
+    fill(s.kind);
+    std::vector<uint32_t> instances;
+    for (const Timed& t : all) instances.push_back(t.choice.instance);
+    if (s.behind) texts_.need(home_, form, instances, s.behind->text());
+    for (Timed& t : all) capture(s, t);
+}
+
+void Bench::measure(const Case& s, const sm90::Form& form, double within, std::FILE* out)
 {
     constexpr int GROUPED = 2;               // tiles whose order is tried, too
-    fill(s.kind.a);
     std::vector<Timed> all = ways_of(form, within);
-    for (Timed& t : all) capture(s, t);
+    prepare(s, form, all);
     warm(all);
     rounds(all, 1, 1), rounds(all, 1.5, 1), rounds(all, 1.2, 3), rounds(all, 1.06, 5);
     release(all);
@@ -335,12 +361,11 @@ void Bench::measure(const Shape& s, const sm90::Form& form, double within, std::
 }
 
 // In random orders: the card's clock follows its power, and who always came behind light work would seem faster.
-void Bench::judge(const Shape& s, const sm90::Form& form, size_t most, std::FILE* out, Verdicts& verdicts)
+void Bench::judge(const Case& s, const sm90::Form& form, size_t most, std::FILE* out, Verdicts& verdicts)
 {
     constexpr int TURNS = 11;
-    fill(s.kind.a);
     std::vector<Timed> all = best_ways_of(form, most);
-    for (Timed& t : all) capture(s, t);
+    prepare(s, form, all);
     warm(all);
     std::vector<size_t> order(all.size());
     std::iota(order.begin(), order.end(), size_t(0));
@@ -359,21 +384,23 @@ void Bench::judge(const Shape& s, const sm90::Form& form, size_t most, std::FILE
 
 int main(int argc, char** argv)
 {
-    if (argc < 3) return std::puts("choice_gpu SHAPES.txt TIMES.csv [--seconds N] [--within F] [--chosen [--most N]] [--memory TB] [--dry]"), 2;
+    if (argc < 3) return std::puts("choice_gpu SHAPES.txt TIMES.csv [--seconds N] [--within F] [--chosen [--most N]] [--memory TB] [--behind TEXT] [--dry]"), 2;
     double seconds = 1e9, within = 2.5, memory = 0;
     size_t most = 10;
     bool   is_dry = false, is_of_choice = false;
+    std::string behind;
     for (int i = 3; i < argc; i++) {
         const std::string word = argv[i];
         if (word == "--dry") is_dry = true;
         else if (word == "--chosen") is_of_choice = true;
+        else if (word == "--behind" && i + 1 < argc) behind = argv[++i];
         else if (word == "--seconds" && i + 1 < argc) seconds = std::atof(argv[++i]);
         else if (word == "--memory" && i + 1 < argc) memory = std::atof(argv[++i]) * 1e6;
         else if (word == "--within" && i + 1 < argc) within = std::atof(argv[++i]);
         else if (word == "--most" && i + 1 < argc) most = size_t(std::max(1, std::atoi(argv[++i])));
         else return std::printf("choice_gpu knows no \"%s\"\n", word.c_str()), 2;
     }
-    const std::vector<Shape> shapes = read_shapes(argv[1]);
+    std::vector<Case> shapes = read_shapes(argv[1]);
     std::FILE* const out = std::fopen(argv[2], "w");
     if (!out) return std::puts("TIMES cannot be written"), 2;
     const auto begin = std::chrono::steady_clock::now();
@@ -383,7 +410,8 @@ int main(int argc, char** argv)
         std::unique_ptr<Bench> bench;
         if (!is_dry) bench = std::make_unique<Bench>(Driver::need("times of products"));
         if (memory > 0) card.memory_bytes_per_us = memory;
-        for (const Shape& s : shapes) {
+        for (Case& s : shapes) {
+            if (!behind.empty()) s.behind = std::make_shared<bench::Behind>(behind, problem_of(s));
             if (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() > seconds) break;
             sm90::Form form;
             if (!sm90::make_form(problem_of(s), false, form) || !has_room(s, form)) std::printf("left out: %s\n", name_of(s).c_str());
