@@ -11,6 +11,9 @@ namespace {
 bool is_exact(Dtype from) { return bytes_of(from) == 1 && !is_bool(from); }
 bool is_half(Dtype t) { return t == Dtype::f16 || t == Dtype::bf16; }
 
+// Whether the value is an element of 8 bits as a float, which is exact.
+bool is_exact_float(const Value& a, const Value& element) { return a.kind == ValueKind::Convert && is_exact(element.type) && (is_half(a.type) || a.type == Dtype::f32); }
+
 class OperandWords final : public Words {
   public:
     OperandWords(const Kernel& kernel, int32_t element, const std::vector<bool>& is_element, Helpers& helpers, Numbers& numbers, const Dialect& dialect)
@@ -22,7 +25,7 @@ class OperandWords final : public Words {
     {
         const Value& a = value(v);
         if (v == element_) return "x";
-        if (a.kind == ValueKind::Convert && a.args[0] == element_ && is_exact(value(element_).type) && (is_half(a.type) || a.type == Dtype::f32)) return "(f32)" + name(element_);
+        if (a.args[0] == element_ && is_exact_float(a, value(element_))) return "(f32)" + name(element_);
         return Words::expression(v);
     }
 
@@ -44,6 +47,7 @@ class OperandPrinter {
     void functions(std::string& all);
     int32_t result() const;
     bool is_cast() const;
+    std::string raw_name() const;
 
     const Kernel&     kernel_;
     const int32_t     line_;
@@ -101,6 +105,16 @@ bool OperandPrinter::is_cast() const
     return kernel_.stores[0].value == element_ || (a.kind == ValueKind::Convert && a.args[0] == element_);
 }
 
+// The element's type: where nothing looks at it but as that float it is one from the first, since small integers have a faster way there than a conversion.
+std::string OperandPrinter::raw_name() const
+{
+    bool is_float = is_exact(value(element_).type) && result() != element_;
+    for (size_t v = 0; v < kernel_.values.size(); v++)
+        for (const int32_t arg : kernel_.values[v].args)
+            if (is_wanted_[v] && arg == element_) is_float &= is_exact_float(kernel_.values[v], value(element_));
+    return is_float ? "f32" : held_name(value(element_).type);
+}
+
 void OperandPrinter::find_wanted()
 {
     is_wanted_.assign(kernel_.values.size(), false);
@@ -118,7 +132,7 @@ void OperandPrinter::functions(std::string& all)
         const auto   v = int32_t(i);
         const Value& a = value(v);
         if (!is_wanted_[i] || words.is_inline(v)) continue;
-        const std::string type = held_name(a.type);
+        const std::string type = v == element_ ? raw_name() : held_name(a.type);
         if (is_element_[i]) {
             body += text("    const ", type, " v", v, " = ", words.expression(v), ";\n");
             out_.weight += is_cast() ? 0 : info(a.op).arity > 0 ? 2 : 1;
@@ -134,8 +148,7 @@ void OperandPrinter::functions(std::string& all)
         }
         fetch += text("    line.v", v, " = ", from, ";\n");
     }
-    const std::string x = held_name(value(element_).type);
-    all = text("using Raw = ", x, ";\nconstexpr i32 RAW_TYPE = ", int(value(element_).type), ";\nconstexpr bool IS_CAST = ", is_cast() ? "true" : "false",
+    all = text("using Raw = ", raw_name(), ";\nconstexpr i32 RAW_TYPE = ", int(value(element_).type), ";\nconstexpr bool IS_CAST = ", is_cast() ? "true" : "false",
                ", IS_BF16 = ", out_.multiplied == Dtype::bf16 ? "true" : "false", ";\nstruct Line {\n", fields,
                "};\ntemplate <class Text>\nDEVICE void fetch_line(const Text& t, const Numbers& n, i64 at, Line& line)\n{\n", fetch,
                "}\nDEVICE f32 made(const Numbers& n, const Line& line, Raw x)\n{\n", body, "    return ", is_cast() ? "(f32)" : "", words.name(result()), ";\n}\n");

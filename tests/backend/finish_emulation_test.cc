@@ -51,8 +51,8 @@ double masked(double x, int64_t row, int64_t column) { return x * 0.5 + element(
 
 const Behind CASES[] = {
     {{"f16(relu(a @ b + row) * full)"}, [](double x, int64_t row, int64_t column) { return std::max(plus_row(x, row, column), 0.0) * element(3, row * 90 + column); }, {}},
-    {{"f16((a @ b + f32(tiny)) * f32(bytes))"}, [](double x, int64_t row, int64_t column) { return (x + element(20, column)) * element(21, row * 90 + column); }, {}},
-    {{"f16(a @ b + f32(long) + f32(wide))"}, [](double x, int64_t row, int64_t column) { return x + element(22, column) + element(23, row * 90 + column); }, {}},
+    {{"f16((a @ b + f32(tiny)) * f32(bytes))"}, [](double x, int64_t row, int64_t column) { return (x + element(19, column)) * element(20, row * 90 + column); }, {}},
+    {{"f16(a @ b + f32(long) + f32(wide))"}, [](double x, int64_t row, int64_t column) { return x + element(21, column) + element(22, row * 90 + column); }, {}},
     {{"f16((a @ b) * scale + row)"}, [](double x, int64_t, int64_t column) { return x * element(16, 0) + element(2, column); }, {}},
     {{"f16((a @ b + row) * (scale * 2))"}, [](double x, int64_t, int64_t column) { return (x + element(2, column)) * element(16, 0) * 2; }, {}},
     {{"f16(a @ b + row)", "sum(a @ b + row, 1)", "max(-(a @ b + row), 1)"}, plus_row, {{true, one}, {false, [](double x) { return -x; }}}},
