@@ -55,9 +55,12 @@ struct GemmSplitNumbers {
     TensorMap  a, b;
     float*     partial;                  // [splits, batches, m, n] dense; null: splits is 1
     i32        k_steps, row_tiles, column_tiles, splits, batches, a_moves, b_moves, planes;
+    i32        part_steps, longer_parts; // steps of a part, of all products of planes; so many parts have one more
+    u32        unit_share;               // of UNIT_SHARES, a block's, and one more: so that units times blocks times it gives what a division would
     PlainOperands plain;
     GemmOutput output;
 };
+constexpr u32 UNIT_SHARES = 4096, MOST_UNITS = 64;
 
 // Lines at distances that are no multiple of 16 bytes, for the copy engine: eight of them are a line of its map, at a distance that is one. Line i
 // of eight begins at element `first + i * distance`. Of the last, incomplete eight the map `rest` has `more`.

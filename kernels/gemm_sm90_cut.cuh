@@ -298,14 +298,14 @@ DEVICE void load_cut_step(const GemmSplitNumbers& g, const CutMemory<S>& memory,
 }
 // The barriers, and what fits the ring, while the block's other threads are still coming.
 template <class S, class Load>
-DEVICE void start_cut(const GemmSplitNumbers& g, const CutMemory<S>& memory, const SplitPart& part, u32 rank, u32 blocks, Load&& load)
+DEVICE void start_cut(const GemmSplitNumbers& g, const CutMemory<S>& memory, const SplitPart& part, Load&& load)
 {
     fetch_map(g.a), fetch_map(g.b);
     for (u32 s = 0; s < S::STAGES; s++) barrier_init(memory.full(s), 1), barrier_init(memory.empty(s), i32(S::READERS) + 4);
     for (u32 s = 0; s < S::SLOTS; s++) barrier_init(memory.cut(s), 4), barrier_init(memory.used(s), i32(S::READERS));
     barrier_init(memory.handed(), 1);
     barrier_init_fence();
-    barrier_expect(memory.handed(), (first_unit<S>(rank + 1, blocks) - first_unit<S>(rank, blocks)) * (blocks - 1) * S::UNIT_BYTES);
+    barrier_expect(memory.handed(), (part.end_units<S>() - part.begin_units<S>()) * (part.blocks - 1) * S::UNIT_BYTES);
     fill_ring(memory, part, load);
 }
 
@@ -314,13 +314,12 @@ DEVICE void run_cut(const GemmSplitNumbers& g)
 {
     extern __shared__ unsigned char shared[];
     const i32 group = __shfl_sync(~0u, i32(threadIdx.x >> 7), 0);
-    const u32 rank = cluster_rank(), blocks = cluster_size();
-    const CutMemory<S> memory(shared_address(shared), blocks);
-    const SplitPart part = split_part(g, g.k_steps, S::TILE_M, S::TILE_N, rank, blocks);
+    const SplitPart    part = split_part(g, S::TILE_M, S::TILE_N);
+    const CutMemory<S> memory(shared_address(shared), part.blocks);
     const auto load = [&](i32 step, u32 stage) { load_cut_step<S>(g, memory, part, step, stage); };
-    if (threadIdx.x == (S::GROUPS + 1) * 128) start_cut<S>(g, memory, part, rank, blocks, load);
+    if (threadIdx.x == (S::GROUPS + 1) * 128) start_cut<S>(g, memory, part, load);
     __syncthreads();
-    if (blocks > 1) cluster_arrive();
+    if (part.blocks > 1) cluster_arrive();
     let_next_launch();
     if (group >= S::GROUPS) {
         if (group == S::GROUPS) {
@@ -331,11 +330,11 @@ DEVICE void run_cut(const GemmSplitNumbers& g)
             if (threadIdx.x == (S::GROUPS + 1) * 128) load_behind(memory, part, load);
         }
         __syncwarp();
-        if (blocks > 1) cluster_wait(), cluster_arrive(), cluster_wait();
+        if (part.blocks > 1) cluster_wait(), cluster_arrive(), cluster_wait();
         return;
     }
     take_registers<200>();
-    ask_for_operands<S>(g, part, rank, blocks);
+    ask_for_operands<S>(g, part);
     CutMultiplier<S> multiplier(memory);
     typename CutMultiplier<S>::Sums sums;
     UNROLLED for (i32 i = 0; i < S::PRODUCT_N / 2; i++) sums[i] = 0;
@@ -344,12 +343,12 @@ DEVICE void run_cut(const GemmSplitNumbers& g)
         float     half[S::GROUP_N / 2];
         if (steps > 0) sum_cut<S>(multiplier, steps, sums);
         meet_by_halves<S>(memory.stages, group, sums, half);
-        hand_sums_over<S>(memory.sums(), half, rank, blocks);
+        hand_sums_over<S>(memory.sums(), part, half);
     } else {
         sum_cut<S>(multiplier, part.end - part.begin, sums);
-        hand_sums_over<S>(memory.sums(), sums, rank, blocks);
+        hand_sums_over<S>(memory.sums(), part, sums);
     }
-    finish_part<S>(g, memory.sums(), part, rank, blocks);
+    finish_part<S>(g, memory.sums(), part);
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ DEVICE void sum_made(MadeMultiplier<S>& m, i32 steps, typename MadeMultiplier<S>
 template <class S>
 DEVICE void run_made(const GemmMadeNumbers& g)
 {
-    const PartFrame<S> frame(g.split, g.split.k_steps, S::TILE_N);
+    const PartFrame<S> frame(g.split);
     run_frame(frame, [&](i32 step, u32 stage) { load_made_step<S>(g, frame.memory, frame.part, step, stage); }, [&] {
         wait_for_launch_before();        // which may have written what lines are made with
         MadeMultiplier<S> multiplier(g, frame.memory, frame.part);

@@ -122,7 +122,7 @@ DEVICE void sum_odd(OddMultiplier<S>& m, i32 steps, typename OddMultiplier<S>::S
 template <class S>
 DEVICE void run_odd(const GemmOddNumbers& g)
 {
-    const PartFrame<S> frame(g.split, g.split.k_steps, S::USED);
+    const PartFrame<S> frame(g.split);
     run_frame(frame, [&](i32 step, u32 stage) { load_odd_step<S>(g, frame.memory, frame.part, step, stage); }, [&] {
         OddMultiplier<S> multiplier(frame.memory, g.b);
         typename OddMultiplier<S>::Sums sums;

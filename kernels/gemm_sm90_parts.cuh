@@ -14,22 +14,25 @@ struct SumsPlace {
     u32 own, received, handed;
 };
 
-// Block i adds up units first_unit(i) to first_unit(i + 1). A unit's rows are those of warp unit / (UNITS / WARPS).
-template <class S>
-DEVICE u32 first_unit(u32 block, u32 blocks)
-{
-    return S::UNITS * block / blocks;
-}
-template <class S>
-DEVICE u32 owner_of(u32 unit, u32 blocks)
-{
-    return ((unit + 1) * blocks - 1) / S::UNITS;
-}
-
-// A block's share: the tile's first row and column, the steps of depth.
+// What a block of a cluster has of a tile: the tile's first row and column, the steps of depth. Of its units block i adds up first_unit(i) to
+// first_unit(i + 1); a unit's rows are those of warp unit / (UNITS / WARPS).
 struct SplitPart {
     TileSpot at;
     i32      split, begin, end;
+    u32      rank, blocks, unit_share;   // of the cluster
+
+    template <class S>
+    DEVICE u32 first_unit(u32 block) const
+    {
+        static_assert(S::UNITS <= MOST_UNITS, "else a share of 1 / UNIT_SHARES is not enough");
+        return S::UNITS * block * unit_share / UNIT_SHARES;
+    }
+    template <class S>
+    DEVICE u32 begin_units() const { return first_unit<S>(rank); }
+    template <class S>
+    DEVICE u32 end_units() const { return first_unit<S>(rank + 1); }
+    template <class S>
+    DEVICE u32 owner_of(u32 unit) const { return ((unit + 1) * blocks - 1) / S::UNITS; }
 };
 
 // Sums of rows that threads have in pairs: to where they would be of a warp of those rows.
@@ -46,7 +49,7 @@ DEVICE void write_pairs(u32 own, const float (&sums)[S::GROUP_N / 2])
 
 // A warpgroup's sums to shared memory, and from there to the blocks that add them up.
 template <class S>
-DEVICE void hand_sums_over(const SumsPlace& place, const typename S::Word (&sums)[S::GROUP_N / 2], u32 rank, u32 blocks)
+DEVICE void hand_sums_over(const SumsPlace& place, const SplitPart& part, const typename S::Word (&sums)[S::GROUP_N / 2])
 {
     // All groups are done with the stages: sums go there.
     named_barrier(1, S::GROUPS * 128);
@@ -61,15 +64,15 @@ DEVICE void hand_sums_over(const SumsPlace& place, const typename S::Word (&sums
             write_words(to + u32(j) * PATCH_BYTES, v[0], v[1], v[2], v[3]);
         }
     }
-    if (blocks > 1) {
+    if (part.blocks > 1) {
         async_fence();
         // A unit is one warp's, or of two.
         if constexpr (S::IN_PAIRS) named_barrier(1, S::GROUPS * 128);
         else __syncwarp();
         cluster_wait();                  // the others' barriers are there
-        const u32 unit = first + lane, owner = owner_of<S>(unit, blocks), begin = first_unit<S>(owner, blocks);
-        if (lane < MINE && owner != rank) {
-            const u32 at = (rank - (rank > owner)) * (first_unit<S>(owner + 1, blocks) - begin) + unit - begin;
+        const u32 unit = first + lane, owner = part.owner_of<S>(unit), begin = part.first_unit<S>(owner);
+        if (lane < MINE && owner != part.rank) {
+            const u32 at = (part.rank - (part.rank > owner)) * (part.first_unit<S>(owner + 1) - begin) + unit - begin;
             hand_over(cluster_address(place.received + at * S::UNIT_BYTES, owner), place.own + unit * S::UNIT_BYTES, S::UNIT_BYTES, cluster_address(place.handed, owner));
         }
     }
@@ -129,18 +132,18 @@ ANYWHERE constexpr bool may_be_turned()
 }
 // What a warp finishes of a block's units: finish(unit, lane).
 template <class S, i32 HALVES, class Finish>
-DEVICE void finish_units(const GemmOutput& o, u32 rank, u32 blocks, Finish&& finish)
+DEVICE void finish_units(const GemmOutput& o, const SplitPart& part, Finish&& finish)
 {
-    ROLLED for (u32 i = first_unit<S>(rank, blocks) * HALVES + (threadIdx.x >> 5); i < first_unit<S>(rank + 1, blocks) * HALVES; i += S::WARPS)
+    ROLLED for (u32 i = part.begin_units<S>() * HALVES + (threadIdx.x >> 5); i < part.end_units<S>() * HALVES; i += S::WARPS)
         finish(i / HALVES, UnitLane<S, HALVES>(may_be_turned<S>() && o.is_turned, i32(i % HALVES)));
 }
 
 template <class S, i32 HALVES, i32 EACH>
-DEVICE void add_unit(const SumsPlace& place, const UnitLane<S, HALVES>& lane, u32 unit, u32 rank, u32 blocks, u32 (&v)[EACH][4])
+DEVICE void add_unit(const SumsPlace& place, const SplitPart& part, const UnitLane<S, HALVES>& lane, u32 unit, u32 (&v)[EACH][4])
 {
-    const u32 begin = first_unit<S>(rank, blocks), mine = first_unit<S>(rank + 1, blocks) - begin;
-    ROLLED for (u32 block = 0; block < blocks; block++) {
-        const u32 from = block == rank ? place.own + unit * S::UNIT_BYTES : place.received + ((block - (block > rank)) * mine + unit - begin) * S::UNIT_BYTES;
+    const u32 begin = part.begin_units<S>(), mine = part.end_units<S>() - begin;
+    ROLLED for (u32 block = 0; block < part.blocks; block++) {
+        const u32 from = block == part.rank ? place.own + unit * S::UNIT_BYTES : place.received + ((block - (block > part.rank)) * mine + unit - begin) * S::UNIT_BYTES;
         u32 x[EACH][4];
         if (may_be_turned<S>() && lane.is_turned) lane.template read<true>(from, x);
         else lane.template read<false>(from, x);
@@ -241,11 +244,11 @@ struct IntoCache {
 
 // By the threads that multiply, before they do: what the epilogue will read of a block's units.
 template <class S>
-DEVICE void ask_for_operands(const GemmSplitNumbers& g, const SplitPart& part, u32 rank, u32 blocks)
+DEVICE void ask_for_operands(const GemmSplitNumbers& g, const SplitPart& part)
 {
     if constexpr (HAS_EPILOGUE && !HAS_LIST) {
         if (g.splits > 1) return;
-        finish_units<S, 2>(g.output, rank, blocks, [&](u32 unit, const UnitLane<S, 2>& lane) {
+        finish_units<S, 2>(g.output, part, [&](u32 unit, const UnitLane<S, 2>& lane) {
             const TileSpot first = unit_spot(part, lane, unit);
             ROLLED for (i32 i = 0; i < lane.EACH; i++) {
                 const TileSpot      at = lane.spot(first, i);
@@ -258,7 +261,7 @@ DEVICE void ask_for_operands(const GemmSplitNumbers& g, const SplitPart& part, u
 
 // receive: what the block is sent is there behind it.
 template <class S, i32 HALVES, class Receive>
-DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const SplitPart& part, u32 rank, u32 blocks, Receive&& receive)
+DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const SplitPart& part, Receive&& receive)
 {
     using Word = typename S::Word;
     constexpr i32 EACH = UnitLane<S, HALVES>::EACH;
@@ -267,7 +270,7 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const S
     const bool is_apart = may_be_apart<S>() && o.store == STORE_APART, is_bare = !HAS_EPILOGUE && IS_REAL<Word> != is_whole && g.splits == 1;
     const bool is_plain = is_bare && o.store <= STORE_FOURS && (is_half || result_type(o) == F32 || is_whole);
     const i32  beyond = part.at.column + S::USED;            // columns of the tile that count
-    finish_units<S, HALVES>(o, rank, blocks, [&](u32 unit, const UnitLane<S, HALVES>& lane) {
+    finish_units<S, HALVES>(o, part, [&](u32 unit, const UnitLane<S, HALVES>& lane) {
         const i32      rows = lane.is_turned ? min(o.m, beyond) : o.m, columns = lane.is_turned ? o.n : min(o.n, beyond);
         const TileSpot first = unit_spot(part, lane, unit);
         const auto     place = [&](i32 i) { return lane.spot(first, i); };
@@ -277,7 +280,7 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const S
             UNROLLED for (i32 i = 0; i < EACH; i++) fetch_operands(FromMemory{o.epilogue, spot_of(place(i), valid_at(place(i)))}, operands[i]);
         receive();
         u32 v[EACH][4];
-        add_unit(sums, lane, unit, rank, blocks, v);
+        add_unit(sums, part, lane, unit, v);
         u32 most = 0;                    // of sums of planes
         if constexpr (S::PROMOTE)
             UNROLLED for (i32 i = 0; i < EACH * 4; i++) most = g.planes == 3 ? max(most, v[i / 4][i % 4] & 0x7fffffff) : 0;
@@ -317,21 +320,21 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const S
 
 // What a block's sums are handed over for. What the epilogue reads of a warp's first unit comes while the others' sums do.
 template <class S>
-DEVICE void finish_part(const GemmSplitNumbers& g, const SumsPlace& sums, const SplitPart& part, u32 rank, u32 blocks)
+DEVICE void finish_part(const GemmSplitNumbers& g, const SumsPlace& sums, const SplitPart& part)
 {
     wait_for_launch_before();
-    bool is_there = blocks == 1;
+    bool is_there = part.blocks == 1;
     const auto receive = [&] {
         if (!is_there) barrier_wait(sums.handed, 0), __syncwarp(), cluster_arrive();
         is_there = true;
     };
     // Where there are fewer units than warps each is two warps'; of folds a part is a unit's.
-    const bool by_halves = FOLDS == 0 && (first_unit<S>(rank + 1, blocks) - first_unit<S>(rank, blocks)) * 2 <= S::WARPS;
-    if (by_halves) store_part<S, FOLDS == 0 ? 2 : 1>(g, sums, part, rank, blocks, receive);
-    else store_part<S, 1>(g, sums, part, rank, blocks, receive);
+    const bool by_halves = FOLDS == 0 && (part.end_units<S>() - part.begin_units<S>()) * 2 <= S::WARPS;
+    if (by_halves) store_part<S, FOLDS == 0 ? 2 : 1>(g, sums, part, receive);
+    else store_part<S, 1>(g, sums, part, receive);
     receive();
     // No block leaves before all have what it sent them.
-    if (blocks > 1) __syncwarp(), cluster_wait();
+    if (part.blocks > 1) __syncwarp(), cluster_wait();
 }
 
 }  // namespace

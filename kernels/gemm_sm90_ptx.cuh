@@ -104,6 +104,12 @@ DEVICE u32 cluster_size()
     asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
     return size;
 }
+DEVICE u32 cluster_number()
+{
+    u32 number;
+    asm("mov.u32 %0, %%clusterid.x;" : "=r"(number));
+    return number;
+}
 DEVICE void wait_for_launch_before() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 DEVICE void let_next_launch() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 

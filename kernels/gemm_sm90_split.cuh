@@ -46,12 +46,16 @@ struct SplitMemory {
     DEVICE SumsPlace sums() const { return {stages, received, handed()}; }
 };
 
-DEVICE SplitPart split_part(const GemmSplitNumbers& g, i64 steps, i32 tile_m, i32 tile_n, u32 rank, u32 blocks)
+// Divisions are left to the host, or to where they are needed: nothing is loaded before these are done.
+DEVICE SplitPart split_part(const GemmSplitNumbers& g, i32 tile_m, i32 tile_n)
 {
-    const i32 id = i32(blockIdx.x / blocks), split = id % g.splits, all = id / g.splits, tiles = g.row_tiles * g.column_tiles;
-    const i32 batch = all / tiles, tile = all - batch * tiles, column = tile / g.row_tiles, row = tile - column * g.row_tiles;
-    const i64 parts = i64(blocks) * g.splits, part = i64(split) * blocks + rank;
-    return {{batch, row * tile_m, column * tile_n}, split, i32(steps * part / parts), i32(steps * (part + 1) / parts)};
+    const u32 rank = cluster_rank(), blocks = cluster_size();
+    i32 tile = i32(cluster_number()), split = 0, batch = 0, row = tile, column = 0;
+    if (g.splits > 1) split = tile % g.splits, row = tile = tile / g.splits;
+    if (g.batches > 1) batch = tile / (g.row_tiles * g.column_tiles), row = tile -= batch * g.row_tiles * g.column_tiles;
+    if (g.column_tiles > 1) column = g.row_tiles > 1 ? tile / g.row_tiles : tile, row = tile - column * g.row_tiles;
+    const i32 part = split * i32(blocks) + i32(rank), begin = part * g.part_steps + min(part, g.longer_parts);
+    return {{batch, row * tile_m, column * tile_n}, split, begin, begin + g.part_steps + (part < g.longer_parts), rank, blocks, g.unit_share};
 }
 
 // Where a step's boxes are: of planes, all steps of one product come before those of the next.
@@ -81,12 +85,12 @@ DEVICE void load_step(const GemmSplitNumbers& g, const SplitMemory<S>& memory, c
 }
 
 template <class S>
-DEVICE void init_part(const SplitMemory<S>& memory, u32 rank, u32 blocks)
+DEVICE void init_part(const SplitMemory<S>& memory, const SplitPart& part)
 {
     for (u32 s = 0; s < S::STAGES; s++) barrier_init(memory.full(s), 1), barrier_init(memory.empty(s), S::GROUPS * 4);
     barrier_init(memory.handed(), 1);
     barrier_init_fence();
-    barrier_expect(memory.handed(), (first_unit<S>(rank + 1, blocks) - first_unit<S>(rank, blocks)) * (blocks - 1) * S::UNIT_BYTES);
+    barrier_expect(memory.handed(), (part.end_units<S>() - part.begin_units<S>()) * (part.blocks - 1) * S::UNIT_BYTES);
 }
 // The steps that fit the ring, when what they read is there, each by load(step, stage).
 template <class Memory, class Load>
@@ -118,10 +122,10 @@ DEVICE void load_behind(const Memory& memory, const SplitPart& part, Load&& load
 }
 // The barriers, and what fits the ring, while the block's other threads are still coming.
 template <class S, class Load>
-DEVICE void start_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, const SplitPart& part, u32 rank, u32 blocks, Load&& load)
+DEVICE void start_part(const GemmSplitNumbers& g, const SplitMemory<S>& memory, const SplitPart& part, Load&& load)
 {
     fetch_map(g.a), fetch_map(g.b);
-    init_part<S>(memory, rank, blocks);
+    init_part<S>(memory, part);
     fill_ring(memory, part, load);
 }
 
@@ -217,12 +221,11 @@ DEVICE void sum_part(const GemmSplitNumbers& g, const SplitPart& part, PartMulti
 template <class S>
 struct PartFrame {
     const GemmSplitNumbers& g;
-    u32             rank = cluster_rank(), blocks = cluster_size();
-    SplitMemory<S>  memory;
     SplitPart       part;
+    SplitMemory<S>  memory;
 
-    DEVICE PartFrame(const GemmSplitNumbers& numbers, i64 steps, i32 columns) : g(numbers), memory(shared_begin(), blocks), part(split_part(g, steps, S::TILE_M, columns, rank, blocks)) {}
-    DEVICE void hand_over(const typename S::Word (&sums)[S::GROUP_N / 2]) const { hand_sums_over<S>(memory.sums(), sums, rank, blocks); }
+    DEVICE explicit PartFrame(const GemmSplitNumbers& numbers) : g(numbers), part(split_part(g, S::TILE_M, S::USED)), memory(shared_begin(), part.blocks) {}
+    DEVICE void hand_over(const typename S::Word (&sums)[S::GROUP_N / 2]) const { hand_sums_over<S>(memory.sums(), part, sums); }
 };
 
 // One warp loads, by load(step, stage); the others multiply, by multiply(), which hands the sums over.
@@ -230,26 +233,26 @@ template <class S, class Load, class Multiply>
 DEVICE void run_frame(const PartFrame<S>& f, Load&& load, Multiply&& multiply)
 {
     const i32 group = __shfl_sync(~0u, i32(threadIdx.x >> 7), 0);
-    if (threadIdx.x == S::GROUPS * 128) start_part<S>(f.g, f.memory, f.part, f.rank, f.blocks, load);
+    if (threadIdx.x == S::GROUPS * 128) start_part<S>(f.g, f.memory, f.part, load);
     __syncthreads();
-    if (f.blocks > 1) cluster_arrive();
+    if (f.part.blocks > 1) cluster_arrive();
     // Not before: blocks of the next launch that share the multiprocessor would take up what this one starts with.
     let_next_launch();
     if (group == S::GROUPS) {
         if (threadIdx.x % 32 == 0) load_behind(f.memory, f.part, load);
         __syncwarp();
-        if (f.blocks > 1) cluster_wait(), cluster_arrive(), cluster_wait();
+        if (f.part.blocks > 1) cluster_wait(), cluster_arrive(), cluster_wait();
         return;
     }
-    ask_for_operands<S>(f.g, f.part, f.rank, f.blocks);
+    ask_for_operands<S>(f.g, f.part);
     multiply();
-    finish_part<S>(f.g, f.memory.sums(), f.part, f.rank, f.blocks);
+    finish_part<S>(f.g, f.memory.sums(), f.part);
 }
 
 template <class S>
 DEVICE void run_split(const GemmSplitNumbers& g)
 {
-    const PartFrame<S> frame(g, i64(g.k_steps) * products_of(g.planes), S::TILE_N);
+    const PartFrame<S> frame(g);
     run_frame(frame, [&](i32 step, u32 stage) { load_step<S>(g, frame.memory, frame.part, step, stage); }, [&] {
         PartMultiplier<S> multiplier(frame.memory);
         typename PartMultiplier<S>::Sums sums;

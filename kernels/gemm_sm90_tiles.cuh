@@ -87,10 +87,10 @@ DEVICE bool is_next_weight(i32 product) { return product == 3 || product == 5; }
 template <class S>
 DEVICE TileSpot tile_at(const GemmTilesNumbers& g, i32 tile, u32 rank)
 {
-    const i32 batch_tiles = g.row_clusters * g.column_clusters, batch = tile / batch_tiles;
-    const i32 in_batch = tile - batch * batch_tiles, group_tiles = g.group * g.column_clusters, group = in_batch / group_tiles;
-    const i32 in_group = in_batch - group * group_tiles, rows = min(g.group, g.row_clusters - group * g.group), column = in_group / rows;
-    const i32 row = group * g.group + in_group - column * rows;
+    i32 batch = 0, group = 0, in_group = tile;               // what takes no division is not divided: before the first tile all wait for it
+    if (g.batches > 1) batch = tile / (g.row_clusters * g.column_clusters), in_group -= batch * g.row_clusters * g.column_clusters;
+    if (g.row_clusters > g.group) group = in_group / (g.group * g.column_clusters), in_group -= group * g.group * g.column_clusters;
+    const i32 rows = min(g.group, g.row_clusters - group * g.group), column = in_group / rows, row = group * g.group + in_group - column * rows;
     return {batch, row * S::DOWN + (S::DOWN > 1 ? i32(rank) : 0), column * S::ACROSS + (S::ACROSS > 1 ? i32(rank) : 0)};
 }
 

@@ -32,6 +32,13 @@ gemm::Problem rounded(const Extents& e, bool b_turned)
 
 }  // namespace
 
+TEST_CASE("splits: a tile's units go to the blocks of a cluster as a division would have it")
+{
+    for (uint32_t blocks = 1; blocks <= kernels::MOST_BLOCKS; blocks++)
+        for (uint32_t units = 1; units <= kernels::MOST_UNITS; units++)
+            for (uint32_t block = 0; block <= blocks; block++) CHECK(units * block * (kernels::UNIT_SHARES / blocks + 1) / kernels::UNIT_SHARES == units * block / blocks);
+}
+
 TEST_CASE("tiles: of c's transpose where those of c leave more of the card idle, and of no epilogue")
 {
     const auto turns = [](const Extents& e, const Lying& lying, int weight) { return chosen(e, lying, weight).turns; };

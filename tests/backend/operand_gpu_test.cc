@@ -355,6 +355,8 @@ TEST_CASE("speed: products that make an operand, microseconds by the number of p
     for (const size_t i : {5, 8}) time_product(WORDS[i], {16, 4096, 4096});
     for (const Index& mnk : {Index{8, 4096, 4096}, {32, 4096, 4096}, {16, 14336, 4096}, {16, 4096, 14336}, {64, 14336, 4096}, {16, 1024, 4096}}) time_product(WORDS[1], mnk);
     for (const Index& mnk : {Index{128, 14336, 4096}, {256, 4096, 4096}, {256, 14336, 4096}, {128, 4096, 14336}, {512, 4096, 4096}, {64, 1024, 4096}, {64, 1024, 1024}, {200, 8192, 8192}}) time_product(WORDS[0], mnk);
+    for (const size_t i : {12, 14})
+        for (const Index& mnk : {Index{256, 4096, 4096}, {256, 14336, 4096}}) time_product(WORDS[i], mnk);
 }
 
 }  // namespace basic_check

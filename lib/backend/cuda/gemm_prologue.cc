@@ -145,11 +145,11 @@ Choice choose(const Form& f, const Tile& t, const Device& device, uint64_t works
 double apart_us(const Form& f, const Device& device)
 {
     // Halves that fit the second cache are read from there; so they are made and read at about what memory gives (an H200, 2026-11-22).
-    constexpr double MAKING_US = 1, BYTES_A_US = 4.35e6;
+    constexpr double MAKING_US = 1, SHARE = 0.91;
     Problem bare = f.p;
-    bare.prologue = {}, bare.epilogue_weight = 0;
+    bare.prologue = {}, bare.epilogue_weight = 0;          // which a finisher's cost leaves out as well
     const double elements = double(bare.n) * double(bare.k) * (bare.b_batch == 0 ? 1 : double(bare.batches));
-    const double making = MAKING_US + elements * (bytes_of(bare.b_type) + 2) / BYTES_A_US;
+    const double making = MAKING_US + elements * (bytes_of(bare.b_type) + 2) / (SHARE * device.memory_bytes_per_us);
     bare.b_type = f.p.prologue.type, bare.b = nullptr;
     double product = HUGE_VAL;
     if (sm90::can_run(bare, device, UINT64_MAX)) product = sm90::cost_us(bare, device, sm90::workspace(bare, device, true));

@@ -13,7 +13,6 @@ using namespace kernels;
 
 // ---- the model -------------------------------------------------------------------------------------------------------------
 
-double products_of(const Form& form) { return form.planes == 3 ? 6 : 1; }
 double element_bytes(const Form& form) { return form.planes == 3 ? 6 : double(bytes_of(form.problem.a_type)); }
 
 // What follows is in microseconds. Its numbers were fitted to 12905 times of 392 shapes of f16, bf16, tf32, e4m3 and int8 on an H200

@@ -261,14 +261,22 @@ void run_tiles(Runner& r, const Instance& i, const Choice& c)
     r.launch(l, n);
 }
 
-// What a split is told beside its operands, and the launch of its tiles: of so many rows and columns, each by so many blocks.
-void cut_tiles(const Runner& r, const Form& form, int32_t rows, int32_t columns, int32_t blocks, kernels::GemmSplitNumbers& n, Launch& l)
+// What a split is told beside its operands, and the launch of its tiles: of so many rows and columns, of each of so many products so many steps of depth.
+struct SplitTiles {
+    int32_t rows, columns;
+    int64_t steps;
+    int32_t products, cluster, splits;
+};
+void cut_tiles(const Runner& r, const Form& form, const SplitTiles& t, kernels::GemmSplitNumbers& n, Launch& l)
 {
     const Problem& p = form.problem;
     n.output = r.output(form, false);
-    n.planes = r.form.planes, n.row_tiles = int32_t(divided_up(p.m, rows)), n.column_tiles = int32_t(divided_up(p.n, columns));
+    n.planes = r.form.planes, n.row_tiles = int32_t(divided_up(p.m, t.rows)), n.column_tiles = int32_t(divided_up(p.n, t.columns));
     n.batches = int32_t(p.batches), n.a_moves = form.a.batches > 1, n.b_moves = form.b.batches > 1;
-    l.grid[0] = uint32_t(int64_t(n.row_tiles) * n.column_tiles * n.batches * blocks), l.grid[1] = l.grid[2] = 1;
+    const int64_t parts = int64_t(t.cluster) * t.splits, all = t.steps * t.products;
+    n.k_steps = int32_t(t.steps), n.splits = t.splits, n.part_steps = int32_t(all / parts), n.longer_parts = int32_t(all % parts);
+    n.unit_share = kernels::UNIT_SHARES / uint32_t(t.cluster) + 1;
+    l.grid[0] = uint32_t(n.row_tiles * int64_t(n.column_tiles) * n.batches * parts), l.grid[1] = l.grid[2] = 1, l.cluster = uint32_t(t.cluster);
 }
 
 void run_split(Runner& r, const Instance& i, const Choice& c)
@@ -289,10 +297,9 @@ void run_split(Runner& r, const Instance& i, const Choice& c)
         r.encode_operand(n.b, b, form.b, i.n, 1);
     }
     Launch l = r.launch_of(i, form.variant);
-    cut_tiles(r, form, i.m, i.n, c.splits * c.cluster, n, l);
-    n.plain = plain_of(r.form.problem), n.k_steps = int32_t(i.is_cut ? steps_of(r.form, i) : steps_of(r.form));
-    n.splits = c.splits, n.partial = c.splits > 1 ? reinterpret_cast<float*>(r.next) : nullptr;
-    l.block = uint32_t(i.is_cut ? kernels::CUT_THREADS : kernels::split_threads(i.m)), l.cluster = uint32_t(c.cluster), l.shared_bytes = shared_of(i);
+    cut_tiles(r, form, {i.m, i.n, i.is_cut ? steps_of(r.form, i) : steps_of(r.form), i.is_cut ? 1 : products_of(r.form), c.cluster, c.splits}, n, l);
+    n.plain = plain_of(r.form.problem), n.partial = c.splits > 1 ? reinterpret_cast<float*>(r.next) : nullptr;
+    l.block = uint32_t(i.is_cut ? kernels::CUT_THREADS : kernels::split_threads(i.m)), l.shared_bytes = shared_of(i);
     if (i.is_odd) r.launch(l, odd);
     else r.launch(l, n);
     if (c.splits == 1) return;
@@ -322,10 +329,9 @@ void run_made(const Form& form, const Device& device, int32_t cluster, const Fin
     encode(*place.driver, n.a, a, form.a.is_turned ? ROWS : STEP, form.a.is_turned ? STEP : ROWS);
     r.encode_operand(n.b, Runner::lines_in_place(form.b, p.b_type), form.b, columns, 1);
     Launch l = {};
-    cut_tiles(r, form, ROWS, columns, cluster, n, l);
-    n.k_steps = int32_t(steps_of(form)), n.splits = 1;
+    cut_tiles(r, form, {ROWS, columns, steps_of(form), 1, cluster, 1}, n, l);
     all.lines = int32_t(p.m), all.depth = int32_t(p.k), all.text = p.prologue.text;
-    l.image = Image::Text, l.block = uint32_t(kernels::split_threads(ROWS)), l.cluster = uint32_t(cluster), l.shared_bytes = finisher.shared_bytes;
+    l.image = Image::Text, l.block = uint32_t(kernels::split_threads(ROWS)), l.shared_bytes = finisher.shared_bytes;
     r.launch(l, all);
 }
 
