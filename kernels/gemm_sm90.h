@@ -61,6 +61,8 @@ struct GemmSplitNumbers {
     GemmOutput output;
 };
 constexpr u32 UNIT_SHARES = 4096, MOST_UNITS = 64;
+// Of so many planes of each operand, those products of planes that count.
+ANYWHERE constexpr i32 products_of(i32 planes) { return planes == 3 ? 6 : 1; }
 
 // Lines at distances that are no multiple of 16 bytes, for the copy engine: eight of them are a line of its map, at a distance that is one. Line i
 // of eight begins at element `first + i * distance`. Of the last, incomplete eight the map `rest` has `more`.

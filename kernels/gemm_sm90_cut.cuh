@@ -305,7 +305,7 @@ DEVICE void start_cut(const GemmSplitNumbers& g, const CutMemory<S>& memory, con
     for (u32 s = 0; s < S::SLOTS; s++) barrier_init(memory.cut(s), 4), barrier_init(memory.used(s), i32(S::READERS));
     barrier_init(memory.handed(), 1);
     barrier_init_fence();
-    barrier_expect(memory.handed(), (part.end_units<S>() - part.begin_units<S>()) * (part.blocks - 1) * S::UNIT_BYTES);
+    barrier_expect(memory.handed(), part.received_bytes<S>());
     fill_ring(memory, part, load);
 }
 

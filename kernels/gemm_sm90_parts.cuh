@@ -32,6 +32,11 @@ struct SplitPart {
     template <class S>
     DEVICE u32 end_units() const { return first_unit<S>(rank + 1); }
     template <class S>
+    DEVICE u32 units() const { return end_units<S>() - begin_units<S>(); }
+    // What the others send it.
+    template <class S>
+    DEVICE u32 received_bytes() const { return units<S>() * (blocks - 1) * S::UNIT_BYTES; }
+    template <class S>
     DEVICE u32 owner_of(u32 unit) const { return ((unit + 1) * blocks - 1) / S::UNITS; }
 };
 
@@ -141,7 +146,7 @@ DEVICE void finish_units(const GemmOutput& o, const SplitPart& part, Finish&& fi
 template <class S, i32 HALVES, i32 EACH>
 DEVICE void add_unit(const SumsPlace& place, const SplitPart& part, const UnitLane<S, HALVES>& lane, u32 unit, u32 (&v)[EACH][4])
 {
-    const u32 begin = part.begin_units<S>(), mine = part.end_units<S>() - begin;
+    const u32 begin = part.begin_units<S>(), mine = part.units<S>();
     ROLLED for (u32 block = 0; block < part.blocks; block++) {
         const u32 from = block == part.rank ? place.own + unit * S::UNIT_BYTES : place.received + ((block - (block > part.rank)) * mine + unit - begin) * S::UNIT_BYTES;
         u32 x[EACH][4];
@@ -329,7 +334,7 @@ DEVICE void finish_part(const GemmSplitNumbers& g, const SumsPlace& sums, const 
         is_there = true;
     };
     // Where there are fewer units than warps each is two warps'; of folds a part is a unit's.
-    const bool by_halves = FOLDS == 0 && (part.end_units<S>() - part.begin_units<S>()) * 2 <= S::WARPS;
+    const bool by_halves = FOLDS == 0 && part.units<S>() * 2 <= S::WARPS;
     if (by_halves) store_part<S, FOLDS == 0 ? 2 : 1>(g, sums, part, receive);
     else store_part<S, 1>(g, sums, part, receive);
     receive();

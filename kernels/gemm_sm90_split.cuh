@@ -90,7 +90,7 @@ DEVICE void init_part(const SplitMemory<S>& memory, const SplitPart& part)
     for (u32 s = 0; s < S::STAGES; s++) barrier_init(memory.full(s), 1), barrier_init(memory.empty(s), S::GROUPS * 4);
     barrier_init(memory.handed(), 1);
     barrier_init_fence();
-    barrier_expect(memory.handed(), (part.end_units<S>() - part.begin_units<S>()) * (part.blocks - 1) * S::UNIT_BYTES);
+    barrier_expect(memory.handed(), part.received_bytes<S>());
 }
 // The steps that fit the ring, when what they read is there, each by load(step, stage).
 template <class Memory, class Load>

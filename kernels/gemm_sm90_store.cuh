@@ -202,7 +202,6 @@ DEVICE bool is_no_number(u32 bits) { return (bits & 0x7f800000) == 0x7f800000; }
 // Of six products of planes, the smallest first: which plane of a and of b.
 DEVICE i32 plane_of_a(i32 product) { return 0x001120 >> 4 * product & 15; }
 DEVICE i32 plane_of_b(i32 product) { return 0x010102 >> 4 * product & 15; }
-DEVICE i32 products_of(i32 planes) { return planes == 3 ? 6 : 1; }
 
 // ---- from registers to staging --------------------------------------------------------------------------------------------
 

@@ -287,7 +287,7 @@ TEST_CASE("launches: every instance, types and ways say what a device can take, 
                         if (!instance.is_split) CHECK(is_encoded(maps.c) == (maps.output.store <= kernels::STORE_WORDS));
                         if (!instance.is_split) return;
                         const auto&   n = *static_cast<const kernels::GemmSplitNumbers*>(l.numbers);
-                        const int64_t parts = choice.cluster * choice.splits, steps = instance.is_cut ? sm90::steps_of(form, instance) : sm90::steps_of(form) * sm90::products_of(form);
+                        const int64_t parts = choice.cluster * choice.splits, steps = instance.is_cut ? sm90::steps_of(form, instance) : sm90::steps_of(form) * kernels::products_of(form.planes);
                         CHECK((n.part_steps * parts + n.longer_parts == steps && n.longer_parts < parts));
                     });
                     const sm90::Form own = sm90::form_of(form, instance);

@@ -1,9 +1,8 @@
 // This machine's GPU as tests of shipped kernels see it: memory and launches there, and a main that skips its cases where there is none.
 #pragma once
-#include "jit/dialect.h"
-#include "lib/backend/cuda/nvrtc.h"
 #include "lib/backend/cuda/shipped_launch.h"
 #include "tests/backend/basic_machine.h"
+#include "tests/backend/finisher_image.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -86,10 +85,8 @@ struct FinisherCode {
   private:
     static std::string image_of(const Gpu& gpu, const cuda::gemm::Finisher& f, const std::string& epilogue, const std::string& operand)
     {
-        const Dialect&    d = cuda_dialect();
-        const int         compute = cuda::compute_of(gpu.driver(), gpu.home().device());
-        const std::string source = cuda::gemm::finisher_text(f, epilogue, operand), arch = text(wants_ptx() ? "compute_" : "sm_", compute, compute == 90 ? "a" : "");
-        return cuda::Compiler::find()->compile({.prelude = d.prelude, .text = source, .options = d.options, .arch = arch});
+        const int compute = cuda::compute_of(gpu.driver(), gpu.home().device());
+        return cuda::finisher_image(f, epilogue, operand, text(wants_ptx() ? "compute_" : "sm_", compute, compute == 90 ? "a" : ""));
     }
 };
 

@@ -2,8 +2,8 @@
 #pragma once
 #include "lib/backend/cuda/epilogue.h"
 #include "lib/backend/cuda/gemm_sm90.h"
-#include "lib/backend/cuda/nvrtc.h"
 #include "lib/backend/cuda/runtime.h"
+#include "tests/backend/finisher_image.h"
 #include "tests/backend/plan_of_text.h"
 
 #include <future>
@@ -19,7 +19,7 @@ class Behind {
   public:
     Behind(const std::string& words, const cuda::gemm::Problem& p) : form_(form_of(words, p)), m_(p.m), n_(p.n) {}
     const std::string& text() const { return form_.text(); }
-    // What it reads is at matrices and vectors, an element of either every `turn` of as many as there are room for.
+    // What it reads lies there, in a row of its matrices and one of its vectors: those of this turn, behind those of the turns before.
     void add_to(cuda::gemm::Problem& p, uint64_t matrices = 0, uint64_t vectors = 0, uint64_t turn = 0) const
     {
         const float none = 0;
@@ -77,10 +77,7 @@ class BehindTexts {
             const std::string          source = cuda::gemm::finisher_text(finisher, epilogue);
             of_instance_[i] = source;
             if (codes_.contains(source) || coming.contains(source)) continue;
-            coming.try_emplace(source, finisher, std::async(std::launch::async, [source] {
-                const Dialect& d = cuda_dialect();
-                return cuda::Compiler::find()->compile({.prelude = d.prelude, .text = source, .options = d.options, .arch = "sm_90a"});
-            }));
+            coming.try_emplace(source, finisher, std::async(std::launch::async, [finisher, epilogue] { return cuda::finisher_image(finisher, epilogue, {}, "sm_90a"); }));
         }
         for (auto& [source, one] : coming) {
             cuda::Module module(home, one.second.get(), cuda::Module::Accepts::Binary);

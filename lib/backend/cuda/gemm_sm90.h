@@ -103,7 +103,6 @@ inline Way    way_of(const Choice& c) { return {false, false, c.instance, c.clus
 inline Choice choice_of(const Way& w) { return {w.instance, w.cluster, w.splits, w.group}; }
 int64_t steps_of(const Form& form);
 int64_t steps_of(const Form& form, const Instance& instance);
-inline int32_t products_of(const Form& form) { return form.planes == 3 ? 6 : 1; }        // of planes
 uint64_t partial_bytes(const Form& form, int32_t splits);
 inline bool may_meet_in_memory(const Form& form) { return form.group == Group::Half || form.group == Group::Round; }     // sums of parts
 inline constexpr int32_t  MOST_SPLITS = 16, MOST_CLUSTER = 8;

@@ -157,7 +157,7 @@ double tiles_us(const Form& form, const Device& device, const Instance& i)
     const int64_t  together = int64_t(device.units) / i.cluster;
     const double   rounds = double(divided_up(tiles, together)), working = double(tiles) / double(together) / rounds;
     const bool   has_epilogue = p.epilogue_weight > 0, is_pingpong = i.schedule < 0;
-    const double tile = lasting(form, device, i) * double(steps_of(form)) * products_of(form) * step_us(form, device, i, working), store = store_us(form, i);
+    const double tile = lasting(form, device, i) * double(steps_of(form)) * products_of(form.planes) * step_us(form, device, i, working), store = store_us(form, i);
     // Pingpong hides what takes less than a tile, the others a plain store alone. But what an epilogue computes slows the other group's products, however
     // many these are: by gelu of 128x128 a round is 2.0 to 2.5 us longer at depths of 1024 to 8192 (H200, 2026-11-23).
     const double open = has_epilogue ? store : (i.schedule > 0 ? ROUND_US : OPEN_ROUND_US) + by_threads_us(p, i.m * i.n / 2.0);
@@ -181,7 +181,7 @@ double slowed_by_turning(const Instance& i)
 }
 
 // What an epilogue makes of a split's store: of as many columns as the units of one warp have, or half of them where two warps share a unit. Differences of
-// 1800 times of 15 shapes of f16, tf32 and bytes with a bias, and with gelu and a residual (H100, 2026-11-27).
+// times of 15 shapes of f16 (each two ways), tf32 and bytes with a bias, and with gelu and a residual (H100, 2026-11-27).
 double finish_us(const Problem& p, const Instance& i, int32_t cluster)
 {
     constexpr double COLUMN_US = 0.008, WEIGHT_US = 0.00116, READ_US = 0.004;
@@ -211,7 +211,8 @@ double split_us(const Form& form, const Device& device, const Instance& i, const
     if (c.cluster > 1) us += BLOCK_US * c.cluster + i.m * i.n * 4 / HANDED_BYTES_A_US;
     if (c.splits > 1) us += PARTS_US + PART_US * c.splits + double(partial_bytes(form, c.splits)) * 2 / PARTS_BYTES_A_US;
     // Words: blocks of a cluster, and a that several columns of tiles read, take longer than was fitted to halves (H200, 2026-11-25, 15 shapes of tf32). Parts
-    // in memory do, too, but not so much blocks of those that come by way of registers, of which a block alone is no faster than two (H100, 2026-11-27, 110 shapes).
+    // in memory do, too, but not so much blocks of those that come by way of registers (H100, 2026-11-26, 95 shapes), of which a
+    // block alone is no faster than two (15 shapes, 2026-11-27).
     constexpr double WORDS_BLOCK_US = 0.4, TURNED_BLOCK_US = 0.2, WORDS_PARTS_US = 1.3, WORDS_AGAIN = 0.1;
     if (form.group == Group::Round) {
         if (c.splits > 1) us += WORDS_PARTS_US;

@@ -297,7 +297,7 @@ void run_split(Runner& r, const Instance& i, const Choice& c)
         r.encode_operand(n.b, b, form.b, i.n, 1);
     }
     Launch l = r.launch_of(i, form.variant);
-    cut_tiles(r, form, {i.m, i.n, i.is_cut ? steps_of(r.form, i) : steps_of(r.form), i.is_cut ? 1 : products_of(r.form), c.cluster, c.splits}, n, l);
+    cut_tiles(r, form, {i.m, i.n, i.is_cut ? steps_of(r.form, i) : steps_of(r.form), i.is_cut ? 1 : kernels::products_of(r.form.planes), c.cluster, c.splits}, n, l);
     n.plain = plain_of(r.form.problem), n.partial = c.splits > 1 ? reinterpret_cast<float*>(r.next) : nullptr;
     l.block = uint32_t(i.is_cut ? kernels::CUT_THREADS : kernels::split_threads(i.m)), l.shared_bytes = shared_of(i);
     if (i.is_odd) r.launch(l, odd);

@@ -18,7 +18,7 @@ uint32_t variant_of(const Form& form)
 
 // Fitted to 296 times of 27 problems on an H100 (2026-11-26), of which it chooses what is within 0.6 % of the fastest in the mean, 7 at worst: a step is what
 // is made and multiplied, or its bytes where all multiprocessors want theirs at once. What a text does to each weighs less since bytes become floats without
-// conversions (30 times of 3 problems, H100, 2026-11-27).
+// conversions (60 times of 3 problems, H100, 2026-11-27).
 double cost_us(const Form& form, const Device& device, int32_t columns, int32_t cluster)
 {
     constexpr double LAUNCH_US = 0.65, STEP_US = 0.172, COLUMN_US = 0.0017, CODE_US = 0.097, WEIGHT_US = 0.042, SHARE = 0.91, NORM = 6;
