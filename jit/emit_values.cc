@@ -166,7 +166,7 @@ std::string Words::stochastic(int32_t v)
 bool Words::has_tame_form(int32_t v) const
 {
     const Value& a = value(v);
-    const bool is_one = a.op == Op::div || a.op == Op::reciprocal || a.op == Op::sqrt || a.op == Op::rsqrt;
+    const bool is_one = a.op == Op::div || a.op == Op::reciprocal || a.op == Op::sqrt || a.op == Op::rsqrt || a.op == Op::sin || a.op == Op::cos;
     return a.kind == ValueKind::Map && is_one && compute_of(a.type) == Dtype::f32;
 }
 
@@ -175,6 +175,7 @@ std::string Words::tame_form(const Value& v)
     const std::string x = name(v.args[0]);
     if (v.op == Op::div) return text("quotient_of(", x, ", ", name(v.args[1]), ", is_tame)");
     if (v.op == Op::reciprocal) return text("quotient_of(1.0f, ", x, ", is_tame)");
+    if (v.op == Op::sin || v.op == Op::cos) return text("wave_of(", x, v.op == Op::sin ? ", 0" : ", 1", ", is_tame)");
     const std::string root = text("root_of(", x, ", is_tame)");
     return v.op == Op::sqrt ? root : text("quotient_of(1.0f, ", root, ", is_tame)");
 }

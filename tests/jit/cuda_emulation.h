@@ -17,6 +17,7 @@
 #define __device__
 #define __global__
 #define __forceinline__ inline
+#define __noinline__
 #define __shared__ static
 #define __launch_bounds__(...)
 // The GNU C library's cube root of doubles is off by 3 units in the last place, CUDA's by 1.

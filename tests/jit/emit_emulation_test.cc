@@ -99,6 +99,37 @@ TEST_CASE("prelude: gelu and silu keep their bounds from end to end")
     check("silu", 6, [](double x) { return x < 0 ? x * std::exp(x) / (1 + std::exp(x)) : x / (1 + std::exp(-x)); });
 }
 
+TEST_CASE("prelude: sine and cosine keep their bounds from end to end, and are tame as far as quarters of a turn are counted")
+{
+    Emulation code;
+    code.add_code("extern \"C\" float sine(float x) { return sin_f32(x); }\nextern \"C\" float cosine(float x) { return cos_f32(x); }\n"
+                  "extern \"C\" float wave(float x, unsigned quarters, bool* is_tame) { return wave_of(x, quarters, *is_tame); }\n");
+    if (!code.load()) return;
+    const auto wave = reinterpret_cast<float (*)(float, unsigned, bool*)>(code.find("wave"));
+    for (const unsigned quarters : {0u, 1u}) {
+        const auto got = reinterpret_cast<float (*)(float)>(code.find(quarters ? "cosine" : "sine"));
+        double worst = 0;
+        float  at = 0;
+        int    apart = 0;
+        const auto look = [&](float x) {
+            const double want = quarters ? std::cos(double(x)) : std::sin(double(x)), unit = std::ldexp(1.0, std::max(std::ilogb(std::max(std::abs(want), 0x1p-149)), -126) - 23);
+            const double off = std::abs(double(got(x)) - want) / unit;
+            if (!(off <= worst)) worst = off, at = x;
+            bool is_tame = true;
+            const float tame = wave(x, quarters, &is_tame);
+            apart += is_tame != (std::abs(x) < 105615) || (is_tame && std::bit_cast<uint32_t>(tame) != std::bit_cast<uint32_t>(got(x)));
+        };
+        for (uint32_t code = 0; code < 0x7f800000; code += 1237) look(std::bit_cast<float>(code)), look(-std::bit_cast<float>(code));
+        INFO((quarters ? "cosine " : "sine "), at);
+        CHECK(worst < 1.6);
+        CHECK(apart == 0);
+        for (const float x : {INFINITY, -INFINITY, NAN}) CHECK(std::isnan(got(x)));
+        CHECK(std::isnan(wave(NAN, quarters, std::array{true}.data())));
+        CHECK(got(0) == float(quarters));
+        CHECK(std::signbit(got(-0.0f)) == !quarters);
+    }
+}
+
 // By inverse_of too, of which a little less is tame.
 static void check_quotients(Emulation& code, const char* name, const std::vector<float>& numerators, const std::vector<float>& denominators)
 {

@@ -4,6 +4,7 @@
 // result does not depend on what was fused (contract N1).
 #pragma once
 #include "lib/backend/cuda/prelude.cuh"
+#include "lib/backend/cuda/prelude_functions.cuh"
 #include "jit/prelude_common.h"
 #undef DEVICE
 

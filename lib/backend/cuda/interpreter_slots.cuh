@@ -2,6 +2,7 @@
 #pragma once
 #include "kernels/interpreter.h"
 #include "lib/backend/cuda/prelude.cuh"
+#include "lib/backend/cuda/prelude_functions.cuh"
 #include "jit/prelude_common.h"
 
 // Tests compile this as C++; there addresses in shared memory begin with 0.
