@@ -22,6 +22,17 @@ int32_t held_points(const Arranged& a, int32_t width)
     return std::max(1, std::min(most, (is_dear ? 1536 : 768) / (width * a.weight)));
 }
 
+bool has_small_points(const Arranged& a)
+{
+    constexpr int32_t SMALL_BYTES = 2;
+    bool is_small = true;
+    for (size_t v = 0; v < a.kernel.values.size(); v++)
+        if (a.kernel.values[v].kind == ValueKind::Load && a.is_full(int32_t(v)) && a.passes.wanted[v]) is_small &= bytes_of(a.kernel.values[v].type) <= SMALL_BYTES;
+    for (size_t s = 0; s < a.kernel.stores.size(); s++)
+        if (!a.passes.stores[s].row) is_small &= bytes_of(a.kernel.values[size_t(a.kernel.stores[s].value)].type) <= SMALL_BYTES;
+    return is_small;
+}
+
 // Of a point, that come from memory: what all rows share is in caches.
 int32_t loaded_bytes(const Arranged& a)
 {

@@ -127,6 +127,27 @@ void choose_width(Arranged& a)
     while (a.width > 1 && !divides(a, a.width)) a.width /= 2;
 }
 
+// Loads that lie along one axis other than the vectors', where a tile of each fits the shared memory of a block.
+void choose_tile(Arranged& a)
+{
+    if (a.has_rows() || a.axis < 0) return;
+    int32_t axis = -1, bytes = 0;
+    const auto is_long = [&](int32_t x) {
+        const Extent& extent = a.kernel.axes[size_t(x)].extent;
+        return !extent.is_constant() || extent.constant() >= TILE / 4;
+    };
+    for (size_t v = 0; v < a.kernel.values.size(); v++) {
+        const Value& value = a.kernel.values[v];
+        if (value.kind != ValueKind::Load || !a.is_full(int32_t(v)) || !a.passes.wanted[v]) continue;
+        const int32_t unit = a.unit[size_t(value.access)];
+        if (unit < 0 || unit == a.axis || pace_of(a, value.access, true) != Pace::Strided) continue;
+        if ((axis >= 0 && unit != axis) || !is_long(unit)) return;
+        axis = unit, bytes += bytes_of(value.type) * TILE * TILE;
+    }
+    const bool is_late = std::ranges::any_of(a.kernel.stores, [](const StoreTo& s) { return s.late; });
+    if (axis >= 0 && is_long(a.axis) && bytes <= 48 << 10 && !is_late) a.tile_axis = axis;
+}
+
 // Where all points in their order lie side by side and aligned, as far as 8 bytes go.
 bool is_flat(const Arranged& a, const Access& access, int32_t width)
 {
@@ -143,7 +164,7 @@ bool is_flat(const Arranged& a, const Access& access, int32_t width)
 // H200: f16 in rows of 4097 took 47 % of a copy's rate by single elements, f32 95 %.
 void choose_flat(Arranged& a)
 {
-    if (a.has_rows() || a.width > 1 || a.axis < 0) return;
+    if (a.has_rows() || a.width > 1 || a.axis < 0 || a.tile_axis >= 0) return;
     for (const KernelAxis& axis : a.kernel.axes)
         if (!axis.extent.is_constant()) return;
     int32_t widest = 0;
@@ -154,27 +175,6 @@ void choose_flat(Arranged& a)
         if (!is_flat(a, a.kernel.accesses[size_t(s.access)], width)) return;
     a.is_flat = true, a.width = width;
     for (size_t k = 0; k < a.unit.size(); k++) a.unit[k] = is_flat(a, a.kernel.accesses[k], width) ? a.axis : -1;
-}
-
-// Loads that lie along one axis other than the vectors', where a tile of each fits the shared memory of a block.
-void choose_tile(Arranged& a)
-{
-    if (a.has_rows() || a.is_flat || a.axis < 0) return;
-    int32_t axis = -1, bytes = 0;
-    const auto is_long = [&](int32_t x) {
-        const Extent& extent = a.kernel.axes[size_t(x)].extent;
-        return !extent.is_constant() || extent.constant() >= TILE / 4;
-    };
-    for (size_t v = 0; v < a.kernel.values.size(); v++) {
-        const Value& value = a.kernel.values[v];
-        if (value.kind != ValueKind::Load || !a.is_full(int32_t(v)) || !a.passes.wanted[v]) continue;
-        const int32_t unit = a.unit[size_t(value.access)];
-        if (unit < 0 || unit == a.axis || pace_of(a, value.access, true) != Pace::Strided) continue;
-        if ((axis >= 0 && unit != axis) || !is_long(unit)) return;
-        axis = unit, bytes += bytes_of(value.type) * TILE * (TILE + 1);
-    }
-    const bool is_late = std::ranges::any_of(a.kernel.stores, [](const StoreTo& s) { return s.late; });
-    if (axis >= 0 && is_long(a.axis) && bytes <= 48 << 10 && !is_late) a.tile_axis = axis;
 }
 
 }  // namespace
@@ -230,8 +230,8 @@ Arranged arrange(const Kernel& kernel, bool may_run)
     for (const Access& access : a.kernel.accesses) a.unit.push_back(unit_axis(access));
     choose_axis(a);
     choose_width(a);
-    choose_flat(a);
     choose_tile(a);
+    choose_flat(a);
     if (!may_run) return a;
     a.passes = passes_of(a.kernel, true);
     hold(a);

@@ -53,7 +53,7 @@ struct Arranged {
 };
 // may_run: folds may run beside those whose results they are of.
 Arranged arrange(const Kernel& kernel, bool may_run);
-inline constexpr int32_t TILE = 64;      // points of a tile's side: 128 bytes of f16, a line of the cache
+inline constexpr int32_t TILE = 64;      // points of a tile's side, SQUARE_SIDE in texts: 128 bytes of f16, a line of the cache
 inline constexpr int32_t LOG_CLUSTER = 3;   // of the most blocks that share a held row: as many as every GPU that has clusters lets meet
 inline constexpr int64_t LARGE_BYTES = 128 << 10;   // of a held row's loads, that a block has which fills a processor
 // Of blocks that stay. With 1024, norms of columns of 16384 f16 took 194 us on an H200, so 174; rows the same.
@@ -72,6 +72,9 @@ Pace pace_of(const Arranged& a, int32_t access, bool is_vector);
 
 // Everything that a launch asks of lengths is known before.
 bool is_constant(const Arranged& a);
+
+// Whether nothing that points move has more than two bytes: of an H100, what instructions and bytes on their way do for these they do not for words (2026-11-27).
+bool has_small_points(const Arranged& a);
 
 // Bytes of a point that come from memory; vectors that a thread has at once, of points, of what it walks, of a held row or column.
 int32_t loaded_bytes(const Arranged& a);

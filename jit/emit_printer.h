@@ -42,8 +42,9 @@ class FormPrinter {
     void define_row(int32_t pass);
     void define_inverses(int32_t pass);
     bool may_repeat(int32_t pass) const;
-    // Where rows that are held have distances of their own, which are added to their pointers one by one.
-    std::string hidden(const std::string& pointer) const { return c_.form == Form::Held && !c_.is_full ? "hidden(" + pointer + ")" : pointer; }
+    // Where rows that are held have distances of their own, which are added to their pointers one by one; and where points are small, so that instructions count.
+    bool is_hidden() const { return c_.form == Form::Held ? !c_.is_full : c_.form == Form::Points && has_small_points(a_); }
+    std::string hidden(const std::string& pointer) const { return is_hidden() ? "hidden(" + pointer + ")" : pointer; }
     void pointer_to(size_t load);
     void pointers();
     void open_item(const Batch& b);
@@ -83,8 +84,10 @@ class FormPrinter {
     void lanes_of_walked(bool has_parts, const std::string& block);
     void lanes_of_cluster();
     void place_tile();
+    std::string extent_of(int32_t axis);
     std::string in_space();
-    void turn(size_t v);
+    void read_lines(size_t v);
+    void ask_ahead();
     void tiles();
     void open_tile_item();
     void meet_cluster(int32_t pass);

@@ -120,7 +120,7 @@ void FormPrinter::fetch(const Batch& b, const std::vector<size_t>& loads)
             by_element.push_back(v);
             continue;
         }
-        if (is_strided) unroll();
+        if (is_strided && !(is_tiled(a_, c_) && a_.is_tiled(int32_t(v)))) unroll();
         line(words_.fetch(int32_t(v), "k"));
     }
     if (!by_element.empty()) {

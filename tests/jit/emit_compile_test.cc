@@ -125,8 +125,8 @@ TEST_CASE("cuda: NVRTC takes every class of a family, with clusters and without"
 {
     const Nvrtc nvrtc;
     if (!nvrtc.is_here()) return (void)std::printf("skipped: no libnvrtc.so.13 or .12 here\n");
-    const std::array<std::pair<Dtype, const char*>, 6> all = {{{Dtype::f16, "f16(softmax(x, 1) + y)"}, {Dtype::f32, "(x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5)"}, {Dtype::bf16, "bf16(gelu(x) * y)"},
-                                                               {Dtype::f32, "softmax(x, 0)"}, {Dtype::i8, "x - max(x, 1)"}, {Dtype::f32, "x * argmax(x, 1)"}}};
+    const std::array<std::pair<Dtype, const char*>, 7> all = {{{Dtype::f16, "f16(softmax(x, 1) + y)"}, {Dtype::f32, "(x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5)"}, {Dtype::bf16, "bf16(gelu(x) * y)"},
+                                                               {Dtype::f32, "softmax(x, 0)"}, {Dtype::i8, "x - max(x, 1)"}, {Dtype::f32, "x * argmax(x, 1)"}, {Dtype::f16, "f16(permute(x, [1, 0]) * 2)"}}};
     for (const auto& [type, words] : all) {
         Case c(words, "");
         c.in.lengths = {3, 8};

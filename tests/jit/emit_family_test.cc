@@ -159,6 +159,9 @@ TEST_CASE("tiles: loads along another axis than stores")
         }
     std::erase_if(all, [](const Family& f) { return f.lengths[0][0] < 60 || f.lengths[0][1] < 60 ? f.words[9] == '[' || f.lengths[0][0] == 0 : false; });
     all.push_back({"permute(x, [1, 0]) - 0.5", {}, Dtype::f64, lengths, 1e-12, false, 3});
+    all.push_back({"permute(x[::-1, :], [1, 0]) + 1", {}, Dtype::i8, lengths, 0, false, 3});
+    for (const char* words : {"permute(reshape(x, [2, 66, 80]), [0, 2, 1]) * 2", "permute(reshape(x, [2, 80, 66]), [0, 2, 1]) * 2", "permute(reshape(x, [66, 2, 80])[1:, :, ::-1], [2, 1, 0]) + 1"})
+        for (const Dtype t : {Dtype::f32, Dtype::i16}) all.push_back({words, {}, t, {{132, 80}}, 1e-6, false, 1, true});
     check_all(all, {90, 4});
 }
 

@@ -22,9 +22,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) fused(const bf16* __restri
 {
     follow();
     const i32 start = ((i32)blockIdx.x * (THREADS * HELD) + (i32)threadIdx.x) * WIDTH, step = THREADS * WIDTH, end = n.points;
-    const bf16* p_v1 = b0 + (n.offset_v1);
-    const f16* p_v2 = b1 + (n.offset_v2);
-    f16* p_s0 = b2 + (n.offset_s0);
+    const bf16* p_v1 = hidden(b0 + (n.offset_v1));
+    const f16* p_v2 = hidden(b1 + (n.offset_v2));
+    f16* p_s0 = hidden(b2 + (n.offset_s0));
     Vector<bf16, WIDTH> m1[HELD];
     Vector<f16, WIDTH> m2[HELD];
 #pragma unroll
