@@ -21,6 +21,7 @@ constexpr int64_t WAVES = 16;
 // one (f32 64 and 63), of 64 x 1 Mi 37 in 32, 36 in 16; f32 of 256 x 262144 66 in 4, 64 in 9, of 512 x 65536 40 in one, 35 in two.
 constexpr int64_t PART_AHEAD = 128 << 10, FILLED = 4;
 constexpr int64_t LARGE_THREADS = 1024;
+constexpr int64_t OWN_THREADS = 256, FEW_POINTS = 32;                    // of blocks where few threads share a column, or none; of a column
 // By which rows' second walk follows the first. Tuned on an H200: 64 norms of 1 Mi f16 at 8 MB took 82 us, at 16 84, at 24 94, in two
 // launches 102.
 constexpr int64_t LAG_BYTES = 10 << 20;
@@ -153,7 +154,11 @@ class Chooser {
         if (points_ > team_most(width, most) * most * width) return !is_walked_once(a_, running_) && (choose_large(width, most, c) || choose_cluster(width, most, c));
         // As few threads a row as hold it, but neighbours that read 64 bytes side by side, where each has two vectors. Tuned on
         // an H200: with 32 bytes, norms of 64 f16 took 79 % of a copy's rate, those of 256, by 128 bytes, 93 %.
-        const int64_t least = std::min<int64_t>(ceil_div(points_, width * 2), ceil_div(64, std::max(1, loaded_bytes(a_)) * width));
+        // Of single elements instructions decide, so few threads have several each, fewer where one walk folds all. Tuned on an H100: sums of 33 f16 took 184 us with 32
+        // threads, 32 with four, softmaxes 277, and 110 with eight.
+        const int64_t by_elements = std::min<int64_t>(ceil_div(points_ * 5, a_.passes.count == 1 ? 42 : 21), points_ > 224 ? 32 : 16);
+        const int64_t by_vectors = std::min<int64_t>(ceil_div(points_, width * 2), ceil_div(64, std::max(1, loaded_bytes(a_)) * width));
+        const int64_t least = width == 1 ? by_elements : by_vectors;
         const int64_t lanes = int64_t(1) << log_of(std::max(least, ceil_div(points_, int64_t(most) * width)));
         int64_t threads = std::max<int64_t>(lanes, 256);
         while (threads > 32 && threads > lanes && rows_ * lanes < threads * device_.units * 2) threads /= 2;
@@ -185,6 +190,15 @@ class Chooser {
         return c;
     }
 
+    // Columns enough for few threads to share one; where they have it alone, nobody meets.
+    bool are_many(int64_t vectors, int32_t log_sharers) const { return vectors << log_sharers >= int64_t(device_.units) * (points_ < FEW_POINTS ? 4 : 8) * OWN_THREADS; }
+    bool choose_own_columns(int64_t vectors, int32_t log_sharers)
+    {
+        cut(Cut::LogLanes) = log_of(OWN_THREADS) - log_sharers;
+        launch(ceil_div(vectors, OWN_THREADS >> log_sharers), OWN_THREADS);
+        return true;
+    }
+
     // Few points of many rows: as many vectors side by side as there may be for threads to hold all.
     bool choose_held_columns(int32_t width, LaunchClass& c)
     {
@@ -192,6 +206,10 @@ class Chooser {
         const int64_t vectors = ceil_div(rows_, width);
         if (!is_narrow_ || held == 0) return false;
         c = {Form::Held, uint8_t(width), uint8_t(held), false, false};
+        if (const int32_t log_sharers = log_of(ceil_div(points_, held)); log_sharers < 3 && are_many(vectors, log_sharers)) {
+            if (is_constant(a_)) c.held = uint8_t(ceil_div(points_, int64_t(1) << log_sharers)), c.is_full = points_ == int64_t(c.held) << log_sharers;
+            return choose_own_columns(vectors, log_sharers);
+        }
         for (const int64_t threads : {256, 512})
             for (int32_t log = 5; log >= 3; log--) {
                 const bool is_line = log == 5 || (width * loaded_bytes(a_)) << log >= 128;
@@ -260,6 +278,7 @@ class Chooser {
     {
         c = {Form::Columns, uint8_t(width), uint8_t(held_walk(running_, width)), width == 1, false};
         const int64_t vectors = ceil_div(rows_, width), threads = threads_of(c);
+        if (running_.passes.count == 1 && (width == 1 || points_ < FEW_POINTS) && are_many(vectors, 0)) return (void)choose_own_columns(vectors, 0);
         int32_t log = log_columns(vectors);
         // What all blocks read again shall still be in the cache. Less than a line of it side by side takes as long as all of it.
         const int64_t line_bytes = width * loaded_bytes(running_);

@@ -76,11 +76,11 @@ void Helpers::meet_along(const FoldWords& w)
                   runs ? "    return all_of_first(x, lanes);\n}\n\n" : w.kind == FoldWords::Kind::Plain && is_float(w.type) ? text("    return ", from_first("x", w.type), ";\n}\n\n") : "    return x;\n}\n\n");
 }
 
-// What lanes of a warp make together: all have all of it, and the first `rows` give it to the block.
+// What lanes of a warp make together: all have all of it, and the first `rows` give it to the block. Of more rows than lanes each gives its own.
 std::string Helpers::met_in_warps(const FoldWords& w) const
 {
     return text("    for (i32 reach = 16; reach >= rows; reach /= 2)\n", "#pragma unroll\n", "        for (i32 j = 0; j < WIDTH; j++) x[j] = ", w.combine, "(x[j], ", other_of(w, "x[j]"), ");\n",
-                "    if (thread % 32 < rows)\n", "#pragma unroll\n", "        for (i32 j = 0; j < WIDTH; j++) shared[thread / 32 * columns + j * rows + thread % 32] = x[j];\n");
+                "    if (thread % 32 < rows)\n", "#pragma unroll\n", "        for (i32 j = 0; j < WIDTH; j++) shared[(thread >> team) * columns + j * rows + (thread & (rows - 1))] = x[j];\n");
 }
 // Of two lanes that meet each goes on with half of their vector, so all of it costs one exchange less than it has rows. Such texts are longer: with
 // it, sums of 64 x 1 Mi f16, of whose columns there are no parts, took 38 us on an H200, so 36.5.
@@ -91,18 +91,19 @@ std::string Helpers::met_by_halves(const FoldWords& w) const
                 "            const ", w.accumulator, " other = is_upper ? x[j] : x[half + j], own = is_upper ? x[half + j] : x[j];\n",
                 "            x[j] = ", w.combine, "(own, ", other_of(w, "other"), ");\n", "        }\n", "        if (half > 0) count = half, from += is_upper ? half : 0;\n", "    }\n",
                 "    if (thread % (32 / WIDTH) < rows)\n", "#pragma unroll\n",
-                "        for (i32 j = 0; j < WIDTH; j++)\n            if (j < count) shared[thread / 32 * columns + (from + j) * rows + (thread & (rows - 1))] = x[j];\n");
+                "        for (i32 j = 0; j < WIDTH; j++)\n            if (j < count) shared[(thread >> team) * columns + (from + j) * rows + (thread & (rows - 1))] = x[j];\n");
 }
 
-// Threads t, t + rows, t + 2 rows .. have what belongs to one vector of rows; rows and WIDTH are powers of two, rows at most a warp's width.
+// Threads t, t + rows, t + 2 rows .. have what belongs to one vector of rows; rows and WIDTH are powers of two. Only plain blocks have more rows than a warp's width.
 void Helpers::meet_across(const FoldWords& w)
 {
     const Dialect& d = dialect_;
+    const std::string teams = is_whole_ ? "team = 5, teams = THREADS / 32;\n" : text("team = rows > 32 ? (i32)count_bits_u32(rows - 1) : 5, teams = ", d.threads, " >> team;\n    if (rows == ", d.threads, ") return;\n");
     text_ += text("// Threads t, t + rows, t + 2 rows .. have what belongs to one vector of rows: it meets in warps, then each thread goes through the\n// warps' for a row.\ntemplate <i32 WIDTH>\n", d.helper, " void ", w.block, "(",
-                  w.accumulator, "* shared, ", w.accumulator, "* x, i32 rows)\n{\n", "    const i32 thread = ", d.thread, ", warps = ", is_whole_ ? "THREADS" : d.threads, " / 32, columns = rows * WIDTH;\n",
+                  w.accumulator, "* shared, ", w.accumulator, "* x, i32 rows)\n{\n", "    const i32 thread = ", d.thread, ", columns = rows * WIDTH, ", teams,
                   has_parts_ ? met_by_halves(w) : met_in_warps(w), "    ", d.barrier, ";\n",
                   "    for (i32 c = thread; c < columns; c += ", d.threads, ") {\n", "        ", w.accumulator, " all = shared[c];\n",
-                  is_whole_ ? "#pragma unroll\n" : "", "        for (i32 k = 1; k < warps; k++) all = ", w.combine, "(all, shared[k * columns + c]);\n", "        shared[c] = all;\n", "    }\n", "    ", d.barrier, ";\n", "#pragma unroll\n",
+                  is_whole_ ? "#pragma unroll\n" : "", "        for (i32 k = 1; k < teams; k++) all = ", w.combine, "(all, shared[k * columns + c]);\n", "        shared[c] = all;\n", "    }\n", "    ", d.barrier, ";\n", "#pragma unroll\n",
                   "    for (i32 j = 0; j < WIDTH; j++) x[j] = shared[j * rows + (thread & (rows - 1))];\n", "    ", d.barrier, ";\n}\n\n");
 }
 

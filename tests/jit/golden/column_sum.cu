@@ -20,17 +20,18 @@ static __device__ __forceinline__ pair_f32 shuffled_pair_f32(pair_f32 x, i32 rea
 template <i32 WIDTH>
 static __device__ __forceinline__ void across_sum_f32(pair_f32* shared, pair_f32* x, i32 rows)
 {
-    const i32 thread = (i32)threadIdx.x, warps = (i32)blockDim.x / 32, columns = rows * WIDTH;
+    const i32 thread = (i32)threadIdx.x, columns = rows * WIDTH, team = rows > 32 ? (i32)count_bits_u32(rows - 1) : 5, teams = (i32)blockDim.x >> team;
+    if (rows == (i32)blockDim.x) return;
     for (i32 reach = 16; reach >= rows; reach /= 2)
 #pragma unroll
         for (i32 j = 0; j < WIDTH; j++) x[j] = sum_f32(x[j], shuffled_pair_f32(x[j], reach));
     if (thread % 32 < rows)
 #pragma unroll
-        for (i32 j = 0; j < WIDTH; j++) shared[thread / 32 * columns + j * rows + thread % 32] = x[j];
+        for (i32 j = 0; j < WIDTH; j++) shared[(thread >> team) * columns + j * rows + (thread & (rows - 1))] = x[j];
     __syncthreads();
     for (i32 c = thread; c < columns; c += (i32)blockDim.x) {
         pair_f32 all = shared[c];
-        for (i32 k = 1; k < warps; k++) all = sum_f32(all, shared[k * columns + c]);
+        for (i32 k = 1; k < teams; k++) all = sum_f32(all, shared[k * columns + c]);
         shared[c] = all;
     }
     __syncthreads();
