@@ -2,19 +2,33 @@
 #include "jit/emit_forms.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 
 namespace ng::emitting {
 namespace {
 
-// The access whose order in memory counts: the first that is written point by point, else the first that is read.
+// Whether every point has an element of its own. What others have is in caches, however it lies.
+bool is_whole(const Kernel& kernel, const Access& access)
+{
+    bool is_whole = true;
+    for (size_t x = 0; x < access.strides.size(); x++) is_whole &= kernel.axes[x].extent.is(1) || !access.strides[x].is(0);
+    return is_whole;
+}
+
+// The access whose order in memory counts: the first that is written point by point, else the first that is read, of a whole tensor if there is one.
 const Access* leading(const Kernel& kernel, const Passes& passes)
 {
     for (size_t s = 0; s < kernel.stores.size(); s++)
         if (!passes.stores[s].row) return &kernel.accesses[size_t(kernel.stores[s].access)];
-    for (size_t v = 0; v < kernel.values.size(); v++)
-        if (kernel.values[v].kind == ValueKind::Load && passes.level[v] == Level::Full) return &kernel.accesses[size_t(kernel.values[v].access)];
-    return nullptr;
+    const Access* first = nullptr;
+    for (size_t v = 0; v < kernel.values.size(); v++) {
+        if (kernel.values[v].kind != ValueKind::Load || passes.level[v] != Level::Full) continue;
+        const Access& access = kernel.accesses[size_t(kernel.values[v].access)];
+        if (is_whole(kernel, access)) return &access;
+        if (!first) first = &access;
+    }
+    return first;
 }
 
 // Axes of these numbers, those of greater strides first, where all are known.
@@ -70,14 +84,17 @@ int32_t unit_axis(const Access& access)
     return axis;
 }
 
-// Bytes of a point that lie side by side along the axis.
-int32_t side_by_side(const Arranged& a, int32_t axis)
+// Bytes of a point that lie side by side along the axis; of whole tensors, or of all.
+int32_t side_by_side(const Arranged& a, int32_t axis, bool are_whole)
 {
     int32_t bytes = 0;
+    const auto add = [&](int32_t access, Dtype t) {
+        if (a.unit[size_t(access)] == axis && (!are_whole || is_whole(a.kernel, a.kernel.accesses[size_t(access)]))) bytes += bytes_of(t);
+    };
     for (size_t v = 0; v < a.kernel.values.size(); v++)
-        if (a.kernel.values[v].kind == ValueKind::Load && a.is_full(int32_t(v)) && a.unit[size_t(a.kernel.values[v].access)] == axis) bytes += bytes_of(a.kernel.values[v].type);
+        if (a.kernel.values[v].kind == ValueKind::Load && a.is_full(int32_t(v))) add(a.kernel.values[v].access, a.kernel.values[v].type);
     for (size_t s = 0; s < a.kernel.stores.size(); s++)
-        if (!a.passes.stores[s].row && a.unit[size_t(a.kernel.stores[s].access)] == axis) bytes += bytes_of(a.kernel.values[size_t(a.kernel.stores[s].value)].type);
+        if (!a.passes.stores[s].row) add(a.kernel.stores[s].access, a.kernel.values[size_t(a.kernel.stores[s].value)].type);
     return bytes;
 }
 
@@ -85,8 +102,11 @@ void choose_axis(Arranged& a)
 {
     const auto last = [](const std::vector<int32_t>& axes) { return axes.empty() ? -1 : axes.back(); };
     const int32_t inner = last(a.walked()), outer = a.has_rows() ? last(a.kept) : -1;
-    const int32_t along = inner < 0 ? 0 : side_by_side(a, inner), across = outer < 0 ? 0 : side_by_side(a, outer);
-    a.is_across = across > along;
+    for (const bool are_whole : {true, false}) {
+        const int32_t along = inner < 0 ? 0 : side_by_side(a, inner, are_whole), across = outer < 0 ? 0 : side_by_side(a, outer, are_whole);
+        a.is_across = across > along;
+        if (along != across) break;
+    }
     a.axis = a.is_across ? outer : inner;
 }
 
@@ -127,25 +147,29 @@ void choose_width(Arranged& a)
     while (a.width > 1 && !divides(a, a.width)) a.width /= 2;
 }
 
-// Loads that lie along one axis other than the vectors', where a tile of each fits the shared memory of a block.
+// Loads that lie along one axis other than the vectors', where a tile of each fits the shared memory of a block. Of short axes it has all.
 void choose_tile(Arranged& a)
 {
     if (a.has_rows() || a.axis < 0) return;
     int32_t axis = -1, bytes = 0;
-    const auto is_long = [&](int32_t x) {
-        const Extent& extent = a.kernel.axes[size_t(x)].extent;
-        return !extent.is_constant() || extent.constant() >= TILE / 4;
-    };
     for (size_t v = 0; v < a.kernel.values.size(); v++) {
         const Value& value = a.kernel.values[v];
         if (value.kind != ValueKind::Load || !a.is_full(int32_t(v)) || !a.passes.wanted[v]) continue;
         const int32_t unit = a.unit[size_t(value.access)];
         if (unit < 0 || unit == a.axis || pace_of(a, value.access, true) != Pace::Strided) continue;
-        if ((axis >= 0 && unit != axis) || !is_long(unit)) return;
-        axis = unit, bytes += bytes_of(value.type) * TILE * TILE;
+        if (axis >= 0 && unit != axis) return;
+        axis = unit, bytes += bytes_of(value.type) * TILE_POINTS;
     }
     const bool is_late = std::ranges::any_of(a.kernel.stores, [](const StoreTo& s) { return s.late; });
-    if (axis >= 0 && is_long(a.axis) && bytes <= 48 << 10 && !is_late) a.tile_axis = axis;
+    if (axis < 0 || bytes > 48 << 10 || is_late) return;
+    const Extent &across = a.kernel.axes[size_t(axis)].extent, &along = a.kernel.axes[size_t(a.axis)].extent;
+    const int64_t lines = along.is_constant() ? along.constant() : INT64_MAX, points = across.is_constant() ? across.constant() : TILE_SIDE;
+    // Few elements a line are found in the second cache each time if all lines fit there. (H100: f16 [64, 333, 333, 3] to [64, 3, 333, 333] took 41.6 us by tiles, 32.5 so.)
+    constexpr int64_t FEW = 16, CACHED_BYTES = 4 << 20;
+    if (points < 2 || (points < FEW && lines < CACHED_BYTES / (points * bytes / TILE_POINTS))) return;
+    a.tile_side = int32_t(std::clamp<int64_t>(int64_t(std::bit_ceil(uint64_t(points))), 4, TILE_SIDE));
+    // Less than half a tile of lines is not worth its threads.
+    if (lines >= TILE_POINTS / a.tile_side / 2) a.tile_axis = axis;
 }
 
 // Where all points in their order lie side by side and aligned, as far as 8 bytes go.

@@ -86,7 +86,7 @@ int32_t log_of(int64_t n) { return n <= 1 ? 0 : 64 - std::countl_zero(uint64_t(n
 LaunchClass points_class(const Arranged& a, int32_t width, bool is_wide)
 {
     LaunchClass c{Form::Points, uint8_t(width), 1, is_wide, false};
-    c.held = uint8_t(is_tiled(a, c) ? TILE * TILE / TILE_THREADS / width : held_points(a, width));
+    c.held = uint8_t(is_tiled(a, c) ? TILE_POINTS / TILE_THREADS / width : held_points(a, width));
     return c;
 }
 // Each of the threads that share a column computes what it has once, so they have few columns and many points.
@@ -137,7 +137,7 @@ class Chooser {
         c = points_class(a_, width, !is_narrow_);
         if (is_tiled(a_, c)) {
             const int64_t along = extent_of(a_.axis), across = extent_of(a_.tile_axis);
-            cut(Cut::TilesAlong) = ceil_div(along, TILE), cut(Cut::TilesAcross) = ceil_div(across, TILE);
+            cut(Cut::TilesAlong) = ceil_div(along, TILE_POINTS / a_.tile_side), cut(Cut::TilesAcross) = ceil_div(across, a_.tile_side);
             return launch(points_ / along / across * cut(Cut::TilesAlong) * cut(Cut::TilesAcross), TILE_THREADS);
         }
         launch(ceil_div(points_, int64_t(threads_of(c)) * c.width * c.held), threads_of(c));

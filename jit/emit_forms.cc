@@ -341,7 +341,7 @@ KernelSource FormPrinter::print()
     for (const Value& v : kernel_.values) source.buffers = std::max(source.buffers, v.buffer + 1);
     for (const StoreTo& s : kernel_.stores) source.buffers = std::max(source.buffers, s.buffer + 1);
     const std::string numbers = numbers_.finish(source);
-    source.text = text(head(), "enum { WIDTH = ", c_.width, ", HELD = ", c_.held, ", THREADS = ", threads_of(c_), " };\n", numbers, "\n", helpers_.printed(), functions_);
+    source.text = text(head(), "enum { WIDTH = ", c_.width, ", HELD = ", c_.held, ", THREADS = ", threads_of(c_), is_tiled(a_, c_) ? text(", SIDE = ", a_.tile_side, ", ALONG = ", TILE_POINTS / a_.tile_side) : "", " };\n", numbers, "\n", helpers_.printed(), functions_);
     return source;
 }
 

@@ -34,6 +34,7 @@ struct Arranged {
     bool    is_across = false;   // that axis is kept: a vector is of rows
     int32_t width = 1;           // of the widest vector worth its registers
     int32_t tile_axis = -1;      // that some loads lie along, not the vectors' axis: tiles are turned in shared memory; -1: none
+    int32_t tile_side = 0;       // points along that
     bool    is_flat = false;     // vectors of points in row-major order, over the ends of rows: what lies otherwise moves by elements
     int32_t weight = 1;          // of a point: about its instructions
     int32_t held_bytes = 0;      // of a point, of what a held row keeps between passes
@@ -53,7 +54,7 @@ struct Arranged {
 };
 // may_run: folds may run beside those whose results they are of.
 Arranged arrange(const Kernel& kernel, bool may_run);
-inline constexpr int32_t TILE = 64;      // points of a tile's side, SQUARE_SIDE in texts: 128 bytes of f16, a line of the cache
+inline constexpr int32_t TILE_POINTS = 4096, TILE_SIDE = 64;     // of a tile, and along its loads' axis at most: 128 bytes of f16, a line of the cache
 inline constexpr int32_t LOG_CLUSTER = 3;   // of the most blocks that share a held row: as many as every GPU that has clusters lets meet
 inline constexpr int64_t LARGE_BYTES = 128 << 10;   // of a held row's loads, that a block has which fills a processor
 // Of blocks that stay. With 1024, norms of columns of 16384 f16 took 194 us on an H200, so 174; rows the same.

@@ -1,4 +1,4 @@
-// Prints points whose loads lie along another axis than their stores: square tiles are turned in shared memory.
+// Prints points whose loads lie along another axis than their stores: tiles are turned in shared memory.
 #include "jit/emit_printer.h"
 
 namespace ng::emitting {
@@ -11,7 +11,7 @@ void FormPrinter::place_tile()
     for (const int32_t x : a_.kept)
         if (x != a_.axis && x != a_.tile_axis) outer.push_back(x);
     line(text("const u32 tiles = ", dialect_.block, " / (u32)", along, ";"));
-    line(text("const i32 from_along = (i32)(", dialect_.block, " - tiles * ", along, ") * SQUARE_SIDE, from_across = (i32)(tiles", outer.empty() ? "" : " % (u32)" + across, ") * SQUARE_SIDE;"));
+    line(text("const i32 from_along = (i32)(", dialect_.block, " - tiles * ", along, ") * ALONG, from_across = (i32)(tiles", outer.empty() ? "" : " % (u32)" + across, ") * SIDE;"));
     if (outer.empty()) return;
     line(text("const i32 outer = (i32)(tiles / (u32)", across, ");"));
     indices(outer, "outer");
@@ -34,7 +34,7 @@ void FormPrinter::read_lines(size_t v)
     line(text("Lines<", memory_name(load.type), "> t", v, ";"));
     line("{"), depth_++;
     line(text("const i32 i", a_.tile_axis, " = from_across, i", a_.axis, " = from_along;"));
-    line(text("read_lines(t", v, ", p_", of, " + (", words_.distance(of, access), "), ", stride(a_.tile_axis), ", ", stride(a_.axis), ", from_across, ", extent_of(a_.tile_axis), " - from_across, ", extent_of(a_.axis), " - from_along);"));
+    line(text("read_lines<SIDE>(t", v, ", p_", of, " + (", words_.distance(of, access), "), ", stride(a_.tile_axis), ", ", stride(a_.axis), ", from_across, ", extent_of(a_.tile_axis), " - from_across, ", extent_of(a_.axis), " - from_along);"));
     close();
 }
 
@@ -49,8 +49,8 @@ void FormPrinter::ask_ahead()
     }
     for (const auto& [bytes, loads] : by_bytes) {
         unroll();
-        open(text("for (u32 sector = ", dialect_.thread, "; sector < SQUARE_SIDE * SQUARE_SIDE * ", bytes, " / ASKED_BYTES; sector += THREADS)"));
-        line(text("const i32 i", a_.tile_axis, " = from_across + (i32)(sector / (SQUARE_SIDE * ", bytes, " / ASKED_BYTES)), i", a_.axis, " = from_along + (i32)(sector % (SQUARE_SIDE * ", bytes, " / ASKED_BYTES) * (ASKED_BYTES / ", bytes, "));"));
+        open(text("for (u32 sector = ", dialect_.thread, "; sector < SIDE * ALONG * ", bytes, " / ASKED_BYTES; sector += THREADS)"));
+        line(text("const i32 i", a_.tile_axis, " = from_across + (i32)(sector / (ALONG * ", bytes, " / ASKED_BYTES)), i", a_.axis, " = from_along + (i32)(sector % (ALONG * ", bytes, " / ASKED_BYTES) * (ASKED_BYTES / ", bytes, "));"));
         open(in_space());
         for (const size_t v : loads) line(text("ask_ahead(", words_.address(int32_t(v)), ");"));
         close(), close();
@@ -62,13 +62,13 @@ void FormPrinter::tiles()
     std::vector<size_t> turned;
     for (size_t v = 0; v < kernel_.values.size(); v++)
         if (a_.is_tiled(int32_t(v))) turned.push_back(v);
-    for (const size_t v : turned) line(text(dialect_.shared, "Vector<", memory_name(kernel_.values[v].type), ", 4> square", v, "[SQUARE_SIDE * SQUARE_FOURS];"));
+    for (const size_t v : turned) line(text(dialect_.shared, "Vector<", memory_name(kernel_.values[v].type), ", 4> tile", v, "[SIDE * ALONG / 4];"));
     define_uniform();
     place_tile();
     pointers();
     for (const size_t v : turned) read_lines(v);
     if (has_small_points(a_)) ask_ahead();
-    for (const size_t v : turned) line(text("turn_lines(t", v, ", square", v, ");"));
+    for (const size_t v : turned) line(text("turn_lines<SIDE>(t", v, ", tile", v, ");"));
     line(std::string(dialect_.barrier) + ";");
     // Four points at once and no more: what is on its way is in shared memory or other warps', and registers of all would leave room for few.
     const int32_t at_once = std::max(1, 4 / c_.width);
@@ -81,7 +81,7 @@ void FormPrinter::tiles()
 // Of a tile, neighbouring threads have vectors along the stores' axis.
 void FormPrinter::open_tile_item()
 {
-    line(text("const u32 vector = ", dialect_.thread, " + (turn + k) * THREADS, row = vector / (SQUARE_SIDE / WIDTH), column = vector % (SQUARE_SIDE / WIDTH) * WIDTH;"));
+    line(text("const u32 vector = ", dialect_.thread, " + (turn + k) * THREADS, row = vector / (ALONG / WIDTH), column = vector % (ALONG / WIDTH) * WIDTH;"));
     line(text("const i32 i", a_.tile_axis, " = from_across + (i32)row, i", a_.axis, " = from_along + (i32)column;"));
     open(in_space());
 }

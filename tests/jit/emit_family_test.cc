@@ -160,6 +160,8 @@ TEST_CASE("tiles: loads along another axis than stores")
     std::erase_if(all, [](const Family& f) { return f.lengths[0][0] < 60 || f.lengths[0][1] < 60 ? f.words[9] == '[' || f.lengths[0][0] == 0 : false; });
     all.push_back({"permute(x, [1, 0]) - 0.5", {}, Dtype::f64, lengths, 1e-12, false, 3});
     all.push_back({"permute(x[::-1, :], [1, 0]) + 1", {}, Dtype::i8, lengths, 0, false, 3});
+    for (const Lengths& l : {Lengths{1050002, 2}, Lengths{700001, 3}, Lengths{300004, 7}, Lengths{175000, 12}, Lengths{1003, 20}, Lengths{260, 33}, Lengths{20, 3000}})
+        for (const Dtype t : {Dtype::f16, Dtype::i8}) all.push_back({"permute(x, [1, 0]) + 1", {}, t, {l}, 1e-6, false, 1, true});
     for (const char* words : {"permute(reshape(x, [2, 66, 80]), [0, 2, 1]) * 2", "permute(reshape(x, [2, 80, 66]), [0, 2, 1]) * 2", "permute(reshape(x, [66, 2, 80])[1:, :, ::-1], [2, 1, 0]) + 1"})
         for (const Dtype t : {Dtype::f32, Dtype::i16}) all.push_back({words, {}, t, {{132, 80}}, 1e-6, false, 1, true});
     check_all(all, {90, 4});
@@ -282,6 +284,31 @@ TEST_CASE("columns: of known lengths, held by few threads, many, and a block tha
     for (const int64_t length : {60, 250, 500, 700, 1024})
         for (const int64_t width : {8, 72}) all.push_back({"f16((x - mean(x, 0)) * rsqrt(var(x, 0) + 1e-5))", {"max(x, 0)"}, Dtype::f16, {{length, width}}, 0x1p-9, false, 1, true});
     all.push_back({"softmax(x, 0)", {}, Dtype::f32, {{1000, 36}}, 1e-5, false, 1, true});
+    check_all(all, {90, 4});
+}
+
+TEST_CASE("rows and columns: what whole tensors lie along counts, not what few numbers beside them do")
+{
+    for (const auto& [words, are_columns] : {std::pair("sum(x * y[:, :1], 0)", true), std::pair("sum(y[:, :1] * x, 0)", true), std::pair("max(y[:, :1] - x, 0)", true), std::pair("sum(x * y[:1, :], 1)", false)}) {
+        const Family f{words, {}, Dtype::f32, {{3000, 72}}, 1e-4, false, 1, true};
+        const auto c = case_of(f, f.lengths[0]);
+        const KernelFamily family(*c->plan.steps[0].kernel, cuda_dialect(), {90, 4});
+        INFO(words << ": " << text_of(family.classes()[0]));
+        CHECK((family.classes()[0].form == Form::Columns) == are_columns);
+        check_all({f}, {90, 4});
+    }
+}
+
+TEST_CASE("columns: so many that each thread has some of its own")
+{
+    std::vector<Family> all;
+    for (const Lengths& l : {Lengths{3, 4101}, Lengths{2, 16500}, Lengths{16, 16400}, Lengths{40, 16600}, Lengths{13, 2051}})
+        for (const bool is_constant : {false, true}) {
+            all.push_back({"softmax(x, 0)", {"sum(x, 0)"}, Dtype::f32, {l}, 1e-5, false, 1, is_constant});
+            all.push_back({"f16((x - mean(x, 0)) * rsqrt(var(x, 0) + 1e-5) + y)", {}, Dtype::f16, {l}, 0x1p-9, true, 1, is_constant});
+            all.push_back({"sum(x, 0)", {"argmax(x, 0)"}, Dtype::f16, {l}, 1e-5, false, 1, is_constant});
+            all.push_back({"max(x, 0)", {"var(x, 0)"}, Dtype::f32, {l}, 1e-5, false, 1, is_constant});
+        }
     check_all(all, {90, 4});
 }
 

@@ -1,8 +1,7 @@
-// What lies along another axis than vectors of points do: squares of it, turned in shared memory.
+// What lies along another axis than vectors of points do: tiles of it, turned in shared memory.
 //
-// A square has 64 by 64 points. Its threads, 256, read four lines of four elements side by side each, and hand on what comes as fours along the other axis.
-#define SQUARE_SIDE 64
-#define SQUARE_FOURS (SQUARE_SIDE / 4)
+// A tile has 4096 points, SIDE of them along the axis that lies side by side. Its threads, 256, read four lines of four elements side by side each, and
+// hand on what comes as fours along the other axis.
 template <class T>
 struct Lines {
     Vector<T, 4> line[4];
@@ -31,12 +30,12 @@ DEVICE Vector<T, 4> between_fours(const T* from)
     return r.all;
 }
 
-// Lines are `pitch` apart, their elements `step`; from: the square's first element, with so many of its line ahead of it; so many elements and lines are
+// Lines are `pitch` apart, their elements `step`; from: the tile's first element, with so many of its line ahead of it; so many elements and lines are
 // there from it on.
-template <class T>
+template <i32 SIDE, class T>
 DEVICE void read_lines(Lines<T>& to, const T* from, i32 step, i32 pitch, i32 ahead, i32 elements, i32 lines)
 {
-    const i32 element = threadIdx.x % SQUARE_FOURS * 4, first = threadIdx.x / SQUARE_FOURS * 4;
+    const i32 element = threadIdx.x % (SIDE / 4) * 4, first = threadIdx.x / (SIDE / 4) * 4;
     from += element * step + first * pitch, ahead += element, elements -= element, lines -= first;
     if (step == 1 && elements >= 4 && ((u64)from | (u64)(pitch * (i64)sizeof(T))) % alignof(Vector<T, 4>) == 0) {
 #pragma unroll
@@ -60,36 +59,37 @@ DEVICE void read_lines(Lines<T>& to, const T* from, i32 step, i32 pitch, i32 ahe
     }
 }
 
-// Where the square has a four. Fours of a row stand in an order of their own, so that neither those who put one column's there nor those who take one
+// Where the tile has a four. Fours of a row stand in an order of their own, so that neither those who put one column's there nor those who take one
 // row's meet in a bank.
-DEVICE u32 four_at(u32 row, u32 four) { return row * SQUARE_FOURS + (four ^ row / 4); }
-template <class T>
-DEVICE void turn_lines(const Lines<T>& from, Vector<T, 4>* square)
+template <i32 SIDE>
+DEVICE u32 four_at(u32 row, u32 four) { return row * (1024 / SIDE) + (four ^ row / 4 * (64 / SIDE)); }
+template <i32 SIDE, class T>
+DEVICE void turn_lines(const Lines<T>& from, Vector<T, 4>* tile)
 {
-    const u32 row = threadIdx.x % SQUARE_FOURS * 4, four = threadIdx.x / SQUARE_FOURS;
+    const u32 row = threadIdx.x % (SIDE / 4) * 4, four = threadIdx.x / (SIDE / 4);
 #pragma unroll
     for (i32 j = 0; j < 4; j++) {
         Vector<T, 4> turned;
 #pragma unroll
         for (i32 l = 0; l < 4; l++) turned.e[l] = from.line[l].e[j];
-        square[four_at(row, four) + j * SQUARE_FOURS] = turned;
+        tile[four_at<SIDE>(row, four) + j * (1024 / SIDE)] = turned;
     }
 }
-template <i32 N, class T>
-DEVICE Vector<T, N> turned_of(const Vector<T, 4>* square, u32 row, u32 column)
+template <i32 SIDE, i32 N, class T>
+DEVICE Vector<T, N> turned_of(const Vector<T, 4>* tile, u32 row, u32 column)
 {
-    if constexpr (N <= 4) return *(const Vector<T, N>*)(square[four_at(row, column / 4)].e + column % 4);
+    if constexpr (N <= 4) return *(const Vector<T, N>*)(tile[four_at<SIDE>(row, column / 4)].e + column % 4);
     Vector<T, N> r;
 #pragma unroll
     for (i32 k = 0; k < N / 4; k++) {
-        const Vector<T, 4> four = square[four_at(row, column / 4 + k)];
+        const Vector<T, 4> four = tile[four_at<SIDE>(row, column / 4 + k)];
 #pragma unroll
         for (i32 j = 0; j < 4; j++) r.e[4 * k + j] = four.e[j];
     }
     return r;
 }
 
-// What is read behind a square is on its way to the second cache meanwhile, by sectors of 32 bytes, without registers.
+// What is read behind a tile is on its way to the second cache meanwhile, by sectors of 32 bytes, without registers.
 #define ASKED_BYTES 32
 DEVICE void ask_ahead(const void* at)
 {
