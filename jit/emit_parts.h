@@ -77,6 +77,7 @@ class Helpers {
     void print(const std::string& signature, const std::string& result);
     void combine(const FoldWords& w, Op op);
     void best(const FoldWords& w, Op op);
+    void next(const FoldWords& w, Op op);
     void block(const FoldWords& w);
     void shuffle(const FoldWords& w);
     void meet_along(const FoldWords& w);

@@ -46,10 +46,17 @@ FoldWords Helpers::team(Op op, Dtype operand, bool is_across, bool is_held, Pass
     if (is_plain_f32) w.combine = op == Op::max ? "greatest_f32" : "least_f32";
     if (!names_.insert(w.block).second) return w;
     if (w.kind != FoldWords::Kind::Pair && !is_plain_f32) combine(w, op);
-    if (w.kind == FoldWords::Kind::Best) best(w, op);
+    if (w.kind == FoldWords::Kind::Best) best(w, op), next(w, op);
     shuffle(w);
     is_across ? meet_across(w) : meet_along(w);
     return w;
+}
+
+// A thread meets its points in their order, which asks less of each than where two meet.
+void Helpers::next(const FoldWords& w, Op op)
+{
+    const std::string name = text("next_", w.combine, "(", w.accumulator, " x, ", name_of(w.type), " value, i64 at)"), beyond = op == Op::argmax ? "value <= x.value" : "value >= x.value";
+    print(text(w.accumulator, " ", name), text("x.at < 0 || (!(", beyond, ") && x.value == x.value) ? best_of_", name_of(w.type), "(value, at) : x"));
 }
 
 // What the thread `reach` away has.

@@ -156,6 +156,7 @@ void FormPrinter::lanes(const Batch& b)
         const std::string at = a_.is_across || a_.axis < 0 ? "point" : "point + j";
         if (w.kind == FoldWords::Kind::Running) line(text("x", f, a_.is_across ? "[j][k] = " : is_by_vector(b) ? "[j] = " : "[k * WIDTH + j] = ", x, ";"));
         else if (is_tree(w)) line(text("x", f, a_.is_across ? "[j][k] = " : "[k][j] = ", x, ";"));
+        else if (w.kind == FoldWords::Kind::Best) line(text(a, " = next_", w.combine, "(", a, ", ", x, ", ", at, ");"));
         else line(text(a, " = ", w.combine, "(", a, ", ", w.lift(x, at), ");"));
     }
     for (size_t s = 0; s < kernel_.stores.size(); s++)

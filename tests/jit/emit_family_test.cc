@@ -278,6 +278,19 @@ TEST_CASE("folds beside others: far from zero, without bounds, and of nothing bu
               {90, 4});
 }
 
+TEST_CASE("places of the greatest and least: the first of equals, of numbers that are none, and where nothing is beyond where it began")
+{
+    const std::vector<Lengths> lengths = {{5, 7}, {40, 128}, {3, 9000}, {3001, 5}, {1, 20000}};
+    check_all({
+                  {"argmax(where(x > 1.5, log(x * 0 - 1), x), 1)", {"argmin(where(x > 1.5, log(x * 0 - 1), x), 1)"}, Dtype::f32, lengths, 0, false, 2},
+                  {"argmax(where(x > 1.5, log(x * 0 - 1), x), 0)", {"argmin(where(x > 1.5, log(x * 0 - 1), x), 0)"}, Dtype::f32, lengths, 0, false, 2},
+                  {"argmax(log(x * 0), 1)", {"argmin(1 / abs(x * 0), 1)", "argmax(rint(x), 1)"}, Dtype::f32, lengths, 0, false, 2},
+                  {"argmax(log(x * 0), 0)", {"argmin(1 / abs(x * 0), 0)", "argmin(rint(x), 0)"}, Dtype::f32, lengths, 0, false, 2},
+                  {"argmax(x - x, 1)", {"argmin(x, 1)"}, Dtype::i32, lengths, 0, false, 2},
+              },
+              {90, 4});
+}
+
 TEST_CASE("columns: of known lengths, held by few threads, many, and a block that fills a processor")
 {
     std::vector<Family> all;

@@ -97,12 +97,12 @@ class Evaluation {
                 if (n.value >> a & 1) to[a] = 0;
             const auto at = size_t(flat(to, r.dims));
             const double v = x.v[size_t(k)], position = seen.v[at]++;
-            const bool first = position == 0, less = first || v < best.v[at], greater = first || v > best.v[at];
+            const bool first = position == 0 || (std::isnan(v) && !std::isnan(best.v[at])), less = first || v < best.v[at], greater = first || v > best.v[at];
             switch (n.op) {
             case Op::sum: r.v[at] += v; break;
-            case Op::prod: r.v[at] = first ? v : r.v[at] * v; break;
+            case Op::prod: r.v[at] = position == 0 ? v : r.v[at] * v; break;
             case Op::any: r.v[at] = r.v[at] != 0 || v != 0; break;
-            case Op::all: r.v[at] = first ? v != 0 : r.v[at] != 0 && v != 0; break;
+            case Op::all: r.v[at] = position == 0 ? v != 0 : r.v[at] != 0 && v != 0; break;
             case Op::min: case Op::argmin: if (less) best.v[at] = v, r.v[at] = n.op == Op::min ? v : position; break;
             default: if (greater) best.v[at] = v, r.v[at] = n.op == Op::max ? v : position;
             }

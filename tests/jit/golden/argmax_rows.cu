@@ -32,6 +32,11 @@ static __device__ __forceinline__ best_f32 argmax_of_f32(best_f32 x, best_f32 y)
     return x.at < 0 || (y.at >= 0 && is_y) ? y : x;
 }
 
+static __device__ __forceinline__ best_f32 next_argmax_of_f32(best_f32 x, f32 value, i64 at)
+{
+    return x.at < 0 || (!(value <= x.value) && x.value == x.value) ? best_of_f32(value, at) : x;
+}
+
 static __device__ __forceinline__ best_f32 shuffled_best_f32(best_f32 x, i32 reach)
 {
     x.value = shuffled(x.value, reach);
@@ -97,7 +102,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4) fused(const f32* __rest
 #pragma unroll
             for (i32 j = 0; j < WIDTH; j++) {
                 const f32 v0 = m0[k].e[j];
-                a1 = argmax_of_f32(a1, best_of_f32(v0, point + j));
+                a1 = next_argmax_of_f32(a1, v0, point + j);
                 a2 = greatest_f32(a2, v0);
             }
         }
