@@ -203,6 +203,7 @@ TEST_CASE("rows: as many threads and vectors as lengths that are known ask for, 
     for (const int64_t length : {32, 64, 100, 1024, 16384, 32768})
         for (const char* words : {"softmax(x, 1)", "(x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5)"}) all.push_back({words, {"max(x, 1)"}, Dtype::f32, {{3, length}}, 1e-4, false, 1, true});
     for (const int64_t length : {32, 256, 32768, 65536}) all.push_back({"f16(x * rsqrt(var(x, 1) + 1e-5))", {}, Dtype::f16, {{5, length}}, 0x1p-9, false, 1, true});
+    for (const char* words : {"f16(softmax(x, 1))", "argmax(x, 1)", "f16(x * rsqrt(var(x, 1) + 1e-5))"}) all.push_back({words, {"max(x, 1)"}, Dtype::f16, {{3, 50257}}, 0x1p-9, false, 1, true});
     check_all(all, {90, 4});
 }
 
