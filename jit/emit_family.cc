@@ -207,7 +207,7 @@ class Chooser {
         if (!is_narrow_ || held == 0) return false;
         c = {Form::Held, uint8_t(width), uint8_t(held), false, false};
         if (const int32_t log_sharers = log_of(ceil_div(points_, held)); log_sharers < 3 && are_many(vectors, log_sharers)) {
-            if (is_constant(a_)) c.held = uint8_t(ceil_div(points_, int64_t(1) << log_sharers)), c.is_full = points_ == int64_t(c.held) << log_sharers;
+            if (is_constant(a_)) c.held = uint8_t(std::max<int64_t>(1, ceil_div(points_, int64_t(1) << log_sharers))), c.is_full = points_ == int64_t(c.held) << log_sharers;
             return choose_own_columns(vectors, log_sharers);
         }
         for (const int64_t threads : {256, 512})

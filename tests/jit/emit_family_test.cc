@@ -323,6 +323,7 @@ TEST_CASE("columns: so many that each thread has some of its own")
             all.push_back({"sum(x, 0)", {"argmax(x, 0)"}, Dtype::f16, {l}, 1e-5, false, 1, is_constant});
             all.push_back({"max(x, 0)", {"var(x, 0)"}, Dtype::f32, {l}, 1e-5, false, 1, is_constant});
         }
+    all.push_back({"(x - mean(x, 0)) * rsqrt(var(x, 0) + 1e-5) + y", {"sum(x, 0)"}, Dtype::f32, {{0, 16500}}, 1e-5, true, 0, true});
     check_all(all, {90, 4});
 }
 

@@ -36,7 +36,7 @@ template <i32 SIDE, class T>
 DEVICE void read_lines(Lines<T>& to, const T* from, i32 step, i32 pitch, i32 ahead, i32 elements, i32 lines)
 {
     const i32 element = threadIdx.x % (SIDE / 4) * 4, first = threadIdx.x / (SIDE / 4) * 4;
-    from += element * step + first * pitch, ahead += element, elements -= element, lines -= first;
+    from += (i64)element * step + (i64)first * pitch, ahead += element, elements -= element, lines -= first;      // the end of a tile may lie behind all
     if (step == 1 && elements >= 4 && ((u64)from | (u64)(pitch * (i64)sizeof(T))) % alignof(Vector<T, 4>) == 0) {
 #pragma unroll
         for (i32 l = 0; l < 4; l++)
