@@ -7,8 +7,8 @@ struct Lines {
     Vector<T, 4> line[4];
 };
 
-// Four elements that lie in two fours of the memory, both of which are there to be read.
 DEVICE u32 shifted(u32 low, u32 high, u32 bits) { return (u32)((((u64)high << 32) | low) >> bits); }
+// Four elements that lie in two fours of the memory, both of which are there to be read.
 template <class T>
 DEVICE Vector<T, 4> between_fours(const T* from)
 {
