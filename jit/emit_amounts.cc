@@ -26,10 +26,7 @@ bool has_small_points(const Arranged& a)
 {
     constexpr int32_t SMALL_BYTES = 2;
     bool is_small = true;
-    for (size_t v = 0; v < a.kernel.values.size(); v++)
-        if (a.kernel.values[v].kind == ValueKind::Load && a.is_full(int32_t(v)) && a.passes.wanted[v]) is_small &= bytes_of(a.kernel.values[v].type) <= SMALL_BYTES;
-    for (size_t s = 0; s < a.kernel.stores.size(); s++)
-        if (!a.passes.stores[s].row) is_small &= bytes_of(a.kernel.values[size_t(a.kernel.stores[s].value)].type) <= SMALL_BYTES;
+    each_moved(a, [&](int32_t, Dtype t, int32_t) { is_small &= bytes_of(t) <= SMALL_BYTES; });
     return is_small;
 }
 
@@ -63,23 +60,22 @@ int32_t held_row(const Arranged& a, int32_t width)
     return elements * a.held_bytes > 128 ? 0 : std::max(1, elements / width);
 }
 
-static bool is_numbered(const Arranged& a)
+bool is_numbered(const Kernel& kernel)
 {
-    return std::ranges::any_of(a.kernel.values, [](const Value& v) { return v.kind == ValueKind::Fold && (v.op == Op::argmin || v.op == Op::argmax); });
+    return std::ranges::any_of(kernel.values, [](const Value& v) { return v.kind == ValueKind::Fold && (v.op == Op::argmin || v.op == Op::argmax); });
 }
 // Twice as many where a row would not fit otherwise. Single elements take a register each, so not where much is computed of them: on an H100 softmaxes of 50257
 // f16 took 33 to 91 us of 1 to 128 rows, those of f32, which are held by clusters, 9 to 36; places of the greatest 13 to 30, of f32, walked, 4 to 16.
 int32_t held_most(const Arranged& a, int32_t width)
 {
-    constexpr int32_t CHEAP = 20;
     const int32_t held = held_row(a, width);
-    const bool has_room = width > 1 || (a.weight <= CHEAP && !is_numbered(a));
+    const bool has_room = width > 1 || (a.weight <= CHEAP && !is_numbered(a.kernel));
     return is_constant(a) && has_room && 2 * held * width * a.held_bytes <= 128 ? 2 * held : held;
 }
 // Of a column, vectors that one thread keeps: its share of those of few elements; 0: as above.
 int32_t held_column(const Arranged& a, int32_t width)
 {
-    return is_numbered(a) || a.passes.count < 2 ? 0 : std::min({8, 32 / width, 64 / std::max(1, width * a.held_bytes), 1024 / (width * a.weight)});
+    return is_numbered(a.kernel) || a.passes.count < 2 ? 0 : std::min({8, 32 / width, 64 / std::max(1, width * a.held_bytes), 1024 / (width * a.weight)});
 }
 
 }  // namespace ng::emitting

@@ -115,17 +115,13 @@ bool divides(const Arranged& a, int32_t width)
 {
     const auto divides = [&](const Extent& e, int32_t step) { return !e.is_constant() || e.constant() % step == 0; };
     bool all = divides(a.kernel.axes[size_t(a.axis)].extent, width);
-    const auto look = [&](int32_t access, Dtype t) {
+    each_moved(a, [&](int32_t access, Dtype t, int32_t) {
         const Access& at = a.kernel.accesses[size_t(access)];
         const int32_t step = std::min(width, 16 / bytes_of(t));
         if (pace_of(a, access, true) != Pace::Unit) return;
         all &= divides(at.offset, step);
         for (size_t x = 0; x < at.strides.size(); x++) all &= int32_t(x) == a.axis || divides(at.strides[x], step);
-    };
-    for (size_t v = 0; v < a.kernel.values.size(); v++)
-        if (a.kernel.values[v].kind == ValueKind::Load && a.is_full(int32_t(v)) && a.passes.wanted[v]) look(a.kernel.values[v].access, a.kernel.values[v].type);
-    for (size_t s = 0; s < a.kernel.stores.size(); s++)
-        if (!a.passes.stores[s].row) look(a.kernel.stores[s].access, a.kernel.values[size_t(a.kernel.stores[s].value)].type);
+    });
     return all;
 }
 
@@ -158,15 +154,15 @@ void choose_tile(Arranged& a)
         const int32_t unit = a.unit[size_t(value.access)];
         if (unit < 0 || unit == a.axis || pace_of(a, value.access, true) != Pace::Strided) continue;
         if (axis >= 0 && unit != axis) return;
-        axis = unit, bytes += bytes_of(value.type) * TILE_POINTS;
+        axis = unit, bytes += bytes_of(value.type);
     }
     const bool is_late = std::ranges::any_of(a.kernel.stores, [](const StoreTo& s) { return s.late; });
-    if (axis < 0 || bytes > 48 << 10 || is_late) return;
+    if (axis < 0 || bytes * TILE_POINTS > 48 << 10 || is_late) return;
     const Extent &across = a.kernel.axes[size_t(axis)].extent, &along = a.kernel.axes[size_t(a.axis)].extent;
     const int64_t lines = along.is_constant() ? along.constant() : INT64_MAX, points = across.is_constant() ? across.constant() : TILE_SIDE;
     // Few elements a line are found in the second cache each time if all lines fit there. (H100: f16 [64, 333, 333, 3] to [64, 3, 333, 333] took 41.6 us by tiles, 32.5 so.)
     constexpr int64_t FEW = 16, CACHED_BYTES = 4 << 20;
-    if (points < 2 || (points < FEW && lines < CACHED_BYTES / (points * bytes / TILE_POINTS))) return;
+    if (points < 2 || (points < FEW && lines < CACHED_BYTES / (points * bytes))) return;
     a.tile_side = int32_t(std::clamp<int64_t>(int64_t(std::bit_ceil(uint64_t(points))), 4, TILE_SIDE));
     // Less than half a tile of lines is not worth its threads.
     if (lines >= TILE_POINTS / a.tile_side / 2) a.tile_axis = axis;
@@ -231,10 +227,9 @@ Arranged arrange(const Kernel& kernel, bool may_run)
     for (size_t i = 0; i < kernel.axes.size(); i++) (kernel.axes[i].reduced ? reduced : kept).push_back(int32_t(i));
     const Passes first = passes_of(kernel, false);
     // The number of a point is what argmin and argmax give, so there reduced axes stay as they are.
-    const bool is_numbered = std::ranges::any_of(kernel.values, [](const Value& v) { return v.kind == ValueKind::Fold && (v.op == Op::argmin || v.op == Op::argmax); });
     if (const Access* by = leading(kernel, first)) {
         order(kept, *by);
-        if (!is_numbered) order(reduced, *by);
+        if (!is_numbered(kernel)) order(reduced, *by);
     }
     Arranged a;
     a.kernel = kernel;

@@ -34,20 +34,6 @@ int32_t threads_of(const LaunchClass& c)
 
 namespace {
 
-// Calls f(access, type, buffer) for what threads move point by point.
-template <class F>
-void each_moved(const Arranged& a, const F& f)
-{
-    for (size_t v = 0; v < a.kernel.values.size(); v++) {
-        const Value& value = a.kernel.values[v];
-        if (value.kind == ValueKind::Load && a.is_full(int32_t(v)) && a.passes.wanted[v]) f(value.access, value.type, value.buffer);
-    }
-    for (size_t s = 0; s < a.kernel.stores.size(); s++) {
-        const StoreTo& store = a.kernel.stores[s];
-        if (!a.passes.stores[s].row) f(store.access, a.kernel.values[size_t(store.value)].type, store.buffer);
-    }
-}
-
 // Vectors of the full width may be moved as they lie; no addresses: as far as lengths say.
 bool fits(const Arranged& a, std::span<const int64_t> variables, std::span<const uint64_t> addresses)
 {
@@ -192,11 +178,10 @@ class Chooser {
 
     // Columns enough for few threads to share one; where they have it alone, nobody meets.
     bool are_many(int64_t vectors, int32_t log_sharers) const { return vectors << log_sharers >= int64_t(device_.units) * (points_ < FEW_POINTS ? 4 : 8) * OWN_THREADS; }
-    bool choose_own_columns(int64_t vectors, int32_t log_sharers)
+    void choose_own_columns(int64_t vectors, int32_t log_sharers)
     {
         cut(Cut::LogLanes) = log_of(OWN_THREADS) - log_sharers;
         launch(ceil_div(vectors, OWN_THREADS >> log_sharers), OWN_THREADS);
-        return true;
     }
 
     // Few points of many rows: as many vectors side by side as there may be for threads to hold all.
@@ -208,7 +193,8 @@ class Chooser {
         c = {Form::Held, uint8_t(width), uint8_t(held), false, false};
         if (const int32_t log_sharers = log_of(ceil_div(points_, held)); log_sharers < 3 && are_many(vectors, log_sharers)) {
             if (is_constant(a_)) c.held = uint8_t(std::max<int64_t>(1, ceil_div(points_, int64_t(1) << log_sharers))), c.is_full = points_ == int64_t(c.held) << log_sharers;
-            return choose_own_columns(vectors, log_sharers);
+            choose_own_columns(vectors, log_sharers);
+            return true;
         }
         for (const int64_t threads : {256, 512})
             for (int32_t log = 5; log >= 3; log--) {
@@ -278,7 +264,7 @@ class Chooser {
     {
         c = {Form::Columns, uint8_t(width), uint8_t(held_walk(running_, width)), width == 1, false};
         const int64_t vectors = ceil_div(rows_, width), threads = threads_of(c);
-        if (running_.passes.count == 1 && (width == 1 || points_ < FEW_POINTS) && are_many(vectors, 0)) return (void)choose_own_columns(vectors, 0);
+        if (running_.passes.count == 1 && (width == 1 || points_ < FEW_POINTS) && are_many(vectors, 0)) return choose_own_columns(vectors, 0);
         int32_t log = log_columns(vectors);
         // What all blocks read again shall still be in the cache. Less than a line of it side by side takes as long as all of it.
         const int64_t line_bytes = width * loaded_bytes(running_);

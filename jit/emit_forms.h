@@ -54,8 +54,9 @@ struct Arranged {
 };
 // may_run: folds may run beside those whose results they are of.
 Arranged arrange(const Kernel& kernel, bool may_run);
-inline constexpr int32_t TILE_POINTS = 4096, TILE_SIDE = 64;     // of a tile, and along its loads' axis at most: 128 bytes of f16, a line of the cache
+inline constexpr int32_t TILE_POINTS = 4096, TILE_SIDE = 64;     // of a tile (prelude_turned.cuh), and along its loads' axis at most: 128 bytes of f16, a line of the cache
 inline constexpr int32_t LOG_CLUSTER = 3;   // of the most blocks that share a held row: as many as every GPU that has clusters lets meet
+inline constexpr int32_t CHEAP = 20;         // instructions of a point up to which it is the memory that counts
 inline constexpr int64_t LARGE_BYTES = 128 << 10;   // of a held row's loads, that a block has which fills a processor
 // Of blocks that stay. With 1024, norms of columns of 16384 f16 took 194 us on an H200, so 174; rows the same.
 inline constexpr int32_t STAYING_THREADS = 512;
@@ -74,8 +75,25 @@ Pace pace_of(const Arranged& a, int32_t access, bool is_vector);
 // Everything that a launch asks of lengths is known before.
 bool is_constant(const Arranged& a);
 
+// Calls f(access, type, buffer) for what threads move point by point.
+template <class F>
+void each_moved(const Arranged& a, const F& f)
+{
+    for (size_t v = 0; v < a.kernel.values.size(); v++) {
+        const Value& value = a.kernel.values[v];
+        if (value.kind == ValueKind::Load && a.is_full(int32_t(v)) && a.passes.wanted[v]) f(value.access, value.type, value.buffer);
+    }
+    for (size_t s = 0; s < a.kernel.stores.size(); s++) {
+        const StoreTo& store = a.kernel.stores[s];
+        if (!a.passes.stores[s].row) f(store.access, a.kernel.values[size_t(store.value)].type, store.buffer);
+    }
+}
+
 // Whether nothing that points move has more than two bytes: of an H100, what instructions and bytes on their way do for these they do not for words (2026-11-27).
 bool has_small_points(const Arranged& a);
+
+// Whether places are folded, which numbers of points are.
+bool is_numbered(const Kernel& kernel);
 
 // Bytes of a point that come from memory; vectors that a thread has at once, of points, of what it walks, of a held row or column.
 int32_t loaded_bytes(const Arranged& a);

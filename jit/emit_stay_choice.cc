@@ -9,7 +9,6 @@ namespace {
 
 constexpr int32_t STAYING_BYTES = 200 << 10;     // of shared memory, that blocks which stay and what they meet in fit
 constexpr int64_t PLACE_BYTES = 64 << 10;        // of a ring; with half of it rows of 65536 f16 took 116 us on an H200, so 76
-constexpr int32_t CHEAP = 20;                    // instructions of a point up to which it is the memory that counts
 
 int64_t ceil_div(int64_t n, int64_t by) { return (n + by - 1) / by; }
 int32_t log_of(int64_t n) { return n <= 1 ? 0 : 64 - std::countl_zero(uint64_t(n - 1)); }       // of the next power of two

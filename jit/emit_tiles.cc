@@ -44,7 +44,7 @@ void FormPrinter::ask_ahead()
     std::map<int32_t, std::vector<size_t>> by_bytes;
     for (size_t v = 0; v < kernel_.values.size(); v++) {
         const Value& load = kernel_.values[v];
-        if (!is_full_load(v) || a_.is_tiled(int32_t(v)) || words_.pace(load.access) != Pace::Unit || kernel_.accesses[size_t(load.access)].strides[size_t(a_.tile_axis)].is(0)) continue;
+        if (!is_full_load(v) || words_.is_turned(int32_t(v)) || words_.pace(load.access) != Pace::Unit || kernel_.accesses[size_t(load.access)].strides[size_t(a_.tile_axis)].is(0)) continue;
         by_bytes[bytes_of(load.type)].push_back(v);
     }
     for (const auto& [bytes, loads] : by_bytes) {
@@ -52,7 +52,7 @@ void FormPrinter::ask_ahead()
         open(text("for (u32 sector = ", dialect_.thread, "; sector < SIDE * ALONG * ", bytes, " / ASKED_BYTES; sector += THREADS)"));
         line(text("const i32 i", a_.tile_axis, " = from_across + (i32)(sector / (ALONG * ", bytes, " / ASKED_BYTES)), i", a_.axis, " = from_along + (i32)(sector % (ALONG * ", bytes, " / ASKED_BYTES) * (ASKED_BYTES / ", bytes, "));"));
         open(in_space());
-        for (const size_t v : loads) line(text("ask_ahead(", words_.address(int32_t(v)), ");"));
+        for (const size_t v : loads) line(text("ask_for(", words_.address(int32_t(v)), ");"));
         close(), close();
     }
 }
@@ -61,7 +61,7 @@ void FormPrinter::tiles()
 {
     std::vector<size_t> turned;
     for (size_t v = 0; v < kernel_.values.size(); v++)
-        if (a_.is_tiled(int32_t(v))) turned.push_back(v);
+        if (words_.is_turned(int32_t(v))) turned.push_back(v);
     for (const size_t v : turned) line(text(dialect_.shared, "Vector<", memory_name(kernel_.values[v].type), ", 4> tile", v, "[SIDE * ALONG / 4];"));
     define_uniform();
     place_tile();

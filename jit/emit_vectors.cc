@@ -86,7 +86,7 @@ std::string VectorWords::fetch(int32_t v, const std::string& k)
     const Value& a = value(v);
     const Access& access = kernel_.accesses[size_t(a.access)];
     const std::string of = "v" + number(v), at = distance(of, access), to = vector(v, k);
-    if (is_tiled_ && a_.is_tiled(v)) return text(to, " = turned_of<SIDE, WIDTH>(tile", v, ", row, column);");
+    if (is_turned(v)) return text(to, " = turned_of<SIDE, WIDTH>(tile", v, ", row, column);");
     if (a_.axis < 0) return text(to, ".e[0] = p_", of, "[", at, "];");
     if (is_flat() && pace(a.access) == Pace::Strided) return text(to, ".e[j] = p_", of, "[", at, "];");
     if (is_flat()) return text(to, " = first_of<WIDTH>(p_", of, " + point, end - point);");

@@ -17,6 +17,8 @@ class VectorWords : public Words {
     void enter_lanes() { in_lanes_ = true; }
     void leave_lanes() { in_lanes_ = false; }
 
+    // A load that lies along another axis and comes by way of a tile.
+    bool is_turned(int32_t v) const { return is_tiled_ && a_.is_tiled(v); }
     // Divisions by what a row or all points share, whose tame form is by an Inverse.
     bool is_by_inverse(int32_t v) const;
     bool is_small_enough(int32_t v) const;

@@ -28,7 +28,7 @@ void FormPrinter::indices(const std::vector<int32_t>& axes, const std::string& o
         numbers_.end_line();
         const std::string factor = numbers_.add(text("factor", x), {NumberKind::Factor, c_.is_wide ? Dtype::u64 : Dtype::u32, 0, extent, 0});
         const std::string shift = numbers_.add(text("shift", x), {NumberKind::Shift, Dtype::i32, 0, extent, 0});
-        line(text("const ", at_, " q", x, " = quotient_of(", rest, ", ", factor, ", ", shift, "), i", x, " = ", rest, " - q", x, " * ", words_.count(text("extent", x), extent), ";"));
+        line(text("const ", at_, " q", x, " = quotient_of(", rest, ", ", factor, ", ", shift, "), i", x, " = ", rest, " - q", x, " * ", extent_of(x), ";"));
         rest = text("q", x);
     }
     if (!axes.empty()) line(text("const ", at_, " i", axes[0], " = ", rest, ";"));
@@ -120,7 +120,7 @@ void FormPrinter::fetch(const Batch& b, const std::vector<size_t>& loads)
             by_element.push_back(v);
             continue;
         }
-        if (is_strided && !(is_tiled(a_, c_) && a_.is_tiled(int32_t(v)))) unroll();
+        if (is_strided && !words_.is_turned(int32_t(v))) unroll();
         line(words_.fetch(int32_t(v), "k"));
     }
     if (!by_element.empty()) {

@@ -47,7 +47,7 @@ KINDS = {
     "e5m2": ((torch.float8_e5m2, torch.float8_e4m3fn, torch.float16), (R_8F_E5M2, R_8F_E4M3, R_16F), COMPUTE_32F, R_32F),
     "int8": ((torch.int8, torch.int8, torch.int32), (R_8I, R_8I, R_32I), COMPUTE_32I, R_32I),
 }
-NAMES = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64", torch.float8_e4m3fn: "e4m3", torch.float8_e5m2: "e5m2", torch.int8: "i8", torch.int32: "i32"}
+NAMES = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64", torch.float8_e4m3fn: "e4m3", torch.float8_e5m2: "e5m2", torch.int8: "i8", torch.int32: "i32", torch.int64: "i64", torch.bool: "bool"}
 OP_N, OP_T = 0, 1
 DESC_TRANSA, DESC_TRANSB, PREFERENCE_WORKSPACE = 3, 4, 1
 

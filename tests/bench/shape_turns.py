@@ -14,7 +14,6 @@ import ng
 
 GRAPH_MS, POINTS = 2, 40_000_000
 F16, F32, F64, I8, I64, BOOL = torch.float16, torch.float32, torch.float64, torch.int8, torch.int64, torch.bool
-NAMES = {**peers.NAMES, F64: "f64", I64: "i64", BOOL: "bool"}
 ROWS = (3, 5, 7, 9, 13, 17, 25, 33, 49, 65, 99, 129, 201, 255, 301, 401, 511, 601, 801, 1001, 2049)
 COLUMNS = (2, 3, 4, 8, 10, 16, 24, 32, 33, 64, 128, 129, 256)
 SIDES = (2, 3, 4, 6, 7, 8, 12, 16, 20)
@@ -88,11 +87,6 @@ class Program(peers.Ours):
         scope = library.c.ng_scope_create(library.context, 0)
         self.compile_text(scope, text, self.params_of(scope, {name: (x.dtype, x.shape) for name, x in operands.items()}))
 
-    def shape(self, dtype, extents):
-        shape = ng.Shape(dtype=ng.CODE_OF[NAMES[dtype]], ndim=len(extents))
-        shape.dims[:len(extents)] = extents
-        return shape
-
 
 def random_tensor(dtype, shape):
     return torch.randint(0, 2, shape, device="cuda").bool() if dtype == BOOL else peers.random_matrix(dtype, shape[0], torch.Size(shape[1:]).numel()).reshape(shape)
@@ -104,7 +98,7 @@ def main():
     given = parser.parse_args()
     libraries = [ng.Library(path, "cuda") for path in given.libraries]
     for text, (dtype, extents), operands in cases():
-        name = f"{text}  " + " ".join(f"{n} {NAMES[t]}[{', '.join(map(str, s))}]" for n, (t, s) in operands.items())
+        name = f"{text}  " + " ".join(f"{n} {peers.NAMES[t]}[{', '.join(map(str, s))}]" for n, (t, s) in operands.items())
         if not any(only in name for only in given.only):
             continue
         sets = [({n: random_tensor(*what) for n, what in operands.items()}, torch.empty(extents, dtype=dtype, device="cuda")) for _ in range(2)]

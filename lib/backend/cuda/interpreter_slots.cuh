@@ -57,14 +57,6 @@ DEVICE u32 shared_base()
     return 0;
 #endif
 }
-DEVICE void ask_for(const void* line)
-{
-#ifdef __CUDACC__
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
-#else
-    (void)line;
-#endif
-}
 DEVICE Unit& unit_at(u32 at) { return *reinterpret_cast<Unit*>(shared_at(at)); }
 
 // What the launch is told in words that shared memory has nearer: numbers, accesses, the list. All threads meet here.

@@ -123,6 +123,14 @@ DEVICE void await_sent()
 #endif
 }
 
+// What will be read is on its way to the second cache, without registers.
+DEVICE void ask_for(const void* at)
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
+#endif
+}
+
 // n / extent, by what NumberKind::Factor and Shift say of the extent.
 DEVICE i32 quotient_of(i32 n, u32 factor, i32 shift) { return (i32)(__umulhi((u32)n * 2, factor) >> shift); }
 DEVICE i64 quotient_of(i64 n, u64 factor, i32 shift) { return (i64)(__umul64hi((u64)n * 2, factor) >> shift); }

@@ -89,11 +89,5 @@ DEVICE Vector<T, N> turned_of(const Vector<T, 4>* tile, u32 row, u32 column)
     return r;
 }
 
-// What is read behind a tile is on its way to the second cache meanwhile, by sectors of 32 bytes, without registers.
+// What is read behind a tile is on its way to the second cache meanwhile, by sectors of so many bytes.
 #define ASKED_BYTES 32
-DEVICE void ask_ahead(const void* at)
-{
-#ifdef __CUDA_ARCH__
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
-#endif
-}
