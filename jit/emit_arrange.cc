@@ -8,14 +8,6 @@
 namespace ng::emitting {
 namespace {
 
-// Whether every point has an element of its own. What others have is in caches, however it lies.
-bool is_whole(const Kernel& kernel, const Access& access)
-{
-    bool is_whole = true;
-    for (size_t x = 0; x < access.strides.size(); x++) is_whole &= kernel.axes[x].extent.is(1) || !access.strides[x].is(0);
-    return is_whole;
-}
-
 // The access whose order in memory counts: the first that is written point by point, else the first that is read, of a whole tensor if there is one.
 const Access* leading(const Kernel& kernel, const Passes& passes)
 {
@@ -125,7 +117,7 @@ bool divides(const Arranged& a, int32_t width)
     return all;
 }
 
-// As many elements as make the widest of them 16 bytes, fewer where a point costs much.
+// As many elements as make the widest of them 16 bytes, fewer where a point costs much, or where they do not divide rows; those are peeled if they may be.
 void choose_width(Arranged& a)
 {
     if (a.axis < 0) return;
@@ -140,7 +132,9 @@ void choose_width(Arranged& a)
     if (widest == 0) return;
     a.width = std::min(16 / widest, 8);
     while (a.width > 4 && a.width * a.weight > 400) a.width /= 2;
+    const int32_t most = a.width;
     while (a.width > 1 && !divides(a, a.width)) a.width /= 2;
+    choose_peeled(a, most);
 }
 
 // Loads that lie along one axis other than the vectors', where a tile of each fits the shared memory of a block. Of short axes it has all.
@@ -198,6 +192,13 @@ void choose_flat(Arranged& a)
 }
 
 }  // namespace
+
+bool is_whole(const Kernel& kernel, const Access& access)
+{
+    bool is_whole = true;
+    for (size_t x = 0; x < access.strides.size(); x++) is_whole &= kernel.axes[x].extent.is(1) || !access.strides[x].is(0);
+    return is_whole;
+}
 
 bool Arranged::is_tiled(int32_t v) const
 {

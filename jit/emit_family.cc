@@ -21,6 +21,7 @@ constexpr int64_t WAVES = 16;
 // one (f32 64 and 63), of 64 x 1 Mi 37 in 32, 36 in 16; f32 of 256 x 262144 66 in 4, 64 in 9, of 512 x 65536 40 in one, 35 in two.
 constexpr int64_t PART_AHEAD = 128 << 10, FILLED = 4;
 constexpr int64_t LARGE_THREADS = 1024;
+constexpr int64_t SHARED_POINTS = 4096;                                  // of each block of a cluster, where rows are fewer than processors
 constexpr int64_t OWN_THREADS = 256, FEW_POINTS = 32;                    // of blocks where few threads share a column, or none; of a column
 // By which rows' second walk follows the first. Tuned on an H200: 64 norms of 1 Mi f16 at 8 MB took 82 us, at 16 84, at 24 94, in two
 // launches 102.
@@ -37,6 +38,7 @@ namespace {
 // Vectors of the full width may be moved as they lie; no addresses: as far as lengths say.
 bool fits(const Arranged& a, std::span<const int64_t> variables, std::span<const uint64_t> addresses)
 {
+    if (a.is_peeled) return fits_peeled(a, addresses);
     if (a.width == 1 || (!a.is_flat && a.kernel.axes[size_t(a.axis)].extent.value(variables) % a.width)) return false;
     bool fits = true;
     each_moved(a, [&](int32_t access, Dtype t, int32_t buffer) {
@@ -132,19 +134,22 @@ class Chooser {
     // The most threads that a held row may have.
     static int64_t team_most(int32_t width, int32_t held) { return threads_of({Form::Held, uint8_t(width), uint8_t(held), false, false}); }
 
+    bool is_peeled(int32_t width) const { return a_.is_peeled && width > 1; }
     bool choose_held(int32_t width, LaunchClass& c)
     {
         const int32_t held = held_row(a_, width);
         if (!is_narrow_) return false;
         const int32_t most = points_ > team_most(width, held) * held * width ? held_most(a_, width) : held;
-        if (points_ > team_most(width, most) * most * width) return !is_walked_once(a_, running_) && (choose_large(width, most, c) || choose_cluster(width, most, c));
+        const bool may_share = !is_walked_once(a_, running_), are_few = 4 * rows_ <= device_.units && points_ >= 2 * SHARED_POINTS && is_constant(a_);
+        if (may_share && are_few && choose_cluster(width, most, c)) return true;
+        if (points_ > team_most(width, most) * most * width) return may_share && (choose_large(width, most, c) || choose_cluster(width, most, c));
         // As few threads a row as hold it, but neighbours that read 64 bytes side by side, where each has two vectors. Tuned on
         // an H200: with 32 bytes, norms of 64 f16 took 79 % of a copy's rate, those of 256, by 128 bytes, 93 %.
         // Of single elements instructions decide, so few threads have several each, fewer where one walk folds all. Tuned on an H100: sums of 33 f16 took 184 us with 32
         // threads, 32 with four, softmaxes 277, and 110 with eight.
         const int64_t by_elements = std::min<int64_t>(ceil_div(points_ * 5, a_.passes.count == 1 ? 42 : 21), points_ > 224 ? 32 : 16);
         const int64_t by_vectors = std::min<int64_t>(ceil_div(points_, width * 2), ceil_div(64, std::max(1, loaded_bytes(a_)) * width));
-        const int64_t least = width == 1 ? by_elements : by_vectors;
+        const int64_t least = width == 1 ? by_elements : is_peeled(width) ? std::max<int64_t>(2 * (width - 1), std::min(by_vectors, by_elements)) : by_vectors;
         const int64_t lanes = int64_t(1) << log_of(std::max(least, ceil_div(points_, int64_t(most) * width)));
         int64_t threads = std::max<int64_t>(lanes, 256);
         while (threads > 32 && threads > lanes && rows_ * lanes < threads * device_.units * 2) threads /= 2;
@@ -171,7 +176,8 @@ class Chooser {
         const bool is_known = is_constant(a_);
         const int64_t vectors = is_known ? std::max<int64_t>(1, ceil_div(points_, lanes * width)) : most;
         LaunchClass c{Form::Held, uint8_t(width), uint8_t(vectors), false, false};
-        c.is_full = points_ == lanes * vectors * width && may_be_full(a_, width);
+        c.is_peeled = is_peeled(width);
+        c.is_full = !c.is_peeled && points_ == lanes * vectors * width && may_be_full(a_, width);
         if (is_known && c.is_full) c.log_lanes = int8_t(log_of(lanes));
         return c;
     }
@@ -212,11 +218,13 @@ class Chooser {
     {
         const bool is_large = is_constant(a_) && loaded_bytes(a_) >= 4 && points_ > (team_most(width, most) * most * width) << LOG_CLUSTER;
         const int64_t team = is_large ? LARGE_THREADS : team_most(width, most);
-        const int32_t log = log_of(ceil_div(points_, std::max<int64_t>(1, team * most * width)));
+        int32_t log = log_of(ceil_div(points_, std::max<int64_t>(1, team * most * width)));
+        while (is_constant(a_) && log < LOG_CLUSTER && rows_ << (log + 2) <= device_.units && points_ >> (log + 1) >= SHARED_POINTS) log++;
         if (most == 0 || !may_cluster(a_, device_) || log > LOG_CLUSTER) return false;
         const int64_t held = is_constant(a_) ? ceil_div(points_, (team << log) * width) : most;
         c = {Form::Held, uint8_t(width), uint8_t(held), false, true};
-        c.is_full = points_ == (team << log) * held * width && may_be_full(a_, width), c.is_large = is_large;
+        c.is_peeled = is_peeled(width), c.is_large = is_large;
+        c.is_full = !c.is_peeled && points_ == (team << log) * held * width && may_be_full(a_, width);
         cut(Cut::Parts) = int64_t(1) << log;
         launch(rows_ << log, team);
         g_.launch[0].cluster = uint32_t(1) << log;
@@ -225,7 +233,7 @@ class Chooser {
 
     bool choose_staying(int32_t width, LaunchClass& c)
     {
-        if (is_walked_once(a_, running_) || !is_narrow_) return false;
+        if (is_walked_once(a_, running_) || !is_narrow_ || a_.is_peeled) return false;
         for (const bool is_ring : {true, false}) {
             const Arranged* const a = is_ring ? ring_ : staying_;
             const std::optional<Staying> s = a && width == a->width ? stay(*a, is_ring, rows_, points_, device_) : std::nullopt;
@@ -239,6 +247,7 @@ class Chooser {
     void choose_walked(int32_t width, LaunchClass& c)
     {
         c = {Form::Walked, uint8_t(width), uint8_t(held_walk(running_, width)), width == 1, false};
+        c.is_peeled = is_peeled(width);
         const int64_t threads = threads_of(c), wanted = int64_t(device_.units) * WAVES / std::min(2, running_.passes.count), turn = threads * c.width * c.held;
         int64_t parts = 2 * rows_ >= wanted || !may_split(running_) ? 1 : std::min(ceil_div(wanted, rows_), points_ / PART_LEAST);
         const int64_t filled = device_.units * FILLED, rounds = ceil_div(rows_, filled);
@@ -342,7 +351,7 @@ using namespace emitting;
 std::string text_of(const LaunchClass& c)
 {
     constexpr const char* NAMES[] = {"points", "rows held", "rows walked", "columns"};
-    return text(NAMES[size_t(c.form)], " by ", c.held, " of ", c.width, c.is_wide ? ", 64-bit" : "", c.is_split ? ", in parts" : "", c.is_full ? ", full" : "", c.is_large ? ", large" : "", c.is_ring ? ", in a ring" : c.is_staying ? ", staying" : "", c.log_lanes >= 0 ? text(" by ", 1 << c.log_lanes, " threads") : "");
+    return text(NAMES[size_t(c.form)], " by ", c.held, " of ", c.width, c.is_wide ? ", 64-bit" : "", c.is_split ? ", in parts" : "", c.is_full ? ", full" : "", c.is_large ? ", large" : "", c.is_peeled ? ", peeled" : "", c.is_ring ? ", in a ring" : c.is_staying ? ", staying" : "", c.log_lanes >= 0 ? text(" by ", 1 << c.log_lanes, " threads") : "");
 }
 
 KernelFamily::KernelFamily(const Kernel& kernel, const Dialect& dialect, DeviceTraits device, std::span<const int64_t> most)

@@ -38,8 +38,7 @@ void FormPrinter::lanes_of_held()
     line(text("const ", at_, " row = (", at_, ")", dialect_.block, " * (", dialect_.threads, " >> ", log, ") + (", dialect_.thread, " >> ", log, ");"));
     line("const bool is_row = row < n.rows;");
     // Teams beyond the last row read what it reads, and have no points.
-    line(text("const ", at_, " here = is_row ? row : n.rows - 1, end = is_row ? n.points : 0;"));
-    line(text("const ", at_, " start = lane * WIDTH, step = lanes * WIDTH;"));
+    line(text("const ", at_, " here = is_row ? row : n.rows - 1;"));
 }
 
 // One row for all blocks of a cluster: `parts` of them.
@@ -48,8 +47,7 @@ void FormPrinter::lanes_of_cluster()
     const std::string parts = cut("parts", Cut::Parts);
     line(text("const i32 lanes = ", dialect_.threads, ", lane = ", dialect_.thread, ";"));
     line(text("const i32 part = ", dialect_.block, " % ", parts, ";"));
-    line(text("const ", at_, " row = ", dialect_.block, " / ", parts, ", here = row, end = n.points;"));
-    line(text("const ", at_, " start = (part * lanes + lane) * WIDTH, step = ", parts, " * lanes * WIDTH;"));
+    line(text("const ", at_, " row = ", dialect_.block, " / ", parts, ", here = row;"));
     line("const bool is_row = part == 0;");
     line("enter_cluster();");
 }
@@ -58,15 +56,29 @@ void FormPrinter::lanes_of_walked(bool has_parts, const std::string& block)
 {
     line(text("const i32 lanes = ", dialect_.threads, ", lane = ", dialect_.thread, ";"));
     if (has_parts) {
-        const std::string parts = cut("parts", Cut::Parts), chunk = cut("chunk", Cut::Chunk);
-        line(text("const ", at_, " row = ", block, " / ", parts, ";"));
+        const std::string parts = cut("parts", Cut::Parts);
+        line(text("const ", at_, " row = ", block, " / ", parts, ", here = row;"));
         line(text("const i32 part = ", block, " % ", parts, ";"));
-        line(text("const ", at_, " begin = (", at_, ")part * ", chunk, ", end = n.points - begin < ", chunk, " ? n.points : begin + ", chunk, ";"));
+        if (c_.is_peeled) line("const bool is_row = part == 0;");
     } else {
-        line(text("const ", at_, " row = ", block, ", begin = 0, end = n.points;"));
+        line(text("const ", at_, " row = ", block, ", here = row;"));
     }
-    line(text("const ", at_, " here = row, first = begin + lane * WIDTH, step = lanes * WIDTH;"));
-    line("const bool is_row = true;");
+    if (!has_parts || !c_.is_peeled) line("const bool is_row = true;");
+}
+
+// Which points of its row a thread has.
+void FormPrinter::span(bool has_parts)
+{
+    const std::string all = c_.is_peeled ? "inner" : "n.points", parts = has_parts || is_cluster() ? cut("parts", Cut::Parts) : "";
+    if (c_.form == Form::Walked) {
+        const std::string chunk = has_parts ? cut("chunk", Cut::Chunk) : "";
+        line(has_parts ? text("const ", at_, " begin = (", at_, ")part * ", chunk, ", end = ", all, " - begin < ", chunk, " ? ", all, " : begin + ", chunk, ";") : text("const ", at_, " begin = 0, end = ", all, ";"));
+        line(text("const ", at_, " first = begin + lane * WIDTH, step = lanes * WIDTH;"));
+    } else if (is_cluster()) {
+        line(text("const ", at_, " end = ", all, ", start = (part * lanes + lane) * WIDTH, step = ", parts, " * lanes * WIDTH;"));
+    } else {
+        line(text("const ", at_, " end = is_row ? ", all, " : 0, start = lane * WIDTH, step = lanes * WIDTH;"));
+    }
 }
 
 // Threads of a block: `rows` vectors of rows side by side, times lanes over points. All parts are walked at once, so the last
@@ -186,6 +198,24 @@ void FormPrinter::row_stores()
     close();
 }
 
+// Where a row lies, and which of its points a thread has.
+void FormPrinter::begin_row(bool has_parts)
+{
+    indices(a_.kept, "here");
+    pointers();
+    if (c_.is_peeled) peel();
+    if (!a_.is_across) span(has_parts);
+}
+
+// What a row's threads keep from one pass to the next, and the loads of it.
+void FormPrinter::hold(const Batch& b, const std::vector<size_t>& loads)
+{
+    declare(b, loads);
+    for (size_t v = 0; v < kernel_.values.size(); v++)
+        if (is_kept(v)) line(text(held_name(kernel_.values[v].type), " ", words_.kept(int32_t(v)), "[", b.count, "][WIDTH];"));
+    fetch(b, loads);
+}
+
 void FormPrinter::points()
 {
     if (is_tiled(a_, c_)) return tiles();
@@ -204,15 +234,13 @@ void FormPrinter::rows()
     else if (c_.form == Form::Held) lanes_of_held();
     else if (c_.form == Form::Walked) lanes_of_walked(false, dialect_.block);
     else lanes_of_columns(false, false);
-    indices(a_.kept, "here");
-    pointers();
+    begin_row(false);
     if (c_.form == Form::Held) {
         std::vector<size_t> held;
         for (size_t v = 0; v < kernel_.values.size(); v++)
             if (is_full_load(v) && is_held(v)) held.push_back(v);
-        for (size_t v = 0; v < kernel_.values.size(); v++)
-            if (is_kept(v)) line(text(held_name(kernel_.values[v].type), " v", v, "[HELD][WIDTH];"));
-        fetch(held_batch(0), held);
+        hold(held_batch(0), held);
+        if (c_.is_peeled) hold_single(held);
     }
     for (int32_t pass = 0; pass < a_.passes.count; pass++) define_row(pass), walk(pass), is_cluster() ? meet_cluster(pass) : meet(pass, true);
     define_row(a_.passes.count);
@@ -237,8 +265,7 @@ void FormPrinter::stage(int32_t stage)
 void FormPrinter::walk_part(int32_t stage, const std::string& count)
 {
     words_.read_last(folds_of(stage).empty());
-    indices(a_.kept, "here");
-    pointers();
+    begin_row(true);
     if (stage > 0) send_first(stage);
     if (!count.empty()) line(text("if (", dialect_.thread, " == 0) await_done(", count, ");")), line(std::string(dialect_.barrier) + ";");
     for (int32_t pass = 0; pass < stage; pass++) define_row(pass), a_.is_across ? recall(pass) : gather(pass);

@@ -36,6 +36,8 @@ struct Arranged {
     int32_t tile_axis = -1;      // that some loads lie along, not the vectors' axis: tiles are turned in shared memory; -1: none
     int32_t tile_side = 0;       // points along that
     bool    is_flat = false;     // vectors of points in row-major order, over the ends of rows: what lies otherwise moves by elements
+    bool    is_peeled = false;   // vectors begin with the first aligned element of a row, wherever that is
+    std::vector<bool> moved_singly;      // peeled, by access: its vectors are aligned elsewhere
     int32_t weight = 1;          // of a point: about its instructions
     int32_t held_bytes = 0;      // of a point, of what a held row keeps between passes
     std::vector<uint32_t> held_wanted;   // Passes::wanted where a row is held
@@ -67,10 +69,17 @@ bool is_tiled(const Arranged& a, const LaunchClass& c);
 void hold(Arranged& a);
 void hold_loads(Arranged& a);        // nothing dear is kept
 
+// Whether every point has an element of its own. What others have is in caches, however it lies.
+bool is_whole(const Kernel& kernel, const Access& access);
+
 // From one element of a vector to the next.
 enum class Pace : uint8_t { Same, Unit, Strided };
 // A stride that is known when run, and most likely 1, is taken for that in classes of vectors.
 Pace pace_of(const Arranged& a, int32_t access, bool is_vector);
+
+// Peels rows that vectors of `most` elements do not divide, if that pays; whether addresses allow it.
+void choose_peeled(Arranged& a, int32_t most);
+bool fits_peeled(const Arranged& a, std::span<const uint64_t> addresses);
 
 // Everything that a launch asks of lengths is known before.
 bool is_constant(const Arranged& a);

@@ -7,7 +7,7 @@ namespace ng::emitting {
 class FormPrinter {
   public:
     FormPrinter(const Arranged& a, const Dialect& dialect, const LaunchClass& c)
-        : a_(a), kernel_(a.kernel), dialect_(dialect), c_(c), helpers_(dialect, c.form == Form::Columns && c.is_split, c.is_staying), words_(a, c, dialect, helpers_, numbers_), at_(words_.at()) {}
+        : a_(a), kernel_(a.kernel), dialect_(dialect), c_(c), helpers_(dialect, c.form == Form::Columns && c.is_split, c.is_staying), words_(a, c, dialect, helpers_, numbers_), single_class_(c), at_(words_.at()) { single_class_.width = single_class_.held = 1; }
     KernelSource print();
 
   private:
@@ -33,6 +33,8 @@ class FormPrinter {
     FoldWords fold_words_of(size_t v) { return helpers_.team(kernel_.values[v].op, kernel_.values[size_t(kernel_.values[v].args[0])].type, a_.is_across, c_.form == Form::Held, a_.passes.running[v].kind); }
     // Of these a pass keeps what it adds up, and adds afterwards.
     static bool is_tree(const FoldWords& w) { return w.kind == FoldWords::Kind::Pair || w.kind == FoldWords::Kind::Tree; }
+    // Along a row each vector's meet first, so that few are kept; blocks that stay add as they go.
+    bool is_by_lanes(const FoldWords& w) const { return is_tree(w) && !a_.is_across && !c_.is_staying; }
     Batch held_batch(int32_t pass) const { return {pass, "HELD", !c_.is_full}; }
     int32_t least_blocks() const;
 
@@ -48,6 +50,10 @@ class FormPrinter {
     void pointer_to(size_t load);
     void pointers();
     void open_item(const Batch& b);
+    void declare(const Batch& b, const std::vector<size_t>& loads);
+    void begin_row(bool has_parts);
+    void hold(const Batch& b, const std::vector<size_t>& loads);
+    void hold_single(const std::vector<size_t>& loads);
     void fetch(const Batch& b, const std::vector<size_t>& loads);
     void compute(const Batch& b);
     void lanes(const Batch& b);
@@ -80,6 +86,12 @@ class FormPrinter {
     std::string partial(size_t fold, const std::string& part);
     void row_stores();
     void shared();
+    void span(bool has_parts);
+    std::string place() const;
+    void peel();
+    void open_single();
+    void close_single();
+    void walk_single(int32_t pass);
     void lanes_of_held();
     void lanes_of_walked(bool has_parts, const std::string& block);
     void lanes_of_cluster();
@@ -141,6 +153,7 @@ class FormPrinter {
     Helpers         helpers_;
     Numbers         numbers_;
     VectorWords     words_;
+    LaunchClass     single_class_;       // of a single element; where that is printed, that of the form
     std::string     at_;
     std::string     body_, functions_;
     int32_t         depth_ = 1;

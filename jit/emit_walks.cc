@@ -102,16 +102,20 @@ void FormPrinter::open_item(const Batch& b)
     if (is_tiled(a_, c_)) return open_tile_item();
     line(text("const ", at_, " point = start + ", b.is_there && c_.is_staying ? "(g + k)" : "k", " * step;"));
     if (b.is_guarded) open("if (point < end)");
-    if (!words_.is_flat()) indices(a_.walked(), "point");
+    if (!words_.is_flat()) indices(a_.walked(), place());
+}
+
+void FormPrinter::declare(const Batch& b, const std::vector<size_t>& loads)
+{
+    for (const size_t v : loads) {
+        const Value& a = kernel_.values[v];
+        line(text("Vector<", memory_name(a.type), words_.is_single() || words_.pace(a.access) == Pace::Same ? ", 1> " : ", WIDTH> ", words_.vectors(int32_t(v)), "[", b.count, "];"));
+    }
 }
 
 void FormPrinter::fetch(const Batch& b, const std::vector<size_t>& loads)
 {
     if (loads.empty()) return;
-    for (const size_t v : loads) {
-        const Value& a = kernel_.values[v];
-        line(text("Vector<", memory_name(a.type), words_.pace(a.access) == Pace::Same ? ", 1> m" : ", WIDTH> m", v, "[", b.count, "];"));
-    }
     open_item(b);
     std::vector<size_t> by_element;
     for (const size_t v : loads) {
@@ -153,10 +157,10 @@ void FormPrinter::lanes(const Batch& b)
     for (const size_t f : folds_of(b.pass)) {
         const FoldWords w = fold_words_of(f);
         const std::string x = words_.name(operands_of(kernel_, a_.passes, f)[0]), a = text("a", f, a_.is_across ? "[j]" : "");
-        const std::string at = a_.is_across || a_.axis < 0 ? "point" : "point + j";
+        const std::string at = a_.is_across || a_.axis < 0 ? "point" : place() + " + j";
         if (w.kind == FoldWords::Kind::Running) line(text("x", f, a_.is_across ? "[j][k] = " : is_by_vector(b) ? "[j] = " : "[k * WIDTH + j] = ", x, ";"));
-        else if (is_tree(w)) line(text("x", f, a_.is_across ? "[j][k] = " : "[k][j] = ", x, ";"));
-        else if (w.kind == FoldWords::Kind::Best) line(text(a, " = next_", w.combine, "(", a, ", ", x, ", ", at, ");"));
+        else if (is_tree(w)) line(text(is_by_lanes(w) ? "y" : "x", f, a_.is_across ? "[j][k] = " : is_by_lanes(w) ? "[j] = " : "[k][j] = ", x, ";"));
+        else if (w.kind == FoldWords::Kind::Best && !words_.is_single()) line(text(a, " = next_", w.combine, "(", a, ", ", x, ", ", at, ");"));
         else line(text(a, " = ", w.combine, "(", a, ", ", w.lift(x, at), ");"));
     }
     for (size_t s = 0; s < kernel_.stores.size(); s++)
@@ -189,6 +193,8 @@ void FormPrinter::compute(const Batch& b)
     if (c_.is_staying) take_vectors(b.pass);
     for (const size_t f : folds_of(b.pass))
         if (is_by_vector(b) && a_.passes.is_running(f)) line(text(name_of(fold_words_of(f).type), " x", f, "[WIDTH];"));
+    for (const size_t f : folds_of(b.pass))
+        if (const FoldWords w = fold_words_of(f); is_by_lanes(w)) line(text(name_of(w.type), " y", f, "[WIDTH];"));
     for (size_t s = 0; s < kernel_.stores.size(); s++) {
         if (!is_vector_store(s, b.pass)) continue;
         const Dtype t = kernel_.values[size_t(kernel_.stores[s].value)].type;
@@ -203,6 +209,8 @@ void FormPrinter::compute(const Batch& b)
     } else {
         lanes(b);
     }
+    for (const size_t f : folds_of(b.pass))
+        if (const FoldWords w = fold_words_of(f); is_by_lanes(w)) line(text("x", f, "[k] = ", tree(text("y", f), 0, c_.width, w), ";"));
     for (size_t s = 0; s < kernel_.stores.size(); s++)
         if (is_vector_store(s, b.pass)) line(words_.put(s));
     for (const size_t f : folds_of(b.pass))
@@ -247,12 +255,8 @@ void FormPrinter::add_pairs(const Batch& b)
             add(text("a", f, "[j]"), tree(text("x", f, "[j]"), 0, vectors, w));
             close();
         } else {
-            unroll();
-            open(text("for (i32 k = 0; k < ", b.count, "; k++)"));
-            line(text("x", f, "[k][0] = ", tree(text("x", f, "[k]"), 0, c_.width, w), ";"));
-            close();
             std::vector<std::string> parts;
-            for (int64_t k = 0; k < vectors; k++) parts.push_back(text("x", f, "[", k, "][0]"));
+            for (int64_t k = 0; k < vectors; k++) parts.push_back(text("x", f, "[", k, "]"));
             const std::string sign = w.is_sum ? " + " : " * ";
             while (parts.size() > 1) {
                 for (size_t i = 0; i + 1 < parts.size(); i++) parts[i] = "(" + parts[i] + sign + parts[i + 1] + ")", parts.erase(parts.begin() + std::ptrdiff_t(i) + 1);
@@ -268,15 +272,15 @@ void FormPrinter::batch(const Batch& b)
     std::vector<size_t> loads;
     for (size_t v = 0; v < kernel_.values.size(); v++)
         if (is_full_load(v) && is_in(v, b.pass) && !is_held(v)) loads.push_back(v);
-    if (!b.is_there && !c_.is_staying) fetch(b, loads);
+    if (!b.is_there && !c_.is_staying) declare(b, loads), fetch(b, loads);
     for (const size_t f : folds_of(b.pass)) {
         const FoldWords w = fold_words_of(f);
         if (w.kind == FoldWords::Kind::Running && !is_by_vector(b)) line(text(name_of(w.type), " x", f, a_.is_across ? text("[WIDTH][", b.count, "];") : text("[", b.count, " * WIDTH];")));
         if (!is_tree(w)) continue;
-        line(text(name_of(w.type), " x", f, a_.is_across ? text("[WIDTH][", b.count, "]") : text("[", b.count, "][WIDTH]"), w.kind == FoldWords::Kind::Tree && b.is_guarded ? " = {};" : ";"));
+        line(text(name_of(w.type), " x", f, a_.is_across ? text("[WIDTH][", b.count, "]") : text("[", b.count, is_by_lanes(w) ? "]" : "][WIDTH]"), w.kind == FoldWords::Kind::Tree && b.is_guarded ? " = {};" : ";"));
         if (w.kind != FoldWords::Kind::Tree || !b.is_guarded || w.is_sum) continue;
         unroll();
-        line(text("for (i32 k = 0; k < HELD * WIDTH; k++) (&x", f, "[0][0])[k] = ", w.start, ";"));
+        line(a_.is_across ? text("for (i32 k = 0; k < HELD * WIDTH; k++) (&x", f, "[0][0])[k] = ", w.start, ";") : text("for (i32 k = 0; k < HELD; k++) x", f, "[k] = ", w.start, ";"));
     }
     compute(b);
     add_pairs(b);
@@ -335,7 +339,7 @@ void FormPrinter::send(const std::vector<size_t>& loads, const std::string& from
     unroll();
     open("for (i32 k = 0; k < HELD; k++)");
     line(text("const ", at_, " point = ", from, " + k * step;"));
-    indices(a_.walked(), "point");
+    indices(a_.walked(), place());
     for (const size_t v : loads) line(text("send(&ahead", v, "[", slot, " * HELD + k][", dialect_.thread, "], ", words_.address(int32_t(v)), ");"));
     close();
     close();
@@ -361,7 +365,7 @@ void FormPrinter::walk(int32_t pass)
     start_folds(pass, true);
     if (runs(pass)) line(text("i32 taken", pass, " = 0;"));
     if (c_.is_staying) return walk_staying(pass);
-    if (c_.form == Form::Held) return batch(held_batch(pass));
+    if (c_.form == Form::Held) return batch(held_batch(pass)), walk_single(pass);
     line(text(at_, " start", pass, " = first;"));
     const std::vector<size_t> ahead = loads_ahead(pass);
     if (pass == 0) send_first(pass);
@@ -376,6 +380,7 @@ void FormPrinter::walk(int32_t pass)
     line(text("const ", at_, " start = start", pass, ";"));
     batch({pass, "1", false});
     close();
+    walk_single(pass);
 }
 
 // What threads have by themselves, said as teams say it.

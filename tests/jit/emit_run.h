@@ -91,8 +91,8 @@ inline int64_t place(const naive::Index& i, const std::vector<int64_t>& strides)
 // One run of a case: memory of its own, every step launched, every output read.
 class Run {
   public:
-    // shift: elements by which every buffer misses a vector's alignment. unwanted: an output that is a null pointer.
-    explicit Run(Case& c, int64_t shift = 0, int64_t unwanted = -1) : c_(c), variables_(c.in.lengths), shift_(shift), unwanted_(unwanted)
+    // shift: elements by which every buffer misses a vector's alignment; negative: every parameter alone. unwanted: an output that is a null pointer.
+    explicit Run(Case& c, int64_t shift = 0, int64_t unwanted = -1) : c_(c), variables_(c.in.lengths), shift_(std::max<int64_t>(0, shift)), shift_of_params_(std::abs(shift)), unwanted_(unwanted)
     {
         for (const Port& p : c.plan.args)
             if (p.hidden)
@@ -105,7 +105,7 @@ class Run {
         for (const Buffer& b : c.plan.buffers) {
             Memory m{b.dtype, {}};
             if (b.place == Place::Work) m.bytes.assign(size_t(b.count.value(variables_) * bytes_of(b.dtype)), char(0xa5));
-            shift_by(m);
+            shift_by(m, shift_);
             work_.push_back(std::move(m));
         }
     }
@@ -152,9 +152,9 @@ class Run {
     }
 
   private:
-    void shift_by(Memory& m) const
+    static void shift_by(Memory& m, int64_t shift)
     {
-        m.shift = shift_ * bytes_of(m.type);
+        m.shift = shift * bytes_of(m.type);
         m.bytes.insert(m.bytes.end(), size_t(m.shift), char(0xa5));
     }
     char* pointer(int32_t b)
@@ -167,16 +167,17 @@ class Run {
         const Buffer& buffer = c_.plan.buffers[size_t(b)];
         return buffer.place == Place::Arg ? params_[size_t(buffer.index)] : buffer.place == Place::Out ? output(size_t(buffer.index)) : work_[size_t(b)];
     }
-    Memory blank(const Layout& l)
+    Memory blank(const Layout& l) const { return blank(l, shift_); }
+    Memory blank(const Layout& l, int64_t shift) const
     {
         const int64_t count = reach(values(l.dims, c_.in.lengths), values(l.strides, c_.in.lengths));
         Memory m{l.dtype, std::vector<char>(size_t(count * bytes_of(l.dtype)), char(0xa5))};
-        shift_by(m);
+        shift_by(m, shift);
         return m;
     }
     Memory filled(const Layout& l, const naive::Value& v)
     {
-        Memory m = blank(l);
+        Memory m = blank(l, shift_of_params_);
         const std::vector<int64_t> strides = values(l.strides, c_.in.lengths);
         naive::each(v.dims, [&](const naive::Index& i, int64_t k) { m.set(place(i, strides), v.v[size_t(k)]); });
         return m;
@@ -184,7 +185,7 @@ class Run {
 
     Case&                c_;
     std::vector<int64_t> variables_;
-    int64_t              shift_, unwanted_;
+    int64_t              shift_, shift_of_params_, unwanted_;
     std::vector<Memory>  params_, outs_, work_;
 };
 

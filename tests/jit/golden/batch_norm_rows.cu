@@ -47,11 +47,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4) fused(const f32* __rest
     const i32 lanes = 1 << n.log_lanes, lane = (i32)threadIdx.x & (lanes - 1);
     const i32 row = (i32)blockIdx.x * ((i32)blockDim.x >> n.log_lanes) + ((i32)threadIdx.x >> n.log_lanes);
     const bool is_row = row < n.rows;
-    const i32 here = is_row ? row : n.rows - 1, end = is_row ? n.points : 0;
-    const i32 start = lane * WIDTH, step = lanes * WIDTH;
+    const i32 here = is_row ? row : n.rows - 1;
     const i32 i0 = here;
     const f32* p_v0 = hidden(b0 + (n.offset_v0 + i0 * n.stride_v0_0));
     f32* p_s0 = hidden(b3 + (n.offset_s0 + i0 * n.stride_s0_0));
+    const i32 end = is_row ? n.points : 0, start = lane * WIDTH, step = lanes * WIDTH;
     Vector<f32, WIDTH> m0[HELD];
 #pragma unroll
     for (i32 k = 0; k < HELD; k++) {
@@ -65,49 +65,45 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4) fused(const f32* __rest
     const f32 v7 = b1[n.offset_v7 + i0 * n.stride_v7_0];
     const f32 v8 = b2[n.offset_v8 + i0 * n.stride_v8_0];
     f32 a1 = 0.0f;
-    f32 x1[HELD][WIDTH] = {};
+    f32 x1[HELD] = {};
 #pragma unroll
     for (i32 k = 0; k < HELD; k++) {
         const i32 point = start + k * step;
         if (point < end) {
             const i32 q2 = quotient_of(point, n.factor2, n.shift2), i2 = point - q2 * n.extent2;
             const i32 i1 = q2;
+            f32 y1[WIDTH];
 #pragma unroll
             for (i32 j = 0; j < WIDTH; j++) {
                 const f32 v0 = m0[k].e[j];
-                x1[k][j] = v0;
+                y1[j] = v0;
             }
+            x1[k] = y1[0];
         }
     }
-#pragma unroll
-    for (i32 k = 0; k < HELD; k++) {
-        x1[k][0] = x1[k][0];
-    }
-    a1 = op_sum_f32(a1, (((x1[0][0] + x1[1][0]) + (x1[2][0] + x1[3][0])) + ((x1[4][0] + x1[5][0]) + x1[6][0])));
+    a1 = op_sum_f32(a1, (((x1[0] + x1[1]) + (x1[2] + x1[3])) + ((x1[4] + x1[5]) + x1[6])));
     const f32 v1 = team_sum_f32((f32*)shared[0], a1, lanes);
     const f32 v3 = op_div_f32(v1, n.scalar_v2);
     f32 a6 = 0.0f;
-    f32 x6[HELD][WIDTH] = {};
+    f32 x6[HELD] = {};
 #pragma unroll
     for (i32 k = 0; k < HELD; k++) {
         const i32 point = start + k * step;
         if (point < end) {
             const i32 q2 = quotient_of(point, n.factor2, n.shift2), i2 = point - q2 * n.extent2;
             const i32 i1 = q2;
+            f32 y6[WIDTH];
 #pragma unroll
             for (i32 j = 0; j < WIDTH; j++) {
                 const f32 v0 = m0[k].e[j];
                 const f32 v4 = op_sub_f32(v0, v3);
                 const f32 v5 = op_mul_f32(v4, v4);
-                x6[k][j] = v5;
+                y6[j] = v5;
             }
+            x6[k] = y6[0];
         }
     }
-#pragma unroll
-    for (i32 k = 0; k < HELD; k++) {
-        x6[k][0] = x6[k][0];
-    }
-    a6 = op_sum_f32(a6, (((x6[0][0] + x6[1][0]) + (x6[2][0] + x6[3][0])) + ((x6[4][0] + x6[5][0]) + x6[6][0])));
+    a6 = op_sum_f32(a6, (((x6[0] + x6[1]) + (x6[2] + x6[3])) + ((x6[4] + x6[5]) + x6[6])));
     const f32 v6 = team_sum_f32((f32*)shared[1], a6, lanes);
     const f32 v10 = op_div_f32(v6, n.scalar_v2);
     const f32 v11 = op_add_f32(v10, n.scalar_v9);

@@ -1,6 +1,6 @@
 // Golden for cuda: a result beside what is asked about it.
-// Rows over 0 axes, points over 1 axis; rows held by 9 of 1.
-enum { WIDTH = 1, HELD = 9, THREADS = 512 };
+// Rows over 0 axes, points over 1 axis; rows held by 3 of 4, peeled.
+enum { WIDTH = 4, HELD = 3, THREADS = 512 };
 typedef struct {
     i64 offset_v0;
     i64 offset_v1;
@@ -55,11 +55,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) fused(const f32* __rest
     const i32 lanes = 1 << n.log_lanes, lane = (i32)threadIdx.x & (lanes - 1);
     const i32 row = (i32)blockIdx.x * ((i32)blockDim.x >> n.log_lanes) + ((i32)threadIdx.x >> n.log_lanes);
     const bool is_row = row < n.rows;
-    const i32 here = is_row ? row : n.rows - 1, end = is_row ? n.points : 0;
-    const i32 start = lane * WIDTH, step = lanes * WIDTH;
+    const i32 here = is_row ? row : n.rows - 1;
     const f32* p_v0 = hidden(b0 + (n.offset_v0));
     const f32* p_v1 = hidden(b1 + (n.offset_v1));
     f32* p_s0 = hidden(b2 + (n.offset_s0));
+    const i32 before = (i32)(0 - (u64)p_v0 / 4) & (WIDTH - 1), inner = (n.points - before) & -WIDTH;
+    const i32 single = lane < before ? lane - before : inner + lane - before;
+    const bool has_single = is_row && single + before < n.points;
+    const i32 end = is_row ? inner : 0, start = lane * WIDTH, step = lanes * WIDTH;
     f32 a5 = LOWEST_f32;
     i64 a8 = 0;
     Vector<f32, WIDTH> m0[HELD];
@@ -68,7 +71,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) fused(const f32* __rest
     for (i32 k = 0; k < HELD; k++) {
         const i32 point = start + k * step;
         if (point < end) {
-            const i32 i0 = point;
+            const i32 i0 = (point + before);
             m0[k] = *(const Vector<f32, WIDTH>*)(p_v0 + (i0));
             m1[k] = *(const Vector<f32, WIDTH>*)(p_v1 + (i0));
         }
@@ -77,12 +80,45 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) fused(const f32* __rest
     for (i32 k = 0; k < HELD; k++) {
         const i32 point = start + k * step;
         if (point < end) {
-            const i32 i0 = point;
+            const i32 i0 = (point + before);
             Vector<f32, WIDTH> o0;
 #pragma unroll
             for (i32 j = 0; j < WIDTH; j++) {
                 const f32 v0 = m0[k].e[j];
                 const f32 v1 = m1[k].e[j];
+                const f32 v2 = op_mul_f32(v1, v1);
+                const f32 v3 = op_add_f32(v2, v0);
+                const f32 v4 = op_abs_f32(v3);
+                const bool v6 = op_isfinite_f32(v3);
+                const i64 v7 = (i64)v6;
+                a5 = greatest_f32(a5, v4);
+                a8 = op_sum_i64(a8, v7);
+                o0.e[j] = v3;
+            }
+            if (b2) put(p_s0 + (i0), o0);
+        }
+    }
+    if (has_single) {
+        enum { WIDTH = 1, HELD = 1 };
+        const i32 start = single, step = 1;
+        Vector<f32, 1> em0[1];
+        Vector<f32, 1> em1[1];
+#pragma unroll
+        for (i32 k = 0; k < 1; k++) {
+            const i32 point = start + k * step;
+            const i32 i0 = (point + before);
+            em0[k] = *(const Vector<f32, WIDTH>*)(p_v0 + (i0));
+            em1[k] = *(const Vector<f32, WIDTH>*)(p_v1 + (i0));
+        }
+#pragma unroll
+        for (i32 k = 0; k < 1; k++) {
+            const i32 point = start + k * step;
+            const i32 i0 = (point + before);
+            Vector<f32, WIDTH> o0;
+#pragma unroll
+            for (i32 j = 0; j < WIDTH; j++) {
+                const f32 v0 = em0[k].e[j];
+                const f32 v1 = em1[k].e[j];
                 const f32 v2 = op_mul_f32(v1, v1);
                 const f32 v3 = op_add_f32(v2, v0);
                 const f32 v4 = op_abs_f32(v3);

@@ -55,13 +55,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4) fused(const f32* __rest
     const i32 lanes = 1 << n.log_lanes, lane = (i32)threadIdx.x & (lanes - 1);
     const i32 row = (i32)blockIdx.x * ((i32)blockDim.x >> n.log_lanes) + ((i32)threadIdx.x >> n.log_lanes);
     const bool is_row = row < n.rows;
-    const i32 here = is_row ? row : n.rows - 1, end = is_row ? n.points : 0;
-    const i32 start = lane * WIDTH, step = lanes * WIDTH;
+    const i32 here = is_row ? row : n.rows - 1;
     const i32 i0 = here;
     const f32* p_v0 = hidden(b0 + (n.offset_v0 + i0 * n.stride_v0_0));
     f32* p_s0 = hidden(b1 + (n.offset_s0 + i0 * n.stride_s0_0));
-    f32 v6[HELD][WIDTH];
+    const i32 end = is_row ? n.points : 0, start = lane * WIDTH, step = lanes * WIDTH;
     Vector<f32, WIDTH> m0[HELD];
+    f32 v6[HELD][WIDTH];
 #pragma unroll
     for (i32 k = 0; k < HELD; k++) {
         const i32 point = start + k * step;
@@ -87,26 +87,24 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4) fused(const f32* __rest
     const bool v3 = op_isfinite_f32(v1);
     const f32 v4 = op_where_f32(v3, v1, n.scalar_v2);
     f32 a7 = 0.0f;
-    f32 x7[HELD][WIDTH] = {};
+    f32 x7[HELD] = {};
 #pragma unroll
     for (i32 k = 0; k < HELD; k++) {
         const i32 point = start + k * step;
         if (point < end) {
             const i32 i1 = point;
+            f32 y7[WIDTH];
 #pragma unroll
             for (i32 j = 0; j < WIDTH; j++) {
                 const f32 v0 = m0[k].e[j];
                 const f32 v5 = op_sub_f32(v0, v4);
                 v6[k][j] = op_exp_f32(v5);
-                x7[k][j] = v6[k][j];
+                y7[j] = v6[k][j];
             }
+            x7[k] = (y7[0] + y7[1]);
         }
     }
-#pragma unroll
-    for (i32 k = 0; k < HELD; k++) {
-        x7[k][0] = (x7[k][0] + x7[k][1]);
-    }
-    a7 = op_sum_f32(a7, ((x7[0][0] + x7[1][0]) + (x7[2][0] + x7[3][0])));
+    a7 = op_sum_f32(a7, ((x7[0] + x7[1]) + (x7[2] + x7[3])));
     const f32 v7 = team_sum_f32((f32*)shared[1], a7, lanes);
     const Inverse d8 = inverse_of(v7);
 #pragma unroll
