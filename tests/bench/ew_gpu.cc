@@ -362,7 +362,7 @@ void add_points(std::vector<Trial>& all, int64_t bytes)
 void add_rows(std::vector<Trial>& all, int64_t bytes)
 {
     for (const Dtype t : {Dtype::f32, Dtype::f16})
-        for (const int64_t length : {32, 64, 100, 256, 1000, 1001, 1024, 4096, 8192, 10007, 16384, 65536, 100003, 262144, 1048576}) {
+        for (const int64_t length : {32, 49, 64, 100, 256, 257, 1000, 1001, 1024, 4096, 8192, 10007, 16384, 50257, 65536, 100003, 262144, 1048576}) {
             const std::string n = name_of(t), open = t == Dtype::f16 ? "f16(" : "(", of = text(", ", length);
             const Extents dims = rows_of(bytes, t, length);
             all.push_back({n + " norm rows" + of, {{t, dims, {}}}, {open + "(x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5))"}, t == Dtype::f16 ? 2e-3 : 1e-5});
@@ -370,7 +370,7 @@ void add_rows(std::vector<Trial>& all, int64_t bytes)
             all.push_back({n + " sum rows" + of, {{t, dims, {}}}, {"sum(x, 1)"}, 1e-4});
             all.push_back({n + " variance rows" + of, {{t, dims, {}}}, {"var(x, 1)"}, 1e-3});
         }
-    for (const int64_t length : {1024, 8192}) {
+    for (const int64_t length : {1024, 8191, 8192}) {
         const Extents dims = rows_of(bytes, Dtype::f16, length);
         all.push_back({text("f16 layer norm, ", length), {{Dtype::f16, dims, {}}, {Dtype::f16, {length}, {}}, {Dtype::f16, {length}, {}}}, {"f16((x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5) * y + z)"}, 4e-3});
         all.push_back({text("f16 rms norm of x + y, ", length), {{Dtype::f16, dims, {}}, {Dtype::f16, dims, {}}}, {"f16((x + y) * rsqrt(mean(square(x + y), 1) + 1e-5))"}, 4e-3});

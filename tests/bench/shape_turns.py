@@ -16,6 +16,7 @@ GRAPH_MS, POINTS = 2, 40_000_000
 F16, F32, F64, I8, I64, BOOL = torch.float16, torch.float32, torch.float64, torch.int8, torch.int64, torch.bool
 ROWS = (3, 5, 7, 9, 13, 17, 25, 33, 49, 65, 99, 129, 201, 255, 301, 401, 511, 601, 801, 1001, 2049)
 COLUMNS = (2, 3, 4, 8, 10, 16, 24, 32, 33, 64, 128, 129, 256)
+LONG, FEW = (32000, 50257), (1, 16, 64, 128, 512)
 SIDES = (2, 3, 4, 6, 7, 8, 12, 16, 20)
 NORM = "(x - mean(x, {0})) * rsqrt(var(x, {0}) + 1e-5)"
 
@@ -33,6 +34,13 @@ def floats(t):
         yield points("softmax(x, 1)", whole, x=whole)
         yield points(NORM.format(1), whole, x=whole)
         yield fold("sum(x, 1)", (whole[0], 1), x=whole)
+    for n in LONG:
+        for rows in FEW:
+            whole = (rows, n)
+            yield points("softmax(x, 1)", whole, x=whole)
+            yield points(NORM.format(1), whole, x=whole)
+            yield fold("sum(x, 1)", (rows, 1), x=whole)
+            yield "argmax(x, 1)", (I64, (rows, 1)), {"x": (t, whole)}
     for k in COLUMNS:
         whole = (k, POINTS // k // 8 * 8)
         yield points("softmax(x, 0)", whole, x=whole)
