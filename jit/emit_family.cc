@@ -29,7 +29,7 @@ constexpr int64_t LAG_BYTES = 10 << 20;
 
 int32_t threads_of(const LaunchClass& c)
 {
-    const bool is_small = c.form == Form::Points || c.form == Form::Columns || c.form == Form::Walked || (c.form == Form::Held && c.width * c.held <= 8);
+    const bool is_small = c.form == Form::Points || c.form == Form::Columns || c.form == Form::Walked || (c.form == Form::Held && !c.is_split && c.width * c.held <= 8);
     return c.is_staying ? STAYING_THREADS : c.is_large ? int32_t(LARGE_THREADS) : is_small ? 256 : 512;
 }
 
@@ -217,8 +217,8 @@ class Chooser {
     bool choose_cluster(int32_t width, int32_t most, LaunchClass& c)
     {
         const bool is_large = is_constant(a_) && loaded_bytes(a_) >= 4 && points_ > (team_most(width, most) * most * width) << LOG_CLUSTER;
-        const int64_t team = is_large ? LARGE_THREADS : team_most(width, most);
-        int32_t log = log_of(ceil_div(points_, std::max<int64_t>(1, team * most * width)));
+        const int64_t team = is_large ? LARGE_THREADS : threads_of({Form::Held, uint8_t(width), uint8_t(most), false, true});
+        int32_t log = std::max(1, log_of(ceil_div(points_, std::max<int64_t>(1, team * most * width))));
         while (is_constant(a_) && log < LOG_CLUSTER && rows_ << (log + 2) <= device_.units && points_ >> (log + 1) >= SHARED_POINTS) log++;
         if (most == 0 || !may_cluster(a_, device_) || log > LOG_CLUSTER) return false;
         const int64_t held = is_constant(a_) ? ceil_div(points_, (team << log) * width) : most;

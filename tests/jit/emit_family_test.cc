@@ -230,6 +230,20 @@ TEST_CASE("rows: peeled where vectors do not divide them, held by teams, blocks 
     check_all(all, {90, 4});
 }
 
+TEST_CASE("rows: so few that several blocks of a cluster share one that a block would hold")
+{
+    std::vector<Family> all;
+    for (const int64_t length : {8192, 12289, 16384, 32768, 50257})
+        for (const Dtype t : {Dtype::f16, Dtype::f32}) all.push_back({t == Dtype::f16 ? "f16(softmax(x, 1))" : "(x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5)", {"max(x, 1)"}, t, {{2, length}}, t == Dtype::f16 ? 0x1p-9 : 1e-4, false, 1, true});
+    int shared = 0;
+    for (const Family& f : all) {
+        const auto c = case_of(f, f.lengths[0]);
+        shared += KernelFamily(*c->plan.steps[0].kernel, cuda_dialect(), {90, 132}).choose({}, {}).launch[0].cluster > 1;
+    }
+    CHECK(shared == int(all.size()));
+    check_all(all, {90, 132});
+}
+
 TEST_CASE("rows and columns: held by blocks that stay, alone and in clusters")
 {
     std::vector<Family> all;
