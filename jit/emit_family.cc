@@ -219,7 +219,7 @@ class Chooser {
         const bool is_large = is_constant(a_) && loaded_bytes(a_) >= 4 && points_ > (team_most(width, most) * most * width) << LOG_CLUSTER;
         const int64_t team = is_large ? LARGE_THREADS : threads_of({Form::Held, uint8_t(width), uint8_t(most), false, true});
         int32_t log = std::max(1, log_of(ceil_div(points_, std::max<int64_t>(1, team * most * width))));
-        while (is_constant(a_) && log < LOG_CLUSTER && rows_ << (log + 2) <= device_.units && points_ >> (log + 1) >= SHARED_POINTS) log++;
+        while (is_constant(a_) && log < LOG_CLUSTER && rows_ << (log + 1) <= device_.units && points_ >> (log + 1) >= SHARED_POINTS) log++;
         if (most == 0 || !may_cluster(a_, device_) || log > LOG_CLUSTER) return false;
         const int64_t held = is_constant(a_) ? ceil_div(points_, (team << log) * width) : most;
         c = {Form::Held, uint8_t(width), uint8_t(held), false, true};

@@ -1,6 +1,7 @@
 // Drafts become steps: their order, and who may write over an argument that others still read.
 #include "jit/scheduler.h"
 #include "jit/step_uses.h"
+#include "jit/turning.h"
 
 #include <algorithm>
 #include <functional>
@@ -233,6 +234,7 @@ void Scheduler::arrange(Plan& plan)
     }
     plan.steps = std::move(steps);
     cut_operands(plan);
+    if (turned_bytes_ != NEVER_TURNED) turn_operands(plan, turned_bytes_);
     const auto count_lives = [&] {
         for (Buffer& b : plan.buffers) b.first = b.last = -1;
         for (size_t i = 0; i < plan.steps.size(); i++) {
@@ -262,7 +264,7 @@ void Scheduler::arrange(Plan& plan)
     count_lives();
 }
 
-Plan schedule(std::span<const NodeRef> roots, std::span<const Target> targets, int32_t lengths, Fusion fusion, const Snapshot* known)
+Plan schedule(std::span<const NodeRef> roots, std::span<const Target> targets, int32_t lengths, Fusion fusion, const Snapshot* known, int64_t turned_bytes)
 {
     Graph g(roots.size() * 4 + 64);
     std::vector<NodeRef> tops;
@@ -271,7 +273,7 @@ Plan schedule(std::span<const NodeRef> roots, std::span<const Target> targets, i
     if (!known || !std::ranges::equal(tops, roots)) known = &made.emplace(tops);
     std::vector<bool> denied(roots.size(), false);
     Plan plan;
-    while (!Scheduler(*known, targets, lengths, fusion, denied).run(plan, denied)) {}
+    while (!Scheduler(*known, targets, lengths, fusion, turned_bytes, denied).run(plan, denied)) {}
     return plan;
 }
 

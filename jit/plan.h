@@ -3,6 +3,7 @@
 #include "jit/build.h"
 #include "jit/kernel.h"
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -93,7 +94,9 @@ struct Target {
 // each operation a kernel of its own.
 enum class Fusion { Usual, Lean, None };
 
-// known: a snapshot of the roots, where the caller has one.
-Plan schedule(std::span<const NodeRef> roots, std::span<const Target> targets, int32_t lengths, Fusion fusion = Fusion::Usual, const Snapshot* known = nullptr);
+// known: a snapshot of the roots, where the caller has one. turned_bytes: from how many on operands that lie across the rows of a fold are turned
+// by a step before.
+inline constexpr int64_t NEVER_TURNED = INT64_MAX;
+Plan schedule(std::span<const NodeRef> roots, std::span<const Target> targets, int32_t lengths, Fusion fusion = Fusion::Usual, const Snapshot* known = nullptr, int64_t turned_bytes = NEVER_TURNED);
 
 }  // namespace ng

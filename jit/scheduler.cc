@@ -6,8 +6,8 @@
 
 namespace ng {
 
-Scheduler::Scheduler(const Snapshot& graph, std::span<const Target> targets, int32_t lengths, Fusion fusion, const std::vector<bool>& denied)
-    : graph_(graph), targets_(targets), fusion_(fusion), direct_(targets.size(), false), stores_(graph_, plan_), is_task_(graph_.size(), false)
+Scheduler::Scheduler(const Snapshot& graph, std::span<const Target> targets, int32_t lengths, Fusion fusion, int64_t turned_bytes, const std::vector<bool>& denied)
+    : graph_(graph), targets_(targets), fusion_(fusion), turned_bytes_(turned_bytes), direct_(targets.size(), false), stores_(graph_, plan_), is_task_(graph_.size(), false)
 {
     plan_.lengths = lengths;
     for (size_t j = 0; j < targets.size(); j++)

@@ -15,7 +15,7 @@ struct BufferUses;
 class Scheduler {
   public:
     // denied: outputs that must not be written in place of what they alias.
-    Scheduler(const Snapshot& graph, std::span<const Target> targets, int32_t lengths, Fusion fusion, const std::vector<bool>& denied);
+    Scheduler(const Snapshot& graph, std::span<const Target> targets, int32_t lengths, Fusion fusion, int64_t turned_bytes, const std::vector<bool>& denied);
     // False: some outputs cannot be written in place after all; `denied` says which, and all begins anew.
     bool run(Plan& plan, std::vector<bool>& denied);
 
@@ -75,6 +75,7 @@ class Scheduler {
     const Snapshot&      graph_;
     std::span<const Target> targets_;
     Fusion               fusion_;
+    int64_t              turned_bytes_;
     std::vector<bool>    direct_;
     Plan                 plan_;
     Stores               stores_;

@@ -80,6 +80,7 @@ class Backend {
 
     // ---- plans ----
     enum class Use { Once, Often };
+    virtual int64_t turned_bytes() const noexcept { return INT64_MAX; }      // as schedule() takes them; the greatest: never
     // is_measured: what could run it is measured, and the fastest remembered (NG_PROG_TUNE).
     virtual std::unique_ptr<Executor> make_executor(const Plan& plan, Use use, bool is_measured) = 0;
     // Work that waits for a call under NG_CTX_NO_THREADS. False: the budget ended first.

@@ -72,7 +72,7 @@ std::vector<Ref<Tensor>> evaluate(Context& context, ng_stream s, std::span<const
     Graph oracle(std::numeric_limits<uint32_t>::max());
     std::vector<NodeRef> doubled;
     if (is_reference) doubled = in_double(oracle, roots);
-    Plan plan = is_reference ? schedule(doubled, targets, 0, Fusion::None) : schedule(roots, targets, 0, Fusion::Usual, &graph);
+    Plan plan = is_reference ? schedule(doubled, targets, 0, Fusion::None) : schedule(roots, targets, 0, Fusion::Usual, &graph, context.backend().turned_bytes());
     std::vector<Ref<Tensor>> results;
     std::vector<Use> uses;
     for (size_t j = 0; j < roots.size(); j++) {

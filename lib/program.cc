@@ -117,7 +117,7 @@ void Program::make_plan(std::span<const Target> targets, int32_t lengths, const 
     bool is_too_large = false;                       // some kernel, for the device
     for (const Fusion fusion : {is_reference ? Fusion::None : Fusion::Usual, Fusion::Lean, Fusion::None}) {
         if (fusion == Fusion::None && !is_reference && !is_too_large) break;
-        plan_ = schedule(is_reference ? doubled : roots_, targets, lengths, fusion);
+        plan_ = schedule(is_reference ? doubled : roots_, targets, lengths, fusion, nullptr, fusion == Fusion::Usual ? context().backend().turned_bytes() : NEVER_TURNED);
         plan_.most = options_.length_max;
         leaves_.clear();
         for (const NodeRef& leaf : plan_.leaves) {

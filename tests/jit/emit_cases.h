@@ -154,7 +154,7 @@ struct Case {
         t.declared = !strides.empty(), t.alias_param = alias;
         roots.push_back(std::move(is)), meant.push_back(std::move(means)), targets.push_back(std::move(t));
     }
-    void compile() { plan = schedule(roots, targets, int32_t(in.lengths.size())); }
+    void compile(int64_t turned_bytes = NEVER_TURNED) { plan = schedule(roots, targets, int32_t(in.lengths.size()), Fusion::Usual, nullptr, turned_bytes); }
 };
 
 using Cases = std::vector<std::unique_ptr<Case>>;

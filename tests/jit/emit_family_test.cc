@@ -22,6 +22,7 @@ struct Family {
     bool        row_beside = false;                      // y is a row, else of x's shape
     int64_t     least_classes = 2;
     bool        is_constant = false;                     // lengths are known beforehand
+    bool        is_turned = false;                       // so is what lies across rows
 };
 
 std::unique_ptr<Case> case_of(const Family& f, const Lengths& lengths)
@@ -34,7 +35,7 @@ std::unique_ptr<Case> case_of(const Family& f, const Lengths& lengths)
     c->input("y", f.type, f.row_beside ? Extents{b} : Extents{a, b}, -2, 2);
     c->out(f.words);
     for (const char* w : f.more) c->out(w);
-    c->compile();
+    c->compile(f.is_turned ? 1 : NEVER_TURNED);
     return c;
 }
 
@@ -227,6 +228,18 @@ TEST_CASE("rows: peeled where vectors do not divide them, held by teams, blocks 
         peeled += is_peeled;
     }
     CHECK(peeled == int(all.size()));
+    check_all(all, {90, 4});
+}
+
+TEST_CASE("rows: what lies across them, turned by kernels before")
+{
+    std::vector<Family> all;
+    for (const bool is_turned : {true, false})
+        for (const Dtype t : {Dtype::f16, Dtype::f32}) {
+            all.push_back({t == Dtype::f16 ? "f16(softmax(x + permute(y, [1, 0]), 1))" : "softmax(x + permute(y, [1, 0]), 1)", {}, t, {{96, 96}}, t == Dtype::f16 ? 0x1p-9 : 1e-5, false, 1, true, is_turned});
+            all.push_back({"sum(x * permute(y, [1, 0]), 0)", {"max(x, 0)"}, t, {{80, 80}}, 1e-4, false, 1, true, is_turned});
+        }
+    for (const Family& f : all) CHECK(case_of(f, f.lengths[0])->plan.steps.size() == (f.is_turned ? 2 : 1));
     check_all(all, {90, 4});
 }
 

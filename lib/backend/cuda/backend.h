@@ -134,6 +134,7 @@ class CudaBackend final : public Backend {
     void follow(Backend& other) override;
     void move(const StridedCopy& copy, ng_stream s) override;
     void fill(const StridedCopy& to, uint64_t bits, ng_stream s) override;
+    int64_t turned_bytes() const noexcept override { return int64_t(4) << 20; }
     std::unique_ptr<Executor> make_executor(const Plan& plan, Use use, bool is_measured) override;
     bool poll(uint64_t budget_ns) override { return code_.poll(budget_ns); }
     void stop() noexcept override;
