@@ -348,6 +348,8 @@ TEST_CASE("columns: of known lengths, held by few threads, many, and a block tha
     for (const int64_t length : {60, 250, 500, 700, 1024})
         for (const int64_t width : {8, 72}) all.push_back({"f16((x - mean(x, 0)) * rsqrt(var(x, 0) + 1e-5))", {"max(x, 0)"}, Dtype::f16, {{length, width}}, 0x1p-9, false, 1, true});
     all.push_back({"softmax(x, 0)", {}, Dtype::f32, {{1000, 36}}, 1e-5, false, 1, true});
+    for (const int64_t length : {33, 65, 97, 129, 200, 256})
+        for (const Dtype t : {Dtype::f16, Dtype::f32}) all.push_back({t == Dtype::f16 ? "f16(softmax(x, 0))" : "softmax(x, 0)", {}, t, {{length, 264}}, t == Dtype::f16 ? 0x1p-9 : 1e-5, false, 1, true});
     check_all(all, {90, 4});
 }
 
