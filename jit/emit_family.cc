@@ -135,6 +135,7 @@ class Chooser {
     static int64_t team_most(int32_t width, int32_t held) { return threads_of({Form::Held, uint8_t(width), uint8_t(held), false, false}); }
 
     bool is_peeled(int32_t width) const { return a_.is_peeled && width > 1; }
+    int64_t vectors_of(int32_t width) const { return is_peeled(width) ? points_ / width : ceil_div(points_, width); }      // of a row, at most
     bool choose_held(int32_t width, LaunchClass& c)
     {
         const int32_t held = held_row(a_, width);
@@ -142,15 +143,15 @@ class Chooser {
         const int32_t most = points_ > team_most(width, held) * held * width ? held_most(a_, width) : held;
         const bool may_share = !is_walked_once(a_, running_), are_few = 4 * rows_ <= device_.units && points_ >= 2 * SHARED_POINTS && is_constant(a_);
         if (may_share && are_few && choose_cluster(width, most, c)) return true;
-        if (points_ > team_most(width, most) * most * width) return may_share && (choose_large(width, most, c) || choose_cluster(width, most, c));
+        if (vectors_of(width) > team_most(width, most) * most) return may_share && (choose_large(width, most, c) || choose_cluster(width, most, c));
         // As few threads a row as hold it, but neighbours that read 64 bytes side by side, where each has two vectors. Tuned on
         // an H200: with 32 bytes, norms of 64 f16 took 79 % of a copy's rate, those of 256, by 128 bytes, 93 %.
         // Of single elements instructions decide, so few threads have several each, fewer where one walk folds all. Tuned on an H100: sums of 33 f16 took 184 us with 32
         // threads, 32 with four, softmaxes 277, and 110 with eight.
         const int64_t by_elements = std::min<int64_t>(ceil_div(points_ * 5, a_.passes.count == 1 ? 42 : 21), points_ > 224 ? 32 : 16);
         const int64_t by_vectors = std::min<int64_t>(ceil_div(points_, width * 2), ceil_div(64, std::max(1, loaded_bytes(a_)) * width));
-        const int64_t least = width == 1 ? by_elements : is_peeled(width) ? std::max<int64_t>(2 * (width - 1), std::min(by_vectors, by_elements)) : by_vectors;
-        const int64_t lanes = int64_t(1) << log_of(std::max(least, ceil_div(points_, int64_t(most) * width)));
+        const int64_t least = width == 1 ? by_elements : is_peeled(width) ? peeled_lanes(a_, width, by_vectors) : by_vectors;
+        const int64_t lanes = int64_t(1) << log_of(std::max(least, ceil_div(vectors_of(width), most)));
         int64_t threads = std::max<int64_t>(lanes, 256);
         while (threads > 32 && threads > lanes && rows_ * lanes < threads * device_.units * 2) threads /= 2;
         cut(Cut::LogLanes) = log_of(lanes);
@@ -163,7 +164,7 @@ class Chooser {
     bool choose_large(int32_t width, int32_t most, LaunchClass& c)
     {
         c = held_class(width, most, LARGE_THREADS);
-        if (!is_constant(a_) || points_ > LARGE_THREADS * most * width) return false;
+        if (!is_constant(a_) || vectors_of(width) > LARGE_THREADS * most) return false;
         c.is_large = true, c.log_lanes = -1;
         cut(Cut::LogLanes) = log_of(LARGE_THREADS);
         launch(rows_, LARGE_THREADS);
@@ -174,7 +175,7 @@ class Chooser {
     LaunchClass held_class(int32_t width, int32_t most, int64_t lanes) const
     {
         const bool is_known = is_constant(a_);
-        const int64_t vectors = is_known ? std::max<int64_t>(1, ceil_div(points_, lanes * width)) : most;
+        const int64_t vectors = is_known ? std::max<int64_t>(1, ceil_div(vectors_of(width), lanes)) : most;
         LaunchClass c{Form::Held, uint8_t(width), uint8_t(vectors), false, false};
         c.is_peeled = is_peeled(width);
         c.is_full = !c.is_peeled && points_ == lanes * vectors * width && may_be_full(a_, width);
@@ -225,7 +226,7 @@ class Chooser {
         int32_t log = std::max(1, log_of(ceil_div(points_, std::max<int64_t>(1, team * most * width))));
         while (is_constant(a_) && log < LOG_CLUSTER && rows_ << (log + 1) <= device_.units && points_ >> (log + 1) >= SHARED_POINTS) log++;
         if (most == 0 || !may_cluster(a_, device_) || log > LOG_CLUSTER) return false;
-        const int64_t held = is_constant(a_) ? ceil_div(points_, (team << log) * width) : most;
+        const int64_t held = is_constant(a_) ? ceil_div(vectors_of(width), team << log) : most;
         c = {Form::Held, uint8_t(width), uint8_t(held), false, true};
         c.is_peeled = is_peeled(width), c.is_large = is_large;
         c.is_full = !c.is_peeled && points_ == (team << log) * held * width && may_be_full(a_, width);

@@ -80,6 +80,8 @@ Pace pace_of(const Arranged& a, int32_t access, bool is_vector);
 // Peels rows that vectors of `most` elements do not divide, if that pays; whether addresses allow it.
 void choose_peeled(Arranged& a, int32_t most);
 bool fits_peeled(const Arranged& a, std::span<const uint64_t> addresses);
+// The least threads that share a held row which is peeled; by_vectors: of one that vectors divide.
+int64_t peeled_lanes(const Arranged& a, int32_t width, int64_t by_vectors);
 
 // Everything that a launch asks of lengths is known before.
 bool is_constant(const Arranged& a);

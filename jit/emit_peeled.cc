@@ -4,10 +4,10 @@
 namespace ng::emitting {
 namespace {
 
-// Of a vector; of a row; and a row's points, by those of a vector twice: where there are fewer, those before and behind its vectors are too many. Tuned on an H100: of 17 and
-// 25 f16 by pairs norms took 6 and 4 % longer than by elements, of 33 softmaxes 10 % less, of 49 by fours 32 % less.
-constexpr int32_t LEAST_BYTES = 4, LEAST_ROW_BYTES = 52;
-constexpr int64_t LEAST_POINTS = 3;
+// Of a vector, and a row's points: where there are fewer, those before and behind its vectors are too many. Tuned on an H100, each width with 2 to 32 threads a row: softmaxes of 33
+// f16 took 113 us by elements, by pairs 93, by fours 105, of 49 115, 86 and 87, of 65 112, 80 and 73, of 129 93, 77 and 65, by eights 79, of 201 84, 75, 63 and 68, norms of 201 72, 63, 59 and 58.
+constexpr int32_t LEAST_BYTES = 4;
+int64_t least_points(int32_t width) { return width > 2 ? 3 * width * width : 8; }
 
 int64_t modulo(int64_t n, int64_t by) { return (n % by + by) % by; }
 
@@ -50,9 +50,9 @@ void choose_peeled(Arranged& a, int32_t most)
     if (!a.has_rows() || a.is_across || a.axis < 0 || a.reduced.size() != 1 || a.width * 4 > most || !is_constant(a)) return;
     const int32_t lead = lead_of(a), bytes = lead < 0 ? 0 : bytes_of(a.kernel.values[size_t(lead)].type);
     const int64_t points = a.points.constant();
-    if (lead < 0 || points * bytes < LEAST_ROW_BYTES) return;
+    if (lead < 0) return;
     for (int32_t width = most; width > a.width && width * bytes >= LEAST_BYTES; width /= 2) {
-        if (points < LEAST_POINTS * width * width) continue;
+        if (points < least_points(width)) continue;
         const std::optional<std::vector<bool>> singly = moved_singly(a, a.kernel.values[size_t(lead)].access, width);
         if (!singly) continue;
         a.is_peeled = true, a.width = width, a.moved_singly = *singly;
@@ -73,6 +73,14 @@ bool fits_peeled(const Arranged& a, std::span<const uint64_t> addresses)
         before = here;
     });
     return fits;
+}
+
+// One for each element before and behind vectors. Of pairs a thread has some seven elements, eight of f16, twelve where one walk folds all. Tuned on an H100: softmaxes of 17 f16
+// took 121 us with 2 threads a row, with 4 93, with 8 151, of 33 156, 93 and 101, of 33 f32 131 with 4 and 119 with 8; sums of 17 f16 33 with 2 and 48 with 4.
+int64_t peeled_lanes(const Arranged& a, int32_t width, int64_t by_vectors)
+{
+    const int64_t tenths = a.passes.count == 1 ? 126 : loaded_bytes(a) <= 2 ? 83 : 65;
+    return std::max<int64_t>(2 * (width - 1), width > 2 ? by_vectors : (a.points.constant() * 10 + tenths - 1) / tenths);
 }
 
 // Points are counted from the first aligned one on.
