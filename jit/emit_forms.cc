@@ -59,11 +59,10 @@ void FormPrinter::lanes_of_walked(bool has_parts, const std::string& block)
         const std::string parts = cut("parts", Cut::Parts);
         line(text("const ", at_, " row = ", block, " / ", parts, ", here = row;"));
         line(text("const i32 part = ", block, " % ", parts, ";"));
-        if (c_.is_peeled) line("const bool is_row = part == 0;");
     } else {
         line(text("const ", at_, " row = ", block, ", here = row;"));
     }
-    if (!has_parts || !c_.is_peeled) line("const bool is_row = true;");
+    line(text("const bool is_row = ", has_parts && c_.is_peeled ? "part == 0" : "true", ";"));
 }
 
 // Which points of its row a thread has.

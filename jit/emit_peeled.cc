@@ -8,6 +8,7 @@ namespace {
 // f16 took 113 us by elements, by pairs 93, by fours 105, of 49 115, 86 and 87, of 65 112, 80 and 73, of 129 93, 77 and 65, by eights 79, of 201 84, 75, 63 and 68, norms of 201 72, 63, 59 and 58.
 constexpr int32_t LEAST_BYTES = 4;
 int64_t least_points(int32_t width) { return width > 2 ? 3 * width * width : 8; }
+constexpr int64_t LEAST_NUMBERED = 192;  // of rows whose places are folded: shorter ones nobody measured
 
 int64_t modulo(int64_t n, int64_t by) { return (n % by + by) % by; }
 
@@ -50,7 +51,7 @@ void choose_peeled(Arranged& a, int32_t most)
     if (!a.has_rows() || a.is_across || a.axis < 0 || a.reduced.size() != 1 || a.width * 4 > most || !is_constant(a)) return;
     const int32_t lead = lead_of(a), bytes = lead < 0 ? 0 : bytes_of(a.kernel.values[size_t(lead)].type);
     const int64_t points = a.points.constant();
-    if (lead < 0) return;
+    if (lead < 0 || (is_numbered(a.kernel) && points < LEAST_NUMBERED)) return;
     for (int32_t width = most; width > a.width && width * bytes >= LEAST_BYTES; width /= 2) {
         if (points < least_points(width)) continue;
         const std::optional<std::vector<bool>> singly = moved_singly(a, a.kernel.values[size_t(lead)].access, width);

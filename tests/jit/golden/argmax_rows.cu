@@ -1,6 +1,6 @@
 // Golden for cuda: where the greatest of each row is, and the greatest.
-// Rows over 1 axis, points over 1 axis; rows held by 3 of 2, peeled.
-enum { WIDTH = 2, HELD = 3, THREADS = 256 };
+// Rows over 1 axis, points over 1 axis; rows held by 5 of 1.
+enum { WIDTH = 1, HELD = 5, THREADS = 256 };
 typedef struct {
     i64 offset_v0, stride_v0_0;
     i64 offset_s0, stride_s0_0;
@@ -82,10 +82,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4) fused(const f32* __rest
     const i32 here = is_row ? row : n.rows - 1;
     const i32 i0 = here;
     const f32* p_v0 = hidden(b0 + (n.offset_v0 + i0 * n.stride_v0_0));
-    const i32 before = (i32)(0 - (u64)p_v0 / 4) & (WIDTH - 1), inner = (n.points - before) & -WIDTH;
-    const i32 single = lane < before ? lane - before : inner + lane - before;
-    const bool has_single = is_row && single + before < n.points;
-    const i32 end = is_row ? inner : 0, start = lane * WIDTH, step = lanes * WIDTH;
+    const i32 end = is_row ? n.points : 0, start = lane * WIDTH, step = lanes * WIDTH;
     best_f32 a1 = best_of_f32(LOWEST_f32, -1);
     f32 a2 = LOWEST_f32;
     Vector<f32, WIDTH> m0[HELD];
@@ -93,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4) fused(const f32* __rest
     for (i32 k = 0; k < HELD; k++) {
         const i32 point = start + k * step;
         if (point < end) {
-            const i32 i1 = (point + before);
+            const i32 i1 = point;
             m0[k] = *(const Vector<f32, WIDTH>*)(p_v0 + (i1));
         }
     }
@@ -101,33 +98,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4) fused(const f32* __rest
     for (i32 k = 0; k < HELD; k++) {
         const i32 point = start + k * step;
         if (point < end) {
-            const i32 i1 = (point + before);
+            const i32 i1 = point;
 #pragma unroll
             for (i32 j = 0; j < WIDTH; j++) {
                 const f32 v0 = m0[k].e[j];
-                a1 = next_argmax_of_f32(a1, v0, (point + before) + j);
-                a2 = greatest_f32(a2, v0);
-            }
-        }
-    }
-    if (has_single) {
-        enum { WIDTH = 1, HELD = 1 };
-        const i32 start = single, step = 1;
-        Vector<f32, 1> em0[1];
-#pragma unroll
-        for (i32 k = 0; k < 1; k++) {
-            const i32 point = start + k * step;
-            const i32 i1 = (point + before);
-            em0[k] = *(const Vector<f32, WIDTH>*)(p_v0 + (i1));
-        }
-#pragma unroll
-        for (i32 k = 0; k < 1; k++) {
-            const i32 point = start + k * step;
-            const i32 i1 = (point + before);
-#pragma unroll
-            for (i32 j = 0; j < WIDTH; j++) {
-                const f32 v0 = em0[k].e[j];
-                a1 = argmax_of_f32(a1, best_of_f32(v0, (point + before) + j));
+                a1 = next_argmax_of_f32(a1, v0, point + j);
                 a2 = greatest_f32(a2, v0);
             }
         }
