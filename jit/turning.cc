@@ -67,11 +67,10 @@ Step turned_load(Plan& plan, const Step& s, const Value& load, const std::vector
     plan.buffers.push_back(to);
     auto k = std::make_shared<Kernel>();
     k->name = from.name;
-    k->accesses = {{across.offset, {}}, {0, {}}};
-    for (const int32_t x : order) k->axes.push_back({from.axes[size_t(x)].extent}), k->accesses[0].strides.push_back(across.strides[size_t(x)]);
-    Extent stride = 1;
-    k->accesses[1].strides.resize(order.size());
-    for (size_t x = order.size(); x-- > 0;) k->accesses[1].strides[x] = stride, stride = stride * k->axes[x].extent;
+    Extents extents, strides;
+    for (const int32_t x : order) extents.push_back(from.axes[size_t(x)].extent), strides.push_back(across.strides[size_t(x)]);
+    for (const Extent& extent : extents) k->axes.push_back({extent});
+    k->accesses = {{across.offset, strides}, {0, dense_strides(extents)}};
     Value value = load;
     value.buffer = value.access = 0, value.row = false;
     k->values.push_back(value);

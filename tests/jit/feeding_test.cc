@@ -1,6 +1,5 @@
 // Which steps a product could do while it loads an operand, what is cut for that, and how long they may still read.
-#include "jit/parse.h"
-#include "jit/plan.h"
+#include "tests/jit/planned.h"
 
 #include <doctest/doctest.h>
 
@@ -14,28 +13,8 @@ namespace {
 // a and x [8, 16], w and v [16, 4] of i8, y [8, 4]; outputs are between bars, alias: the params that they are written in place of.
 Plan planned(std::string_view words, const std::vector<int32_t>& alias = {})
 {
-    static const struct { const char* name; Extents dims; Dtype type; } named[] = {
-        {"a", {8, 16}, Dtype::f16}, {"x", {8, 16}, Dtype::f32}, {"w", {16, 4}, Dtype::i8}, {"v", {16, 4}, Dtype::i8}, {"y", {8, 4}, Dtype::f32}, {"u", {16, 4}, Dtype::f32}};
-    Graph g;
-    std::vector<std::string_view> names;
-    std::vector<NodeRef> params, roots;
-    std::vector<Target>  targets;
-    const auto layout = [](const Extents& dims, Dtype t) {
-        Layout l;
-        l.dtype = t, l.dims = dims, l.strides = dense_strides(dims);
-        return l;
-    };
-    for (const auto& p : named) names.push_back(p.name), params.push_back(build::param(g, uint32_t(params.size()), layout(p.dims, p.type)));
-    for (size_t j = 0;; j++) {
-        const size_t bar = std::min(words.find(" | "), words.size());
-        roots.push_back(parse(g, words.substr(0, bar), names, params));
-        Target t;
-        t.layout = layout(roots.back()->dims(), roots.back()->dtype), t.alias_param = j < alias.size() ? alias[j] : -1;
-        targets.push_back(t);
-        if (bar == words.size()) break;
-        words.remove_prefix(bar + 3);
-    }
-    return schedule(roots, targets, 0);
+    static const std::vector<Operand> named = {{"a", {8, 16}, Dtype::f16}, {"x", {8, 16}, Dtype::f32}, {"w", {16, 4}, Dtype::i8}, {"v", {16, 4}, Dtype::i8}, {"y", {8, 4}, Dtype::f32}, {"u", {16, 4}, Dtype::f32}};
+    return ng::planned(named, words, alias);
 }
 
 // "fused > 2, matmul": the steps, and of each the product whose operand it is.

@@ -1,6 +1,5 @@
 // Which operands of folds get a step that turns them: across the rows, of their size, with lines that are worth it.
-#include "jit/parse.h"
-#include "jit/plan.h"
+#include "tests/jit/planned.h"
 
 #include <doctest/doctest.h>
 
@@ -10,32 +9,7 @@ using namespace ng;
 
 namespace {
 
-struct Operand { const char* name; Extents dims; Dtype type = Dtype::f32; };
-
-// Outputs are between bars.
-Plan planned(const std::vector<Operand>& operands, std::string_view words, int64_t turned_bytes, int32_t lengths = 0)
-{
-    Graph g;
-    std::vector<std::string_view> names;
-    std::vector<NodeRef> params, roots;
-    std::vector<Target>  targets;
-    const auto layout = [](const Extents& dims, Dtype t) {
-        Layout l;
-        l.dtype = t, l.dims = dims, l.strides = dense_strides(dims);
-        return l;
-    };
-    for (const Operand& o : operands) names.push_back(o.name), params.push_back(build::param(g, uint32_t(params.size()), layout(o.dims, o.type)));
-    for (size_t j = 0;; j++) {
-        const size_t bar = std::min(words.find(" | "), words.size());
-        roots.push_back(parse(g, words.substr(0, bar), names, params));
-        Target t;
-        t.layout = layout(roots.back()->dims(), roots.back()->dtype);
-        targets.push_back(t);
-        if (bar == words.size()) break;
-        words.remove_prefix(bar + 3);
-    }
-    return schedule(roots, targets, lengths, Fusion::Usual, nullptr, turned_bytes);
-}
+Plan planned(const std::vector<Operand>& operands, std::string_view words, int64_t turned_bytes, int32_t lengths = 0) { return ng::planned(operands, words, {}, turned_bytes, lengths); }
 
 // The letters of the steps: t turns something, f is another kernel, c a call.
 std::string steps(const Plan& p)
