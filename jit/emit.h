@@ -109,7 +109,7 @@ struct Geometry {
     std::array<int64_t, MAX_CUTS> cuts{};
 };
 
-namespace emitting { struct Arranged; }
+namespace emitting { struct Arrangements; }
 
 // All that is known of a kernel before it runs: the texts it may need whatever its lengths and addresses turn out to be,
 // and which of them a launch takes.
@@ -132,8 +132,7 @@ class KernelFamily {
     void list(std::span<const int64_t> most);
     int32_t find(const LaunchClass& c) const;
 
-    // running_: for rows that are not held by one block; staying_ and ring_: for blocks that stay, null where none can
-    std::unique_ptr<const emitting::Arranged> kernel_, running_, staying_, ring_;
+    std::unique_ptr<const emitting::Arrangements> arranged_;
     const Dialect* dialect_;
     DeviceTraits   device_;
     std::vector<LaunchClass> classes_;

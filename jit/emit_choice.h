@@ -1,0 +1,33 @@
+// What decides which text a launch takes: asked once for each launch, and before of all that may be asked.
+#pragma once
+#include "jit/emit_forms.h"
+
+#include <optional>
+#include <span>
+
+namespace ng::emitting {
+
+// A kernel's arrangements, by how its rows are read.
+struct Arrangements {
+    Arranged kernel, running;                    // running: for rows that are not held by one block
+    std::optional<Arranged> staying, ring;       // for blocks that stay, none where none can
+};
+
+inline constexpr int64_t NARROW = (int64_t(1) << 31) - (int64_t(1) << 22);     // below it sums of an index and a step fit an i32
+inline constexpr int64_t PART_STEPS = 2;         // of a block through its part of columns, at least
+inline constexpr int64_t PART_LEAST = 4096;      // points of a part of a row
+
+// Vectors of the full width may be moved as they lie; no addresses: as far as lengths say.
+bool fits(const Arranged& a, std::span<const int64_t> variables, std::span<const uint64_t> addresses);
+
+LaunchClass points_class(const Arranged& a, int32_t width, bool is_wide);
+int32_t held_columns_width(int32_t width);
+bool may_split(const Arranged& a);
+bool may_cluster(const Arranged& a, const DeviceTraits& device);
+bool is_walked_once(const Arranged& a, const Arranged& running);
+bool may_be_full(const Arranged& a, int32_t width);
+
+// The launch for these lengths, and its text; is_vector: by vectors of the full width, where they are of use.
+Geometry choose(const Arrangements& all, std::span<const int64_t> variables, const DeviceTraits& device, bool is_vector, LaunchClass& c);
+
+}  // namespace ng::emitting
