@@ -109,7 +109,7 @@ struct Geometry {
     std::array<int64_t, MAX_CUTS> cuts{};
 };
 
-namespace emitting { struct Arrangements; }
+namespace emitting { struct Arrangements; struct Bounds; }
 
 // All that is known of a kernel before it runs: the texts it may need whatever its lengths and addresses turn out to be,
 // and which of them a launch takes.
@@ -130,6 +130,8 @@ class KernelFamily {
 
   private:
     void list(std::span<const int64_t> most);
+    void list_known(const emitting::Bounds& bounds);
+    int64_t rows_of(std::span<const int64_t> variables) const;
     int32_t find(const LaunchClass& c) const;
 
     std::unique_ptr<const emitting::Arrangements> arranged_;

@@ -14,6 +14,14 @@ bool is_constant(const Arranged& a)
     return are_axes_known && is_known(a.rows) && is_known(a.points) && std::ranges::all_of(a.kernel.accesses, known);
 }
 
+bool has_known_rows(const Arranged& a)
+{
+    const auto is_known_along = [&](int32_t x) {
+        return is_known(a.kernel.axes[size_t(x)].extent) && std::ranges::all_of(a.kernel.accesses, [x](const Access& access) { return is_known(access.strides[size_t(x)]); });
+    };
+    return a.has_rows() && std::ranges::all_of(a.reduced, is_known_along);
+}
+
 // Vectors of a thread at once: enough bytes on their way to fill the memory's latency, not more work than is worth its text.
 int32_t held_points(const Arranged& a, int32_t width)
 {
@@ -70,7 +78,7 @@ int32_t held_most(const Arranged& a, int32_t width)
 {
     const int32_t held = held_row(a, width);
     const bool has_room = width > 1 || (a.weight <= CHEAP && !is_numbered(a.kernel));
-    return is_constant(a) && has_room && 2 * held * width * a.held_bytes <= 128 ? 2 * held : held;
+    return has_known_rows(a) && has_room && 2 * held * width * a.held_bytes <= 128 ? 2 * held : held;
 }
 // Of a column, vectors that one thread keeps: its share of those of few elements; 0: as above.
 int32_t held_column(const Arranged& a, int32_t width)

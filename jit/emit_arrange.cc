@@ -169,7 +169,7 @@ bool is_flat(const Arranged& a, const Access& access, int32_t width)
     for (size_t k = a.kept.size(); k-- > 0;) {
         const auto x = size_t(a.kept[k]);
         if (!access.strides[x].is(stride)) return false;
-        stride *= a.kernel.axes[x].extent.constant();
+        if (k > 0) stride *= a.kernel.axes[x].extent.constant();
     }
     return access.offset.is_constant() && access.offset.constant() % width == 0;
 }
@@ -179,8 +179,8 @@ bool is_flat(const Arranged& a, const Access& access, int32_t width)
 void choose_flat(Arranged& a)
 {
     if (a.has_rows() || a.width > 1 || a.axis < 0 || a.tile_axis >= 0) return;
-    for (const KernelAxis& axis : a.kernel.axes)
-        if (!axis.extent.is_constant()) return;
+    for (size_t k = 1; k < a.kept.size(); k++)
+        if (!a.kernel.axes[size_t(a.kept[k])].extent.is_constant()) return;
     int32_t widest = 0;
     for (const StoreTo& s : a.kernel.stores) widest = std::max(widest, bytes_of(a.kernel.values[size_t(s.value)].type));
     if (widest > 2) return;

@@ -8,6 +8,8 @@
 namespace ng::emitting {
 namespace {
 
+constexpr double MOST_BYTES = double(int64_t(1) << 38);      // what is larger is interpreted
+
 // Of what the extent may be, the greatest magnitude.
 double magnitude(const Extent& e, std::span<const int64_t> most)
 {
@@ -23,6 +25,18 @@ double magnitude(const Extent& e, std::span<const int64_t> most)
     return sum;
 }
 
+// Bytes from one row to the next of what lies furthest apart, as far as known; 0: not known.
+double bytes_apart(const Arranged& a)
+{
+    double most = 0;
+    if (a.kept.size() != 1) return most;
+    each_moved(a, [&](int32_t access, Dtype t, int32_t) {
+        const Extent& stride = a.kernel.accesses[size_t(access)].strides[size_t(a.kept[0])];
+        if (stride.is_constant()) most = std::max(most, std::abs(double(stride.constant())) * bytes_of(t));
+    });
+    return most;
+}
+
 }  // namespace
 
 Bounds bounds_of(const Arranged& a, std::span<const int64_t> most)
@@ -36,6 +50,7 @@ Bounds bounds_of(const Arranged& a, std::span<const int64_t> most)
         }
         b.reach = std::max(b.reach, reach);
     }
+    if (const double bytes = a.has_rows() ? bytes_apart(a) : 0; bytes > 0) b.rows = std::min(b.rows, MOST_BYTES / bytes);
     return b;
 }
 

@@ -6,7 +6,7 @@
 
 namespace ng::emitting {
 
-// No launch has more; infinite where some length has no greatest value. reach: elements between the first and the last that
+// No launch has more, but of rows that lie so far apart that they take a tensor beyond 256 GiB; infinite where some length has no greatest value. reach: elements between the first and the last that
 // one access meets on its walk over points.
 struct Bounds {
     double rows, points, reach;

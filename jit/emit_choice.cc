@@ -53,7 +53,7 @@ int32_t threads_of(const LaunchClass& c)
 
 bool fits(const Arranged& a, std::span<const int64_t> variables, std::span<const uint64_t> addresses)
 {
-    if (a.is_peeled) return fits_peeled(a, addresses);
+    if (a.is_peeled) return fits_peeled(a, variables, addresses);
     if (a.width == 1 || (!a.is_flat && a.kernel.axes[size_t(a.axis)].extent.value(variables) % a.width)) return false;
     bool fits = true;
     each_moved(a, [&](int32_t access, Dtype t, int32_t buffer) {
@@ -87,14 +87,14 @@ bool is_walked_once(const Arranged& a, const Arranged& running) { return running
 
 // Whether rows that fill all vectors have a text of their own. Of lengths that are not known, rows whose vectors do not lie as such
 // have none: they are seldom, and a program is not ready before each of its texts is.
-bool may_be_full(const Arranged& a, int32_t width) { return is_constant(a) || width == a.width; }
+bool may_be_full(const Arranged& a, int32_t width) { return has_known_rows(a) || width == a.width; }
 
 namespace {
 
 class Chooser {
   public:
-    Chooser(const Arrangements& all, std::span<const int64_t> variables, const DeviceTraits& device)
-        : all_(all), a_(all.kernel), running_(all.running), variables_(variables), device_(device), rows_(a_.has_rows() ? a_.rows.value(variables) : 1), points_(a_.points.value(variables)), is_narrow_(emitting::is_narrow(a_, variables, rows_, points_)) {}
+    Chooser(const Arrangements& all, int64_t rows, std::span<const int64_t> variables, const DeviceTraits& device)
+        : all_(all), a_(all.kernel), running_(all.running), variables_(variables), device_(device), rows_(rows), points_(a_.points.value(variables)), is_narrow_(emitting::is_narrow(a_, variables, rows_, points_)) {}
 
     Geometry choose(bool is_vector, LaunchClass& c)
     {
@@ -160,7 +160,7 @@ class Chooser {
     bool choose_large(int32_t width, int32_t most, LaunchClass& c)
     {
         c = held_class(width, most, LARGE_THREADS);
-        if (!is_constant(a_) || vectors_of(width) > LARGE_THREADS * most) return false;
+        if (!has_known_rows(a_) || vectors_of(width) > LARGE_THREADS * most) return false;
         c.is_large = true, c.log_lanes = -1;
         cut(Cut::LogLanes) = log_of(LARGE_THREADS);
         launch(rows_, LARGE_THREADS);
@@ -170,7 +170,7 @@ class Chooser {
     // Where lengths are known before, a thread has as many vectors as it needs.
     LaunchClass held_class(int32_t width, int32_t most, int64_t lanes) const
     {
-        const bool is_known = is_constant(a_);
+        const bool is_known = has_known_rows(a_);
         const int64_t vectors = is_known ? std::max<int64_t>(1, ceil_div(vectors_of(width), lanes)) : most;
         LaunchClass c{Form::Held, uint8_t(width), uint8_t(vectors), false, false};
         c.is_peeled = is_peeled(width);
@@ -217,12 +217,12 @@ class Chooser {
 
     bool choose_cluster(int32_t width, int32_t most, LaunchClass& c)
     {
-        const bool is_large = is_constant(a_) && loaded_bytes(a_) >= 4 && points_ > (team_most(width, most) * most * width) << LOG_CLUSTER;
+        const bool is_large = has_known_rows(a_) && loaded_bytes(a_) >= 4 && points_ > (team_most(width, most) * most * width) << LOG_CLUSTER;
         const int64_t team = is_large ? LARGE_THREADS : threads_of({Form::Held, uint8_t(width), uint8_t(most), false, true});
         int32_t log = std::max(1, log_of(ceil_div(points_, std::max<int64_t>(1, team * most * width))));
         while (is_constant(a_) && log < LOG_CLUSTER && rows_ << (log + 1) <= device_.units && points_ >> (log + 1) >= SHARED_POINTS) log++;
         if (most == 0 || !may_cluster(a_, device_) || log > LOG_CLUSTER) return false;
-        const int64_t held = is_constant(a_) ? ceil_div(vectors_of(width), team << log) : most;
+        const int64_t held = has_known_rows(a_) ? ceil_div(vectors_of(width), team << log) : most;
         c = {Form::Held, uint8_t(width), uint8_t(held), false, true};
         c.is_peeled = is_peeled(width), c.is_large = is_large;
         c.is_full = !c.is_peeled && points_ == (team << log) * held * width && may_be_full(a_, width);
@@ -335,6 +335,6 @@ class Chooser {
 
 }  // namespace
 
-Geometry choose(const Arrangements& all, std::span<const int64_t> variables, const DeviceTraits& device, bool is_vector, LaunchClass& c) { return Chooser(all, variables, device).choose(is_vector, c); }
+Geometry choose(const Arrangements& all, int64_t rows, std::span<const int64_t> variables, const DeviceTraits& device, bool is_vector, LaunchClass& c) { return Chooser(all, rows, variables, device).choose(is_vector, c); }
 
 }  // namespace ng::emitting

@@ -27,7 +27,7 @@ bool may_cluster(const Arranged& a, const DeviceTraits& device);
 bool is_walked_once(const Arranged& a, const Arranged& running);
 bool may_be_full(const Arranged& a, int32_t width);
 
-// The launch for these lengths, and its text; is_vector: by vectors of the full width, where they are of use.
-Geometry choose(const Arrangements& all, std::span<const int64_t> variables, const DeviceTraits& device, bool is_vector, LaunchClass& c);
+// The launch of so many rows, 1 of what has none, and its text; is_vector: by vectors of the full width, where they are of use. Of rows that are known (has_known_rows) no variable is asked for.
+Geometry choose(const Arrangements& all, int64_t rows, std::span<const int64_t> variables, const DeviceTraits& device, bool is_vector, LaunchClass& c);
 
 }  // namespace ng::emitting

@@ -47,6 +47,8 @@ KernelFamily::~KernelFamily() = default;
 KernelFamily::KernelFamily(KernelFamily&&) noexcept = default;
 KernelFamily& KernelFamily::operator=(KernelFamily&&) noexcept = default;
 
+int64_t KernelFamily::rows_of(std::span<const int64_t> variables) const { return arranged_->kernel.has_rows() ? arranged_->kernel.rows.value(variables) : 1; }
+
 int32_t KernelFamily::find(const LaunchClass& c) const
 {
     const auto at = std::ranges::find(classes_, c);
@@ -64,10 +66,11 @@ void KernelFamily::list(std::span<const int64_t> most)
     if (is_constant(a)) {
         for (const bool is_vector : {true, false}) {
             LaunchClass c;
-            if ((!is_vector || fits(a, {}, {})) && emitting::choose(*arranged_, {}, device_, is_vector, c).launches && find(c) < 0) classes_.push_back(c);
+            if ((!is_vector || fits(a, {}, {})) && emitting::choose(*arranged_, rows_of({}), {}, device_, is_vector, c).launches && find(c) < 0) classes_.push_back(c);
         }
         return;
     }
+    if (has_known_rows(a) && !a.is_across) return list_known(bounds);
     for (const int32_t w : {a.width, 1}) {
         const auto width = uint8_t(w);
         if (!a.has_rows()) {
@@ -90,6 +93,19 @@ void KernelFamily::list(std::span<const int64_t> most)
     }
 }
 
+// Of rows that are known their number decides little: whether they go in parts, and whether 32 bits count them.
+void KernelFamily::list_known(const Bounds& bounds)
+{
+    const auto most = int64_t(std::clamp(bounds.rows, 1.0, double(NARROW)));
+    for (const bool is_vector : {true, false}) {
+        if (is_vector && arranged_->kernel.width == 1) continue;
+        for (const int64_t rows : {int64_t(1), std::min(most, NARROW - 1), most}) {
+            LaunchClass c;
+            if (emitting::choose(*arranged_, rows, {}, device_, is_vector, c).launches && find(c) < 0) classes_.push_back(c);
+        }
+    }
+}
+
 KernelSource KernelFamily::source(size_t which) const
 {
     const LaunchClass& c = classes_.at(which);
@@ -100,7 +116,7 @@ KernelSource KernelFamily::source(size_t which) const
 Geometry KernelFamily::choose(std::span<const int64_t> variables, std::span<const uint64_t> addresses) const
 {
     LaunchClass c;
-    Geometry g = emitting::choose(*arranged_, variables, device_, fits(arranged_->kernel, variables, addresses), c);
+    Geometry g = emitting::choose(*arranged_, rows_of(variables), variables, device_, fits(arranged_->kernel, variables, addresses), c);
     if (g.launches) g.which = find(c);
     return g;
 }
@@ -110,7 +126,7 @@ uint64_t KernelFamily::scratch_bytes(std::span<const int64_t> variables) const
     uint64_t most = 0;
     for (const bool is_vector : {true, false}) {
         LaunchClass c;
-        if (!is_vector || fits(arranged_->kernel, variables, {})) most = std::max(most, emitting::choose(*arranged_, variables, device_, is_vector, c).scratch_bytes);
+        if (!is_vector || fits(arranged_->kernel, variables, {})) most = std::max(most, emitting::choose(*arranged_, rows_of(variables), variables, device_, is_vector, c).scratch_bytes);
     }
     return most;
 }

@@ -77,14 +77,15 @@ enum class Pace : uint8_t { Same, Unit, Strided };
 // A stride that is known when run, and most likely 1, is taken for that in classes of vectors.
 Pace pace_of(const Arranged& a, int32_t access, bool is_vector);
 
-// Peels rows that vectors of `most` elements do not divide, if that pays; whether addresses allow it.
+// Peels rows that vectors of `most` elements do not divide, if that pays; whether lengths and addresses allow it, those as far as known.
 void choose_peeled(Arranged& a, int32_t most);
-bool fits_peeled(const Arranged& a, std::span<const uint64_t> addresses);
+bool fits_peeled(const Arranged& a, std::span<const int64_t> variables, std::span<const uint64_t> addresses);
 // The least threads that share a held row which is peeled; by_vectors: of one that vectors divide.
 int64_t peeled_lanes(const Arranged& a, int32_t width, int64_t by_vectors);
 
-// Everything that a launch asks of lengths is known before.
+// Everything that a launch asks of lengths is known before; all but how many rows there are and how they lie to each other.
 bool is_constant(const Arranged& a);
+bool has_known_rows(const Arranged& a);
 
 // Calls f(access, type, buffer) for what threads move point by point.
 template <class F>

@@ -61,7 +61,7 @@ void hold_loads(Arranged& a) { hold(a, false); }
 void hold(Arranged& a)
 {
     hold(a, true);
-    if (!is_constant(a) || fits_block(a)) return;
+    if (!has_known_rows(a) || fits_block(a)) return;
     hold(a, false);
     if (!fits_block(a)) hold(a, true);
 }

@@ -12,10 +12,10 @@ constexpr int64_t LEAST_NUMBERED = 192;  // of rows whose places are folded: sho
 
 int64_t modulo(int64_t n, int64_t by) { return (n % by + by) % by; }
 
-// Whether vectors of both are aligned at the same points of each row.
+// Whether vectors of both are aligned at the same points of each row; of distances that are known when run, whether they may be.
 bool are_level(const Arranged& a, const Access& x, const Access& y, int32_t width)
 {
-    const auto same = [width](const Extent& p, const Extent& q) { return modulo(p.constant() - q.constant(), width) == 0; };
+    const auto same = [width](const Extent& p, const Extent& q) { return p.is_constant() == q.is_constant() && (!p.is_constant() || modulo(p.constant() - q.constant(), width) == 0); };
     return same(x.offset, y.offset) && std::ranges::all_of(a.kept, [&](int32_t k) { return same(x.strides[size_t(k)], y.strides[size_t(k)]); });
 }
 
@@ -48,7 +48,7 @@ std::optional<std::vector<bool>> moved_singly(const Arranged& a, int32_t lead, i
 // Where what divides rows is a quarter of what an access may move, or less.
 void choose_peeled(Arranged& a, int32_t most)
 {
-    if (!a.has_rows() || a.is_across || a.axis < 0 || a.reduced.size() != 1 || a.width * 4 > most || !is_constant(a)) return;
+    if (!a.has_rows() || a.is_across || a.axis < 0 || a.reduced.size() != 1 || a.width * 4 > most || !has_known_rows(a)) return;
     const int32_t lead = lead_of(a), bytes = lead < 0 ? 0 : bytes_of(a.kernel.values[size_t(lead)].type);
     const int64_t points = a.points.constant();
     if (lead < 0 || (is_numbered(a.kernel) && points < LEAST_NUMBERED)) return;
@@ -61,17 +61,20 @@ void choose_peeled(Arranged& a, int32_t most)
     }
 }
 
-bool fits_peeled(const Arranged& a, std::span<const uint64_t> addresses)
+bool fits_peeled(const Arranged& a, std::span<const int64_t> variables, std::span<const uint64_t> addresses)
 {
     bool fits = true;
-    int64_t before = -1;
+    const Access* first = nullptr;
+    int64_t before = 0;
     each_moved(a, [&](int32_t access, Dtype t, int32_t buffer) {
         const uint64_t address = size_t(buffer) < addresses.size() ? addresses[size_t(buffer)] : 0;
         if (pace_of(a, access, true) != Pace::Unit || a.moved_singly[size_t(access)] || address == 0) return;       // 0: not known, or not wanted
         const uint64_t bytes = uint64_t(bytes_of(t));
-        const auto here = int64_t(address / bytes % uint64_t(a.width));
-        fits &= address % bytes == 0 && (before < 0 || here == before);
-        before = here;
+        const Access& here = a.kernel.accesses[size_t(access)];
+        const int64_t at = modulo(int64_t(address / bytes % uint64_t(a.width)) + modulo(here.offset.value(variables), a.width), a.width);
+        if (!first) first = &here, before = at;
+        fits &= address % bytes == 0 && at == before;
+        for (const int32_t k : a.kept) fits &= modulo(here.strides[size_t(k)].value(variables) - first->strides[size_t(k)].value(variables), a.width) == 0;
     });
     return fits;
 }

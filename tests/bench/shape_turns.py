@@ -1,6 +1,8 @@
 """Element-wise work and folds over shapes where kernels fall off cliffs, by several builds of libng in turns: short rows, few points, odd lengths, other orders of axes.
 
-    python3 tests/bench/shape_turns.py LIBNG.so.. [--only TEXT..]
+    python3 tests/bench/shape_turns.py LIBNG.so.. [--only TEXT..] [--open]
+
+--open: programs do not know how long x's first axis is, nor others that are as long.
 
 Needs PyTorch, as gemm_peers.py does, whose graphs and turns these are. For each case a line: GB/s of the last library, counting each element once, then
 microseconds of each, the text, and types and extents of its operands, whose names are x, y and m.
@@ -90,10 +92,10 @@ def cases():
 class Program(peers.Ours):
     """A case as a program of libng over PyTorch's memory."""
 
-    def __init__(self, library, text, operands):
-        self.library = library
+    def __init__(self, library, text, operands, is_open):
+        self.library, rows = library, operands["x"].shape[0] if is_open else None
         scope = library.c.ng_scope_create(library.context, 0)
-        self.compile_text(scope, text, self.params_of(scope, {name: (x.dtype, x.shape) for name, x in operands.items()}))
+        self.compile_text(scope, text, self.params_of(scope, {name: (x.dtype, (-1, *x.shape[1:]) if x.shape[0] == rows else x.shape) for name, x in operands.items()}))
 
 
 def random_tensor(dtype, shape):
@@ -103,6 +105,7 @@ def random_tensor(dtype, shape):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("libraries", nargs="+"), parser.add_argument("--only", nargs="*", default=[""])
+    parser.add_argument("--open", action="store_true")
     given = parser.parse_args()
     libraries = [ng.Library(path, "cuda") for path in given.libraries]
     for text, (dtype, extents), operands in cases():
@@ -110,7 +113,7 @@ def main():
         if not any(only in name for only in given.only):
             continue
         sets = [({n: random_tensor(*what) for n, what in operands.items()}, torch.empty(extents, dtype=dtype, device="cuda")) for _ in range(2)]
-        programs = [Program(library, text, sets[0][0]) for library in libraries]
+        programs = [Program(library, text, sets[0][0], given.open) for library in libraries]
         graphs = [peers.Graph([program.call_on(list(tensors.values()), out) for tensors, out in sets], GRAPH_MS) for program in programs]
         times, moved = peers.by_turns(graphs), sum(x.nbytes for x in sets[0][0].values()) + sets[0][1].nbytes
         print(f"{moved / times[-1] / 1e3:5.0f} GB/s", *(f"{us:8.1f}" for us in times), f"us  {name}", flush=True)

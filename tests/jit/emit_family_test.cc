@@ -1,7 +1,5 @@
 // Every text that a kernel may need for CUDA, whatever its lengths and addresses: all listed, all right, each chosen where it fits.
-#include "tests/jit/emit_run.h"
-
-#include <set>
+#include "tests/jit/emit_families.h"
 
 using namespace ng;
 using namespace ng::emitted;
@@ -9,118 +7,6 @@ using namespace ng::emitted;
 REGISTER_EXCEPTION_TRANSLATOR(const Error& error) { return error.text.c_str(); }
 
 namespace {
-
-using Lengths = std::vector<int64_t>;
-
-// An expression of x and y, and the lengths it is run for.
-struct Family {
-    const char* words;
-    std::vector<const char*> more;                       // further outputs
-    Dtype       type = Dtype::f32;
-    std::vector<Lengths> lengths;
-    double      tolerance = 1e-5;
-    bool        row_beside = false;                      // y is a row, else of x's shape
-    int64_t     least_classes = 2;
-    bool        is_constant = false;                     // lengths are known beforehand
-    bool        is_turned = false;                       // so is what lies across rows
-};
-
-std::unique_ptr<Case> case_of(const Family& f, const Lengths& lengths)
-{
-    auto c = std::make_unique<Case>(f.words, "");
-    c->in.lengths = lengths;
-    c->tolerance = f.tolerance;
-    const Extent a = f.is_constant ? Extent(lengths[0]) : Extent::variable(0), b = f.is_constant ? Extent(lengths[1]) : Extent::variable(1);
-    c->input("x", f.type, {a, b}, -2, 2);
-    c->input("y", f.type, f.row_beside ? Extents{b} : Extents{a, b}, -2, 2);
-    c->out(f.words);
-    for (const char* w : f.more) c->out(w);
-    c->compile(f.is_turned ? 1 : NEVER_TURNED);
-    return c;
-}
-
-void compare(Case& c, Run& run, const naive::Value& want, size_t j)
-{
-    const Memory& got = run.output(j);
-    const std::vector<int64_t> strides = values(c.targets[j].layout.strides, c.in.lengths);
-    const double tolerance = is_float(got.type) ? c.tolerance : 0;
-    int64_t wrong = 0;
-    std::string first;
-    naive::each(want.dims, [&](const naive::Index& i, int64_t k) {
-        const double g = got.get(place(i, strides)), w = want.v[size_t(k)];
-        if (is_near(g, w, tolerance)) return;
-        if (!wrong++) first = text("element ", k, ": ", g, ", not ", w);
-    });
-    INFO(first);
-    CHECK(wrong == 0);
-}
-
-struct Prepared {
-    std::vector<std::unique_ptr<Case>> cases;            // by lengths
-    std::vector<KernelFamily> families;                  // by step
-    std::vector<std::vector<size_t>> classes;            // by step and class: the kernel's number
-};
-
-Prepared prepare(const Family& f, Emulation& code, const DeviceTraits& device)
-{
-    Prepared p;
-    for (const Lengths& lengths : f.lengths) p.cases.push_back(case_of(f, lengths));
-    for (const Step& s : p.cases[0]->plan.steps) {
-        REQUIRE(s.kernel);
-        p.families.emplace_back(*s.kernel, cuda_dialect(), device);
-        p.classes.emplace_back();
-        for (size_t c = 0; c < p.families.back().classes().size(); c++) {
-            const KernelSource source = p.families.back().source(c);
-            p.classes.back().push_back(code.add(source.text, source.functions));
-        }
-    }
-    return p;
-}
-
-void check(const Family& f, Prepared& p, const Emulation& code)
-{
-    std::vector<std::set<int32_t>> taken(p.families.size());
-    for (auto& c : p.cases) {
-        naive::Evaluation meaning(c->in);
-        for (const int64_t shift : {0, 1, -1}) {
-            Run run(*c, shift);
-            const std::vector<int32_t> chosen = run.launch(code, p.families, p.classes);
-            std::string which;
-            for (size_t k = 0; k < chosen.size(); k++) {
-                taken[k].insert(chosen[k]);
-                which += chosen[k] < 0 ? " nothing" : " " + text_of(p.families[k].classes()[size_t(chosen[k])]);
-            }
-            const std::string caption = text(f.words, " of ", name_of(f.type), ", ", c->in.lengths[0], " x ", c->in.lengths[1], ", shift ", shift, ":", which);
-            INFO(caption);
-            for (size_t j = 0; j < c->roots.size(); j++) compare(*c, run, meaning.of(c->meant[j]), j);
-            // Where a store alone keeps vectors from being aligned, others may be of other threads without it.
-            for (size_t missing = 0; shift >= 0 && missing < c->roots.size(); missing++) {
-                if (!may_miss(*c, missing)) continue;
-                Run other(*c, shift, int64_t(missing));
-                (void)other.launch(code, p.families, p.classes);
-                for (size_t j = 0; j < c->roots.size(); j++)
-                    if (j != missing) CHECK(other.output(j).bytes == run.output(j).bytes);
-            }
-        }
-    }
-    for (size_t k = 0; k < taken.size(); k++) {
-        std::string missing;
-        for (size_t c = 0; c < p.families[k].classes().size(); c++)
-            if (!taken[k].contains(int32_t(c))) missing += "; " + text_of(p.families[k].classes()[c]);
-        const std::string caption = text(f.words, " of ", name_of(f.type), ", step ", k, ": never taken", missing);
-        INFO(caption);
-        CHECK(int64_t(taken[k].size()) >= f.least_classes);
-    }
-}
-
-void check_all(const std::vector<Family>& all, const DeviceTraits& device)
-{
-    Emulation code;
-    std::vector<Prepared> prepared;
-    for (const Family& f : all) prepared.push_back(prepare(f, code, device));
-    if (!code.load()) return;
-    for (size_t k = 0; k < all.size(); k++) check(all[k], prepared[k], code);
-}
 
 const std::vector<Lengths> SMALL = {{3, 8}, {5, 7}, {1, 1}, {17, 40}, {0, 5}, {4, 0}};
 
@@ -142,9 +28,9 @@ TEST_CASE("points: rows of odd lengths, whose vectors go over their ends")
 {
     std::vector<Family> all;
     for (const Lengths& lengths : {Lengths{37, 41}, Lengths{4, 3}, Lengths{3, 1}, Lengths{2, 1025}})
-        for (const char* words : {"f16(x + y)", "f16(relu(x * y + 0.5))"}) all.push_back({words, {}, Dtype::f16, {lengths}, 0x1p-10, true, 2, true});
-    all.push_back({"f16(x[1:, 1:] + y[:-1, :-1])", {}, Dtype::f16, {{21, 64}}, 0x1p-10, false, 2, true});
-    all.push_back({"x[:, ::-1] + y", {"x[::-1, :]"}, Dtype::i8, {{13, 7}}, 0, false, 2, true});
+        for (const char* words : {"f16(x + y)", "f16(relu(x * y + 0.5))"}) all.push_back({words, {}, Dtype::f16, {lengths}, 0x1p-10, true, 2, Known::All});
+    all.push_back({"f16(x[1:, 1:] + y[:-1, :-1])", {}, Dtype::f16, {{21, 64}}, 0x1p-10, false, 2, Known::All});
+    all.push_back({"x[:, ::-1] + y", {"x[::-1, :]"}, Dtype::i8, {{13, 7}}, 0, false, 2, Known::All});
     check_all(all, {90, 4});
 }
 
@@ -153,19 +39,19 @@ TEST_CASE("tiles: loads along another axis than stores")
     const std::vector<Lengths> lengths = {{64, 64}, {3, 8}, {67, 72}, {130, 65}, {5, 200}, {0, 5}};
     std::vector<Family> all;
     for (const Lengths& l : lengths)
-        for (const bool is_constant : {false, true}) {
-            if (is_constant && l[0] < 60) continue;
-            all.push_back({"permute(x, [1, 0]) * 2 + 1", {}, Dtype::f16, {l}, 1e-6, false, 1, is_constant});
-            all.push_back({"permute(x[:60, :60], [1, 0]) + y[:60, :60]", {}, Dtype::f32, {l}, 1e-6, false, 1, is_constant});
-            all.push_back({"f16(permute(x, [1, 0]))", {"permute(y, [1, 0])"}, Dtype::f32, {l}, 0x1p-10, false, 1, is_constant});
+        for (const Known known : {Known::Nothing, Known::All}) {
+            if (known == Known::All && l[0] < 60) continue;
+            all.push_back({"permute(x, [1, 0]) * 2 + 1", {}, Dtype::f16, {l}, 1e-6, false, 1, known});
+            all.push_back({"permute(x[:60, :60], [1, 0]) + y[:60, :60]", {}, Dtype::f32, {l}, 1e-6, false, 1, known});
+            all.push_back({"f16(permute(x, [1, 0]))", {"permute(y, [1, 0])"}, Dtype::f32, {l}, 0x1p-10, false, 1, known});
         }
     std::erase_if(all, [](const Family& f) { return f.lengths[0][0] < 60 || f.lengths[0][1] < 60 ? f.words[9] == '[' || f.lengths[0][0] == 0 : false; });
     all.push_back({"permute(x, [1, 0]) - 0.5", {}, Dtype::f64, lengths, 1e-12, false, 3});
     all.push_back({"permute(x[::-1, :], [1, 0]) + 1", {}, Dtype::i8, lengths, 0, false, 3});
     for (const Lengths& l : {Lengths{1050002, 2}, Lengths{700001, 3}, Lengths{300004, 7}, Lengths{175000, 12}, Lengths{1003, 20}, Lengths{260, 33}, Lengths{20, 3000}})
-        for (const Dtype t : {Dtype::f16, Dtype::i8}) all.push_back({"permute(x, [1, 0]) + 1", {}, t, {l}, 1e-6, false, 1, true});
+        for (const Dtype t : {Dtype::f16, Dtype::i8}) all.push_back({"permute(x, [1, 0]) + 1", {}, t, {l}, 1e-6, false, 1, Known::All});
     for (const char* words : {"permute(reshape(x, [2, 66, 80]), [0, 2, 1]) * 2", "permute(reshape(x, [2, 80, 66]), [0, 2, 1]) * 2", "permute(reshape(x, [66, 2, 80])[1:, :, ::-1], [2, 1, 0]) + 1"})
-        for (const Dtype t : {Dtype::f32, Dtype::i16}) all.push_back({words, {}, t, {{132, 80}}, 1e-6, false, 1, true});
+        for (const Dtype t : {Dtype::f32, Dtype::i16}) all.push_back({words, {}, t, {{132, 80}}, 1e-6, false, 1, Known::All});
     check_all(all, {90, 4});
 }
 
@@ -203,9 +89,9 @@ TEST_CASE("rows: as many threads and vectors as lengths that are known ask for, 
 {
     std::vector<Family> all;
     for (const int64_t length : {32, 64, 100, 1024, 16384, 32768})
-        for (const char* words : {"softmax(x, 1)", "(x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5)"}) all.push_back({words, {"max(x, 1)"}, Dtype::f32, {{3, length}}, 1e-4, false, 1, true});
-    for (const int64_t length : {32, 256, 32768, 65536}) all.push_back({"f16(x * rsqrt(var(x, 1) + 1e-5))", {}, Dtype::f16, {{5, length}}, 0x1p-9, false, 1, true});
-    for (const char* words : {"f16(softmax(x, 1))", "argmax(x, 1)", "f16(x * rsqrt(var(x, 1) + 1e-5))"}) all.push_back({words, {"max(x, 1)"}, Dtype::f16, {{3, 50257}}, 0x1p-9, false, 1, true});
+        for (const char* words : {"softmax(x, 1)", "(x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5)"}) all.push_back({words, {"max(x, 1)"}, Dtype::f32, {{3, length}}, 1e-4, false, 1, Known::All});
+    for (const int64_t length : {32, 256, 32768, 65536}) all.push_back({"f16(x * rsqrt(var(x, 1) + 1e-5))", {}, Dtype::f16, {{5, length}}, 0x1p-9, false, 1, Known::All});
+    for (const char* words : {"f16(softmax(x, 1))", "argmax(x, 1)", "f16(x * rsqrt(var(x, 1) + 1e-5))"}) all.push_back({words, {"max(x, 1)"}, Dtype::f16, {{3, 50257}}, 0x1p-9, false, 1, Known::All});
     check_all(all, {90, 4});
 }
 
@@ -213,12 +99,12 @@ TEST_CASE("rows: peeled where vectors do not divide them, held by teams, blocks 
 {
     std::vector<Family> all;
     for (const int64_t length : {9, 17, 33, 97, 193, 255, 1001, 2049, 8193, 30003, 32769, 50257})
-        for (const char* words : {"f16(softmax(x, 1))", "f16((x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5) * y)"}) all.push_back({words, {"max(x, 1)"}, Dtype::f16, {{9, length}}, 0x1p-9, true, 2, true});
-    for (const int64_t length : {9, 25, 97, 1001, 8193, 50257, 150001}) all.push_back({"(x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5)", {"prod(x / 2, 1)", length < 192 ? "min(x, 1)" : "argmax(x, 1)"}, Dtype::f32, {{5, length}}, 1e-4, false, 2, true});
+        for (const char* words : {"f16(softmax(x, 1))", "f16((x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5) * y)"}) all.push_back({words, {"max(x, 1)"}, Dtype::f16, {{9, length}}, 0x1p-9, true, 2, Known::All});
+    for (const int64_t length : {9, 25, 97, 1001, 8193, 50257, 150001}) all.push_back({"(x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5)", {"prod(x / 2, 1)", length < 192 ? "min(x, 1)" : "argmax(x, 1)"}, Dtype::f32, {{5, length}}, 1e-4, false, 2, Known::All});
     for (const int64_t length : {199, 1001, 40001, 150001}) {
-        all.push_back({"var(x, 1)", {"sum(x * y, 1)"}, Dtype::f16, {{5, length}}, 0x1p-9, true, 1, true});
-        all.push_back({"argmin(x, 1)", {"x + max(x, 1)"}, Dtype::f16, {{5, length}}, 0x1p-9, true, 2, true});
-        all.push_back({"sum(i64(x), 1)", {"any(x > 1, 1)"}, Dtype::i8, {{5, length}}, 0, false, 1, true});
+        all.push_back({"var(x, 1)", {"sum(x * y, 1)"}, Dtype::f16, {{5, length}}, 0x1p-9, true, 1, Known::All});
+        all.push_back({"argmin(x, 1)", {"x + max(x, 1)"}, Dtype::f16, {{5, length}}, 0x1p-9, true, 2, Known::All});
+        all.push_back({"sum(i64(x), 1)", {"any(x > 1, 1)"}, Dtype::i8, {{5, length}}, 0, false, 1, Known::All});
     }
     int peeled = 0;
     for (const Family& f : all) {
@@ -236,8 +122,8 @@ TEST_CASE("rows: what lies across them, turned by kernels before")
     std::vector<Family> all;
     for (const bool is_turned : {true, false})
         for (const Dtype t : {Dtype::f16, Dtype::f32}) {
-            all.push_back({t == Dtype::f16 ? "f16(softmax(x + permute(y, [1, 0]), 1))" : "softmax(x + permute(y, [1, 0]), 1)", {}, t, {{96, 96}}, t == Dtype::f16 ? 0x1p-9 : 1e-5, false, 1, true, is_turned});
-            all.push_back({"sum(x * permute(y, [1, 0]), 0)", {"max(x, 0)"}, t, {{80, 80}}, 1e-4, false, 1, true, is_turned});
+            all.push_back({t == Dtype::f16 ? "f16(softmax(x + permute(y, [1, 0]), 1))" : "softmax(x + permute(y, [1, 0]), 1)", {}, t, {{96, 96}}, t == Dtype::f16 ? 0x1p-9 : 1e-5, false, 1, Known::All, is_turned});
+            all.push_back({"sum(x * permute(y, [1, 0]), 0)", {"max(x, 0)"}, t, {{80, 80}}, 1e-4, false, 1, Known::All, is_turned});
         }
     for (const Family& f : all) CHECK(case_of(f, f.lengths[0])->plan.steps.size() == (f.is_turned ? 2 : 1));
     check_all(all, {90, 4});
@@ -247,7 +133,7 @@ TEST_CASE("rows: so few that several blocks of a cluster share one that a block 
 {
     std::vector<Family> all;
     for (const int64_t length : {8192, 12289, 16384, 32768, 50257})
-        for (const Dtype t : {Dtype::f16, Dtype::f32}) all.push_back({t == Dtype::f16 ? "f16(softmax(x, 1))" : "(x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5)", {"max(x, 1)"}, t, {{2, length}}, t == Dtype::f16 ? 0x1p-9 : 1e-4, false, 1, true});
+        for (const Dtype t : {Dtype::f16, Dtype::f32}) all.push_back({t == Dtype::f16 ? "f16(softmax(x, 1))" : "(x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5)", {"max(x, 1)"}, t, {{2, length}}, t == Dtype::f16 ? 0x1p-9 : 1e-4, false, 1, Known::All});
     int shared = 0;
     for (const Family& f : all) {
         const auto c = case_of(f, f.lengths[0]);
@@ -260,15 +146,15 @@ TEST_CASE("rows: so few that several blocks of a cluster share one that a block 
 TEST_CASE("rows and columns: held by blocks that stay, alone and in clusters")
 {
     std::vector<Family> all;
-    all.push_back({"softmax(x, 1)", {"argmax(x, 1)"}, Dtype::f32, {{7, 32768}}, 1e-5, false, 2, true});
-    all.push_back({"exp(x / max(abs(x), 1))", {}, Dtype::f32, {{7, 32768}}, 1e-6, false, 2, true});                     // one meeting
-    all.push_back({"f16((x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5) * y)", {}, Dtype::f16, {{2, 262144}}, 0x1p-9, true, 2, true});
-    all.push_back({"tanh(x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5)", {"min(x, 1)"}, Dtype::f32, {{4, 65536}}, 1e-4, false, 2, true});
-    all.push_back({"softmax(x, 1)", {"argmin(x, 1)"}, Dtype::f32, {{2, 131072}}, 1e-5, false, 2, true});
-    all.push_back({"f16(softmax(x, 0))", {"max(x, 0)"}, Dtype::f16, {{2048, 128}}, 0x1p-9, false, 2, true});
-    all.push_back({"(x - mean(x, 0)) * rsqrt(var(x, 0) + 1e-5)", {"max(x, 0)"}, Dtype::f32, {{2048, 64}}, 1e-4, false, 2, true});
-    all.push_back({"f16((x - mean(x, 0)) * rsqrt(var(x, 0) + 1e-5))", {}, Dtype::f16, {{4096, 64}}, 0x1p-9, false, 2, true});
-    all.push_back({"exp(x) / sum(exp(x), 1)", {}, Dtype::f64, {{4, 32768}}, 1e-11, false, 2, true});
+    all.push_back({"softmax(x, 1)", {"argmax(x, 1)"}, Dtype::f32, {{7, 32768}}, 1e-5, false, 2, Known::All});
+    all.push_back({"exp(x / max(abs(x), 1))", {}, Dtype::f32, {{7, 32768}}, 1e-6, false, 2, Known::All});                     // one meeting
+    all.push_back({"f16((x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5) * y)", {}, Dtype::f16, {{2, 262144}}, 0x1p-9, true, 2, Known::All});
+    all.push_back({"tanh(x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5)", {"min(x, 1)"}, Dtype::f32, {{4, 65536}}, 1e-4, false, 2, Known::All});
+    all.push_back({"softmax(x, 1)", {"argmin(x, 1)"}, Dtype::f32, {{2, 131072}}, 1e-5, false, 2, Known::All});
+    all.push_back({"f16(softmax(x, 0))", {"max(x, 0)"}, Dtype::f16, {{2048, 128}}, 0x1p-9, false, 2, Known::All});
+    all.push_back({"(x - mean(x, 0)) * rsqrt(var(x, 0) + 1e-5)", {"max(x, 0)"}, Dtype::f32, {{2048, 64}}, 1e-4, false, 2, Known::All});
+    all.push_back({"f16((x - mean(x, 0)) * rsqrt(var(x, 0) + 1e-5))", {}, Dtype::f16, {{4096, 64}}, 0x1p-9, false, 2, Known::All});
+    all.push_back({"exp(x) / sum(exp(x), 1)", {}, Dtype::f64, {{4, 32768}}, 1e-11, false, 2, Known::All});
     int staying = 0;
     for (const Family& f : all) {
         const auto c = case_of(f, f.lengths[0]);
@@ -283,15 +169,15 @@ TEST_CASE("rows and columns: held by blocks that stay, alone and in clusters")
 TEST_CASE("rows and columns: held in rings, where blocks fold on before they know what others found")
 {
     std::vector<Family> all;
-    all.push_back({"(x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5)", {"sum(x, 1)"}, Dtype::f32, {{5, 65536}}, 1e-4, false, 2, true});
-    all.push_back({"x * rsqrt(mean(x * x, 1) + 1e-5)", {}, Dtype::f32, {{5, 65536}}, 1e-5, false, 2, true});                 // one meeting
-    all.push_back({"(x - y) * std(x + 300, 1)", {}, Dtype::f32, {{5, 65536}}, 1e-4, true, 2, true});
-    all.push_back({"x + std(x * 0 + 7, 0)", {}, Dtype::f32, {{2048, 96}}, 1e-5, false, 2, true});
-    all.push_back({"f16((x - mean(x, 0)) * rsqrt(var(x, 0) + 1e-5))", {"var(x, 0)"}, Dtype::f16, {{1024, 256}}, 0x1p-9, false, 2, true});
-    all.push_back({"x / max(abs(x), 0)", {}, Dtype::f32, {{4096, 32}}, 1e-6, false, 2, true});
-    all.push_back({"f16(softmax(x * 30, 0))", {}, Dtype::f16, {{2048, 128}}, 0x1p-9, false, 2, true});
-    all.push_back({"softmax(where(x > 1.9, x, log(x * 0)), 0)", {}, Dtype::f32, {{2048, 64}}, 1e-5, false, 2, true});
-    all.push_back({"x * sum(exp(x - max(x, 0)), 0)", {}, Dtype::f32, {{2048, 64}}, 1e-5, false, 2, true});
+    all.push_back({"(x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5)", {"sum(x, 1)"}, Dtype::f32, {{5, 65536}}, 1e-4, false, 2, Known::All});
+    all.push_back({"x * rsqrt(mean(x * x, 1) + 1e-5)", {}, Dtype::f32, {{5, 65536}}, 1e-5, false, 2, Known::All});                 // one meeting
+    all.push_back({"(x - y) * std(x + 300, 1)", {}, Dtype::f32, {{5, 65536}}, 1e-4, true, 2, Known::All});
+    all.push_back({"x + std(x * 0 + 7, 0)", {}, Dtype::f32, {{2048, 96}}, 1e-5, false, 2, Known::All});
+    all.push_back({"f16((x - mean(x, 0)) * rsqrt(var(x, 0) + 1e-5))", {"var(x, 0)"}, Dtype::f16, {{1024, 256}}, 0x1p-9, false, 2, Known::All});
+    all.push_back({"x / max(abs(x), 0)", {}, Dtype::f32, {{4096, 32}}, 1e-6, false, 2, Known::All});
+    all.push_back({"f16(softmax(x * 30, 0))", {}, Dtype::f16, {{2048, 128}}, 0x1p-9, false, 2, Known::All});
+    all.push_back({"softmax(where(x > 1.9, x, log(x * 0)), 0)", {}, Dtype::f32, {{2048, 64}}, 1e-5, false, 2, Known::All});
+    all.push_back({"x * sum(exp(x - max(x, 0)), 0)", {}, Dtype::f32, {{2048, 64}}, 1e-5, false, 2, Known::All});
     for (const Family& f : all) {
         const auto c = case_of(f, f.lengths[0]);
         const KernelFamily family(*c->plan.steps[0].kernel, cuda_dialect(), {90, 4, 227 << 10});
@@ -305,7 +191,7 @@ TEST_CASE("rings: none where what a block found of its part cannot be said anew 
 {
     // A third pass, a sum of squares about what is no fold of x, and a result of the second pass.
     for (const char* words : {"x * std(x * var(x, 0), 0)", "x * sum(square(x - max(x, 0)), 0)", "x + sum(abs(x - mean(x, 0)), 0)"}) {
-        const Family f{words, {}, Dtype::f32, {{2048, 64}}, 1e-4, false, 2, true};
+        const Family f{words, {}, Dtype::f32, {{2048, 64}}, 1e-4, false, 2, Known::All};
         const auto c = case_of(f, f.lengths[0]);
         const KernelFamily family(*c->plan.steps[0].kernel, cuda_dialect(), {90, 4, 227 << 10});
         INFO(words << ": " << text_of(family.classes()[0]));
@@ -346,17 +232,17 @@ TEST_CASE("columns: of known lengths, held by few threads, many, and a block tha
 {
     std::vector<Family> all;
     for (const int64_t length : {60, 250, 500, 700, 1024})
-        for (const int64_t width : {8, 72}) all.push_back({"f16((x - mean(x, 0)) * rsqrt(var(x, 0) + 1e-5))", {"max(x, 0)"}, Dtype::f16, {{length, width}}, 0x1p-9, false, 1, true});
-    all.push_back({"softmax(x, 0)", {}, Dtype::f32, {{1000, 36}}, 1e-5, false, 1, true});
+        for (const int64_t width : {8, 72}) all.push_back({"f16((x - mean(x, 0)) * rsqrt(var(x, 0) + 1e-5))", {"max(x, 0)"}, Dtype::f16, {{length, width}}, 0x1p-9, false, 1, Known::All});
+    all.push_back({"softmax(x, 0)", {}, Dtype::f32, {{1000, 36}}, 1e-5, false, 1, Known::All});
     for (const int64_t length : {33, 65, 97, 129, 200, 256})
-        for (const Dtype t : {Dtype::f16, Dtype::f32}) all.push_back({t == Dtype::f16 ? "f16(softmax(x, 0))" : "softmax(x, 0)", {}, t, {{length, 264}}, t == Dtype::f16 ? 0x1p-9 : 1e-5, false, 1, true});
+        for (const Dtype t : {Dtype::f16, Dtype::f32}) all.push_back({t == Dtype::f16 ? "f16(softmax(x, 0))" : "softmax(x, 0)", {}, t, {{length, 264}}, t == Dtype::f16 ? 0x1p-9 : 1e-5, false, 1, Known::All});
     check_all(all, {90, 4});
 }
 
 TEST_CASE("rows and columns: what whole tensors lie along counts, not what few numbers beside them do")
 {
     for (const auto& [words, are_columns] : {std::pair("sum(x * y[:, :1], 0)", true), std::pair("sum(y[:, :1] * x, 0)", true), std::pair("max(y[:, :1] - x, 0)", true), std::pair("sum(x * y[:1, :], 1)", false)}) {
-        const Family f{words, {}, Dtype::f32, {{3000, 72}}, 1e-4, false, 1, true};
+        const Family f{words, {}, Dtype::f32, {{3000, 72}}, 1e-4, false, 1, Known::All};
         const auto c = case_of(f, f.lengths[0]);
         const KernelFamily family(*c->plan.steps[0].kernel, cuda_dialect(), {90, 4});
         INFO(words << ": " << text_of(family.classes()[0]));
@@ -369,13 +255,13 @@ TEST_CASE("columns: so many that each thread has some of its own")
 {
     std::vector<Family> all;
     for (const Lengths& l : {Lengths{3, 4101}, Lengths{2, 16500}, Lengths{16, 16400}, Lengths{40, 16600}, Lengths{13, 2051}})
-        for (const bool is_constant : {false, true}) {
-            all.push_back({"softmax(x, 0)", {"sum(x, 0)"}, Dtype::f32, {l}, 1e-5, false, 1, is_constant});
-            all.push_back({"f16((x - mean(x, 0)) * rsqrt(var(x, 0) + 1e-5) + y)", {}, Dtype::f16, {l}, 0x1p-9, true, 1, is_constant});
-            all.push_back({"sum(x, 0)", {"argmax(x, 0)"}, Dtype::f16, {l}, 1e-5, false, 1, is_constant});
-            all.push_back({"max(x, 0)", {"var(x, 0)"}, Dtype::f32, {l}, 1e-5, false, 1, is_constant});
+        for (const Known known : {Known::Nothing, Known::All}) {
+            all.push_back({"softmax(x, 0)", {"sum(x, 0)"}, Dtype::f32, {l}, 1e-5, false, 1, known});
+            all.push_back({"f16((x - mean(x, 0)) * rsqrt(var(x, 0) + 1e-5) + y)", {}, Dtype::f16, {l}, 0x1p-9, true, 1, known});
+            all.push_back({"sum(x, 0)", {"argmax(x, 0)"}, Dtype::f16, {l}, 1e-5, false, 1, known});
+            all.push_back({"max(x, 0)", {"var(x, 0)"}, Dtype::f32, {l}, 1e-5, false, 1, known});
         }
-    all.push_back({"(x - mean(x, 0)) * rsqrt(var(x, 0) + 1e-5) + y", {"sum(x, 0)"}, Dtype::f32, {{0, 16500}}, 1e-5, true, 0, true});
+    all.push_back({"(x - mean(x, 0)) * rsqrt(var(x, 0) + 1e-5) + y", {"sum(x, 0)"}, Dtype::f32, {{0, 16500}}, 1e-5, true, 0, Known::All});
     check_all(all, {90, 4});
 }
 
@@ -390,5 +276,5 @@ TEST_CASE("columns: folds across the fastest axis, whole and in parts")
               },
               {90, 4});
     // So many parts that a thread has more of them than it asks for at once.
-    check_all({{"sum(x, 0)", {"max(x, 0)"}, Dtype::f32, {{20500, 32}}, 1e-4, false, 1, true}, {"var(x, 0)", {}, Dtype::f16, {{20500, 32}}, 1e-4, false, 1, true}}, {90, 16});
+    check_all({{"sum(x, 0)", {"max(x, 0)"}, Dtype::f32, {{20500, 32}}, 1e-4, false, 1, Known::All}, {"var(x, 0)", {}, Dtype::f16, {{20500, 32}}, 1e-4, false, 1, Known::All}}, {90, 16});
 }
