@@ -130,6 +130,15 @@ class Chooser {
     // The most threads that a held row may have.
     static int64_t team_most(int32_t width, int32_t held) { return threads_of({Form::Held, uint8_t(width), uint8_t(held), false, false}); }
 
+    // Known rows by single elements where only addresses keep them from vectors: that is seldom, so what counts is how soon the text is there, and a thread has half of what it might.
+    // Softmaxes of 1000 f16 took NVRTC 200 ms by 32 elements, by 16 118.
+    bool is_elsewhere(int32_t width) const { return width == 1 && a_.width > 1 && has_known_rows(a_); }
+    int64_t seldom_lanes(int64_t least, int32_t most) const { return std::max(least, std::min<int64_t>(int64_t(1) << log_of(ceil_div(points_, std::max(8, most / 2))), points_ > 4096 ? 512 : 256)); }
+
+    // Known rows so few that several blocks may share each: where it is not known how many there are as many blocks as may be, so that few rows take one text.
+    bool shares_rows(int32_t width) const { return has_known_rows(a_) && points_ >= 2 * SHARED_POINTS && 4 * rows_ <= device_.units && (is_constant(a_) || !is_elsewhere(width)); }
+    bool may_share_by(int32_t log, int32_t width) const { return points_ >> log >= SHARED_POINTS && (is_constant(a_) ? rows_ << log <= device_.units : shares_rows(width)); }
+
     bool is_peeled(int32_t width) const { return a_.is_peeled && width > 1; }
     int64_t vectors_of(int32_t width) const { return is_peeled(width) ? points_ / width : ceil_div(points_, width); }      // of a row, at most
     bool choose_held(int32_t width, LaunchClass& c)
@@ -137,8 +146,8 @@ class Chooser {
         const int32_t held = held_row(a_, width);
         if (!is_narrow_) return false;
         const int32_t most = points_ > team_most(width, held) * held * width ? held_most(a_, width) : held;
-        const bool may_share = !is_walked_once(a_, running_), are_few = 4 * rows_ <= device_.units && points_ >= 2 * SHARED_POINTS && is_constant(a_);
-        if (may_share && are_few && choose_cluster(width, most, c)) return true;
+        const bool may_share = !is_walked_once(a_, running_);
+        if (may_share && shares_rows(width) && choose_cluster(width, most, c)) return true;
         if (vectors_of(width) > team_most(width, most) * most) return may_share && (choose_large(width, most, c) || choose_cluster(width, most, c));
         // As few threads a row as hold it, but neighbours that read 64 bytes side by side, where each has two vectors. Tuned on
         // an H200: with 32 bytes, norms of 64 f16 took 79 % of a copy's rate, those of 256, by 128 bytes, 93 %.
@@ -146,7 +155,7 @@ class Chooser {
         // threads, 32 with four, softmaxes 277, and 110 with eight.
         const int64_t by_elements = std::min<int64_t>(ceil_div(points_ * 5, a_.passes.count == 1 ? 42 : 21), points_ > 224 ? 32 : 16);
         const int64_t by_vectors = std::min<int64_t>(ceil_div(points_, width * 2), ceil_div(64, std::max(1, loaded_bytes(a_)) * width));
-        const int64_t least = width == 1 ? by_elements : is_peeled(width) ? peeled_lanes(a_, width, by_vectors) : by_vectors;
+        const int64_t least = is_elsewhere(width) ? seldom_lanes(by_elements, held) : width == 1 ? by_elements : is_peeled(width) ? peeled_lanes(a_, width, by_vectors) : by_vectors;
         const int64_t lanes = int64_t(1) << log_of(std::max(least, ceil_div(vectors_of(width), most)));
         int64_t threads = std::max<int64_t>(lanes, 256);
         while (threads > 32 && threads > lanes && rows_ * lanes < threads * device_.units * 2) threads /= 2;
@@ -220,7 +229,7 @@ class Chooser {
         const bool is_large = has_known_rows(a_) && loaded_bytes(a_) >= 4 && points_ > (team_most(width, most) * most * width) << LOG_CLUSTER;
         const int64_t team = is_large ? LARGE_THREADS : threads_of({Form::Held, uint8_t(width), uint8_t(most), false, true});
         int32_t log = std::max(1, log_of(ceil_div(points_, std::max<int64_t>(1, team * most * width))));
-        while (is_constant(a_) && log < LOG_CLUSTER && rows_ << (log + 1) <= device_.units && points_ >> (log + 1) >= SHARED_POINTS) log++;
+        while (log < LOG_CLUSTER && may_share_by(log + 1, width)) log++;
         if (most == 0 || !may_cluster(a_, device_) || log > LOG_CLUSTER) return false;
         const int64_t held = has_known_rows(a_) ? ceil_div(vectors_of(width), team << log) : most;
         c = {Form::Held, uint8_t(width), uint8_t(held), false, true};

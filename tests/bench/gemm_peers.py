@@ -136,13 +136,14 @@ class Ours:
         """{name: (type, extents)} as parameters, in that order."""
         return {name: self.library.c.ng_param(scope, i, ctypes.byref(self.shape(*shape))) for i, (name, shape) in enumerate(shapes.items())}
 
-    def compile_text(self, scope, text, operands):
+    def compile_text(self, scope, text, operands, lengths=()):
         """operands: {name: expression}."""
-        self.compile(scope, self.library.c.ng_parse(scope, text.encode(), ",".join(operands).encode(), pointers(list(operands.values())), len(operands)))
+        self.compile(scope, self.library.c.ng_parse(scope, text.encode(), ",".join(operands).encode(), pointers(list(operands.values())), len(operands)), lengths)
 
-    def compile(self, scope, root):
-        """Waits until it is as fast as it gets; the scope goes."""
-        self.tensors, self.handle, desc = [], ctypes.c_void_p(), CompileDesc()
+    def compile(self, scope, root, lengths=()):
+        """Waits until it is as fast as it gets; the scope goes. lengths: the greatest of those that are not known."""
+        most = (ctypes.c_int64 * len(lengths))(*lengths)
+        self.tensors, self.handle, desc = [], ctypes.c_void_p(), CompileDesc(length_max=ctypes.addressof(most), nlength=len(lengths))
         self.library.call("ng_compile", self.library.context, ctypes.byref(desc), pointers([root]), 1, ctypes.byref(self.handle))
         self.library.call("ng_prog_wait", self.handle, (1 << 64) - 1)
         self.library.c.ng_scope_release(scope)

@@ -2,7 +2,7 @@
 
     python3 tests/bench/shape_turns.py LIBNG.so.. [--only TEXT..] [--open]
 
---open: programs do not know how long x's first axis is, nor others that are as long.
+--open: programs do not know how long x's first axis is, nor all others that are as long.
 
 Needs PyTorch, as gemm_peers.py does, whose graphs and turns these are. For each case a line: GB/s of the last library, counting each element once, then
 microseconds of each, the text, and types and extents of its operands, whose names are x, y and m.
@@ -95,7 +95,7 @@ class Program(peers.Ours):
     def __init__(self, library, text, operands, is_open):
         self.library, rows = library, operands["x"].shape[0] if is_open else None
         scope = library.c.ng_scope_create(library.context, 0)
-        self.compile_text(scope, text, self.params_of(scope, {name: (x.dtype, (-1, *x.shape[1:]) if x.shape[0] == rows else x.shape) for name, x in operands.items()}))
+        self.compile_text(scope, text, self.params_of(scope, {name: (x.dtype, tuple(-1 if n == rows else n for n in x.shape)) for name, x in operands.items()}), [rows] if is_open else [])
 
 
 def random_tensor(dtype, shape):

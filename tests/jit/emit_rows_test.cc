@@ -34,7 +34,7 @@ TEST_CASE("known rows over two axes, whose strides are known when run")
         for (const char* words : {"f16(softmax(x, 2))", "f16((x - mean(x, 2)) * rsqrt(var(x, 2) + 1e-5) * y)"}) all.push_back({words, {"max(x, 2)"}, Dtype::f16, {{3, 2, length}, {1, 5, length}}, 0x1p-9, true, 1, Known::Last});
     for (const Family& f : all) {
         const KernelFamily family = family_of(*case_of(f, f.lengths[0]), {90, 4});
-        CHECK(std::ranges::count(family.classes(), true, &LaunchClass::is_peeled) == f.lengths[0].back() % 2);
+        CHECK((std::ranges::count(family.classes(), true, &LaunchClass::is_peeled) > 0) == (f.lengths[0].back() % 2 > 0));
     }
     check_all(all, {90, 4});
 }
@@ -78,6 +78,7 @@ TEST_CASE("known rows: as few texts as where all is known, and the same of many 
                 }
             }
             const bool is_walked = std::ranges::count(family.classes(), Form::Walked, &LaunchClass::form) > 0;
-            CHECK(family.classes().size() <= (is_walked ? 4 : 2));
+            const size_t most = is_walked ? 4 : length < 8192 ? 2 : 3;      // long rows have one more where they are few
+            CHECK(family.classes().size() <= most);
         }
 }
