@@ -51,9 +51,8 @@ int32_t threads_of(const LaunchClass& c)
     return c.is_staying ? STAYING_THREADS : c.is_large ? int32_t(LARGE_THREADS) : is_small ? 256 : 512;
 }
 
-bool fits(const Arranged& a, std::span<const int64_t> variables, std::span<const uint64_t> addresses)
+static bool are_aligned(const Arranged& a, std::span<const int64_t> variables, std::span<const uint64_t> addresses)
 {
-    if (a.is_peeled) return fits_peeled(a, variables, addresses);
     if (a.width == 1 || (!a.is_flat && a.kernel.axes[size_t(a.axis)].extent.value(variables) % a.width)) return false;
     bool fits = true;
     each_moved(a, [&](int32_t access, Dtype t, int32_t buffer) {
@@ -66,6 +65,12 @@ bool fits(const Arranged& a, std::span<const int64_t> variables, std::span<const
         for (size_t x = 0; x < at.strides.size(); x++) fits &= int32_t(x) == a.axis || at.strides[x].value(variables) % step == 0;
     });
     return fits;
+}
+
+Lie lie_of(const Arranged& a, std::span<const int64_t> variables, std::span<const uint64_t> addresses)
+{
+    if (!a.is_peeled && are_aligned(a, variables, addresses)) return Lie::Aligned;
+    return (a.is_peeled || a.may_peel) && fits_peeled(a, variables, addresses) ? Lie::Level : Lie::Anyhow;
 }
 
 LaunchClass points_class(const Arranged& a, int32_t width, bool is_wide)
@@ -85,9 +90,16 @@ bool may_cluster(const Arranged& a, const DeviceTraits& device) { return device.
 // One walk finds what passes over held rows would: it reads and computes at once.
 bool is_walked_once(const Arranged& a, const Arranged& running) { return running.passes.count == 1 && a.passes.count > 1; }
 
-// Whether rows that fill all vectors have a text of their own. Of lengths that are not known, rows whose vectors do not lie as such
-// have none: they are seldom, and a program is not ready before each of its texts is.
-bool may_be_full(const Arranged& a, int32_t width) { return has_known_rows(a) || width == a.width; }
+// Vectors that rows need not fill, and which begin anywhere if that may be: on an H100, texts for rows that fill all took as long. Single elements are for what is short or lies
+// as vectors do not, of unrolled ones each thread goes through all. By 32 a thread softmaxes of 33 f16 took 350 us, by eight TODO, and NVRTC 200 ms and TODO.
+LaunchClass open_class(const Arranged& a, int32_t width)
+{
+    constexpr int32_t FEW_HELD = 8;
+    LaunchClass c{Form::Held, uint8_t(width), uint8_t(held_row(a, width)), false, false};
+    if (width == 1 && c.held > FEW_HELD) c.held = FEW_HELD, c.is_large = true;
+    c.is_peeled = a.may_peel && width > 1;
+    return c;
+}
 
 namespace {
 
@@ -96,10 +108,12 @@ class Chooser {
     Chooser(const Arrangements& all, int64_t rows, std::span<const int64_t> variables, const DeviceTraits& device)
         : all_(all), a_(all.kernel), running_(all.running), variables_(variables), device_(device), rows_(rows), points_(a_.points.value(variables)), is_narrow_(emitting::is_narrow(a_, variables, rows_, points_)) {}
 
-    Geometry choose(bool is_vector, LaunchClass& c)
+    Geometry choose(Lie lie, LaunchClass& c)
     {
-        const int32_t width = is_vector && (is_narrow_ || !a_.has_rows()) ? a_.width : 1;
+        const int32_t width = (lie == Lie::Aligned || a_.is_peeled) && lie != Lie::Anyhow && (is_narrow_ || !a_.has_rows()) ? a_.width : 1;
         if (a_.has_rows() ? rows_ == 0 : points_ == 0) return g_;
+        is_level_ = lie == Lie::Level;
+        if (is_level_ && a_.may_peel && points_ >= least_peeled(a_, a_.width) && points_ <= peeled_most() && choose_held(a_.width, c)) return g_;
         if (!a_.has_rows()) choose_points(width, c);
         else if (choose_staying(width, c)) return g_;
         else if (a_.is_across) choose_held_columns(held_columns_width(width), c) ? void() : choose_columns(std::min(width, running_.width), c);
@@ -128,7 +142,7 @@ class Chooser {
     }
 
     // The most threads that a held row may have.
-    static int64_t team_most(int32_t width, int32_t held) { return threads_of({Form::Held, uint8_t(width), uint8_t(held), false, false}); }
+    int64_t team_most(int32_t width, int32_t held) const { return threads_of(has_known_rows(a_) ? LaunchClass{Form::Held, uint8_t(width), uint8_t(held), false, false} : open_class(a_, width)); }
 
     // Known rows by single elements where only addresses keep them from vectors: that is seldom, so what counts is how soon the text is there, and a thread has half of what it might.
     // Softmaxes of 1000 f16 took NVRTC 200 ms by 32 elements, by 16 118.
@@ -139,28 +153,31 @@ class Chooser {
     bool shares_rows(int32_t width) const { return has_known_rows(a_) && points_ >= 2 * SHARED_POINTS && 4 * rows_ <= device_.units && (is_constant(a_) || !is_elsewhere(width)); }
     bool may_share_by(int32_t log, int32_t width) const { return points_ >> log >= SHARED_POINTS && (is_constant(a_) ? rows_ << log <= device_.units : shares_rows(width)); }
 
-    bool is_peeled(int32_t width) const { return a_.is_peeled && width > 1; }
+    // Points of the longest row that is not known and held peeled: longer ones go by single elements.
+    int64_t peeled_most() const { return int64_t(team_most(a_.width, 1)) * open_class(a_, a_.width).held * a_.width; }
+    bool is_peeled(int32_t width) const { return is_level_ && width > 1; }
     int64_t vectors_of(int32_t width) const { return is_peeled(width) ? points_ / width : ceil_div(points_, width); }      // of a row, at most
     bool choose_held(int32_t width, LaunchClass& c)
     {
-        const int32_t held = held_row(a_, width);
+        const bool is_known = has_known_rows(a_);
+        const int32_t held = is_known ? held_row(a_, width) : open_class(a_, width).held;
         if (!is_narrow_) return false;
-        const int32_t most = points_ > team_most(width, held) * held * width ? held_most(a_, width) : held;
+        const int32_t most = is_known && points_ > team_most(width, held) * held * width ? held_most(a_, width) : held;
         const bool may_share = !is_walked_once(a_, running_);
         if (may_share && shares_rows(width) && choose_cluster(width, most, c)) return true;
-        if (vectors_of(width) > team_most(width, most) * most) return may_share && (choose_large(width, most, c) || choose_cluster(width, most, c));
+        if (vectors_of(width) > team_most(width, most) * most) return may_share && (choose_large(width, most, c) || choose_cluster(width, held_most(a_, width), c));
         // As few threads a row as hold it, but neighbours that read 64 bytes side by side, where each has two vectors. Tuned on
         // an H200: with 32 bytes, norms of 64 f16 took 79 % of a copy's rate, those of 256, by 128 bytes, 93 %.
         // Of single elements instructions decide, so few threads have several each, fewer where one walk folds all. Tuned on an H100: sums of 33 f16 took 184 us with 32
         // threads, 32 with four, softmaxes 277, and 110 with eight.
         const int64_t by_elements = std::min<int64_t>(ceil_div(points_ * 5, a_.passes.count == 1 ? 42 : 21), points_ > 224 ? 32 : 16);
         const int64_t by_vectors = std::min<int64_t>(ceil_div(points_, width * 2), ceil_div(64, std::max(1, loaded_bytes(a_)) * width));
-        const int64_t least = is_elsewhere(width) ? seldom_lanes(by_elements, held) : width == 1 ? by_elements : is_peeled(width) ? peeled_lanes(a_, width, by_vectors) : by_vectors;
+        const int64_t least = is_elsewhere(width) ? seldom_lanes(by_elements, held) : width == 1 ? by_elements : is_peeled(width) ? peeled_lanes(a_, width, points_, by_vectors) : by_vectors;
         const int64_t lanes = int64_t(1) << log_of(std::max(least, ceil_div(vectors_of(width), most)));
         int64_t threads = std::max<int64_t>(lanes, 256);
         while (threads > 32 && threads > lanes && rows_ * lanes < threads * device_.units * 2) threads /= 2;
         cut(Cut::LogLanes) = log_of(lanes);
-        c = held_class(width, most, lanes);
+        c = held_class(width, lanes);
         launch(ceil_div(rows_, threads / lanes), threads);
         return true;
     }
@@ -168,7 +185,7 @@ class Chooser {
     // One block a processor: while it computes, others have the memory.
     bool choose_large(int32_t width, int32_t most, LaunchClass& c)
     {
-        c = held_class(width, most, LARGE_THREADS);
+        c = held_class(width, LARGE_THREADS);
         if (!has_known_rows(a_) || vectors_of(width) > LARGE_THREADS * most) return false;
         c.is_large = true, c.log_lanes = -1;
         cut(Cut::LogLanes) = log_of(LARGE_THREADS);
@@ -177,14 +194,14 @@ class Chooser {
     }
 
     // Where lengths are known before, a thread has as many vectors as it needs.
-    LaunchClass held_class(int32_t width, int32_t most, int64_t lanes) const
+    LaunchClass held_class(int32_t width, int64_t lanes) const
     {
-        const bool is_known = has_known_rows(a_);
-        const int64_t vectors = is_known ? std::max<int64_t>(1, ceil_div(vectors_of(width), lanes)) : most;
+        if (!has_known_rows(a_)) return open_class(a_, width);
+        const int64_t vectors = std::max<int64_t>(1, ceil_div(vectors_of(width), lanes));
         LaunchClass c{Form::Held, uint8_t(width), uint8_t(vectors), false, false};
         c.is_peeled = is_peeled(width);
-        c.is_full = !c.is_peeled && points_ == lanes * vectors * width && may_be_full(a_, width);
-        if (is_known && c.is_full) c.log_lanes = int8_t(log_of(lanes));
+        c.is_full = !c.is_peeled && points_ == lanes * vectors * width;
+        if (c.is_full) c.log_lanes = int8_t(log_of(lanes));
         return c;
     }
 
@@ -234,7 +251,7 @@ class Chooser {
         const int64_t held = has_known_rows(a_) ? ceil_div(vectors_of(width), team << log) : most;
         c = {Form::Held, uint8_t(width), uint8_t(held), false, true};
         c.is_peeled = is_peeled(width), c.is_large = is_large;
-        c.is_full = !c.is_peeled && points_ == (team << log) * held * width && may_be_full(a_, width);
+        c.is_full = has_known_rows(a_) && !c.is_peeled && points_ == (team << log) * held * width;
         cut(Cut::Parts) = int64_t(1) << log;
         launch(rows_ << log, team);
         g_.launch[0].cluster = uint32_t(1) << log;
@@ -338,12 +355,12 @@ class Chooser {
     std::span<const int64_t> variables_;
     const DeviceTraits& device_;
     int64_t  rows_, points_;
-    bool     is_narrow_;
+    bool     is_narrow_, is_level_ = false;
     Geometry g_;
 };
 
 }  // namespace
 
-Geometry choose(const Arrangements& all, int64_t rows, std::span<const int64_t> variables, const DeviceTraits& device, bool is_vector, LaunchClass& c) { return Chooser(all, rows, variables, device).choose(is_vector, c); }
+Geometry choose(const Arrangements& all, int64_t rows, std::span<const int64_t> variables, const DeviceTraits& device, Lie lie, LaunchClass& c) { return Chooser(all, rows, variables, device).choose(lie, c); }
 
 }  // namespace ng::emitting

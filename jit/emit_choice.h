@@ -17,17 +17,20 @@ inline constexpr int64_t NARROW = (int64_t(1) << 31) - (int64_t(1) << 22);     /
 inline constexpr int64_t PART_STEPS = 2;         // of a block through its part of columns, at least
 inline constexpr int64_t PART_LEAST = 4096;      // points of a part of a row
 
-// Vectors of the full width may be moved as they lie; no addresses: as far as lengths say.
-bool fits(const Arranged& a, std::span<const int64_t> variables, std::span<const uint64_t> addresses);
+// How what points move lies to vectors of the full width: all aligned; of rows, at the same points of each, so that they may be peeled; neither.
+enum class Lie : uint8_t { Aligned, Level, Anyhow };
+// No addresses: as far as lengths say.
+Lie lie_of(const Arranged& a, std::span<const int64_t> variables, std::span<const uint64_t> addresses);
 
 LaunchClass points_class(const Arranged& a, int32_t width, bool is_wide);
 int32_t held_columns_width(int32_t width);
 bool may_split(const Arranged& a);
 bool may_cluster(const Arranged& a, const DeviceTraits& device);
 bool is_walked_once(const Arranged& a, const Arranged& running);
-bool may_be_full(const Arranged& a, int32_t width);
+// Of rows that are not known, each held by one block: the one text for all of them by vectors or single elements. `held` 0: none.
+LaunchClass open_class(const Arranged& a, int32_t width);
 
-// The launch of so many rows, 1 of what has none, and its text; is_vector: by vectors of the full width, where they are of use. Of rows that are known (has_known_rows) no variable is asked for.
-Geometry choose(const Arrangements& all, int64_t rows, std::span<const int64_t> variables, const DeviceTraits& device, bool is_vector, LaunchClass& c);
+// The launch of so many rows, 1 of what has none, and its text. Of rows that are known (has_known_rows) no variable is asked for.
+Geometry choose(const Arrangements& all, int64_t rows, std::span<const int64_t> variables, const DeviceTraits& device, Lie lie, LaunchClass& c);
 
 }  // namespace ng::emitting

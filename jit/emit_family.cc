@@ -15,8 +15,8 @@ bool may_come(const Arranged& a, const LaunchClass& c, const Bounds& b)
     const bool is_narrow = b.within(double(NARROW));
     if (c.form == Form::Points) return !c.is_wide || !is_narrow;
     if (c.form == Form::Columns) return !c.is_split || b.points >= 2.0 * (threads_of(c) >> 5) * c.held * PART_STEPS;
-    const int32_t held = held_row(a, c.width);
-    const bool exceeds = held == 0 || b.points > double(threads_of({Form::Held, c.width, uint8_t(held), false, false})) * held * c.width;
+    const LaunchClass open = open_class(a, c.width);
+    const bool exceeds = open.held == 0 || b.points > double(threads_of(open)) * open.held * c.width;
     if (c.form == Form::Held) return !c.is_split || exceeds;
     return (exceeds || (c.width == 1 && !is_narrow)) && (!c.is_split || b.points >= 2.0 * PART_LEAST);
 }
@@ -64,9 +64,9 @@ void KernelFamily::list(std::span<const int64_t> most)
         if (find(c) < 0 && may_come(a, c, bounds)) classes_.push_back(c);
     };
     if (is_constant(a)) {
-        for (const bool is_vector : {true, false}) {
+        for (const Lie lie : {lie_of(a, {}, {}), Lie::Anyhow}) {
             LaunchClass c;
-            if ((!is_vector || fits(a, {}, {})) && emitting::choose(*arranged_, rows_of({}), {}, device_, is_vector, c).launches && find(c) < 0) classes_.push_back(c);
+            if (emitting::choose(*arranged_, rows_of({}), {}, device_, lie, c).launches && find(c) < 0) classes_.push_back(c);
         }
         return;
     }
@@ -79,11 +79,8 @@ void KernelFamily::list(std::span<const int64_t> most)
         }
         if (!a.is_across) {
             const auto held = uint8_t(held_row(a, w));
-            for (const bool is_full : {false, true}) {
-                if (!held || (is_full && !may_be_full(a, w))) continue;
-                add({Form::Held, width, held, false, false, is_full});
-                if (may_cluster(a, device_) && !is_walked_once(a, running)) add({Form::Held, width, held, false, true, is_full});
-            }
+            if (held) add(open_class(a, w));
+            if (held && may_cluster(a, device_) && !is_walked_once(a, running)) add({Form::Held, width, held, false, true});
         }
         const int32_t wide = std::min(w, running.width);
         const int32_t few = held_columns_width(w);
@@ -97,11 +94,10 @@ void KernelFamily::list(std::span<const int64_t> most)
 void KernelFamily::list_known(const Bounds& bounds)
 {
     const auto most = int64_t(std::clamp(bounds.rows, 1.0, double(NARROW)));
-    for (const bool is_vector : {true, false}) {
-        if (is_vector && arranged_->kernel.width == 1) continue;
+    for (const Lie lie : {arranged_->kernel.width == 1 ? Lie::Anyhow : arranged_->kernel.is_peeled ? Lie::Level : Lie::Aligned, Lie::Anyhow}) {
         for (const int64_t rows : {int64_t(1), std::min(most, NARROW - 1), most}) {
             LaunchClass c;
-            if (emitting::choose(*arranged_, rows, {}, device_, is_vector, c).launches && find(c) < 0) classes_.push_back(c);
+            if (emitting::choose(*arranged_, rows, {}, device_, lie, c).launches && find(c) < 0) classes_.push_back(c);
         }
     }
 }
@@ -116,7 +112,7 @@ KernelSource KernelFamily::source(size_t which) const
 Geometry KernelFamily::choose(std::span<const int64_t> variables, std::span<const uint64_t> addresses) const
 {
     LaunchClass c;
-    Geometry g = emitting::choose(*arranged_, rows_of(variables), variables, device_, fits(arranged_->kernel, variables, addresses), c);
+    Geometry g = emitting::choose(*arranged_, rows_of(variables), variables, device_, lie_of(arranged_->kernel, variables, addresses), c);
     if (g.launches) g.which = find(c);
     return g;
 }
@@ -124,9 +120,9 @@ Geometry KernelFamily::choose(std::span<const int64_t> variables, std::span<cons
 uint64_t KernelFamily::scratch_bytes(std::span<const int64_t> variables) const
 {
     uint64_t most = 0;
-    for (const bool is_vector : {true, false}) {
+    for (const Lie lie : {lie_of(arranged_->kernel, variables, {}), Lie::Level, Lie::Anyhow}) {
         LaunchClass c;
-        if (!is_vector || fits(arranged_->kernel, variables, {})) most = std::max(most, emitting::choose(*arranged_, rows_of(variables), variables, device_, is_vector, c).scratch_bytes);
+        most = std::max(most, emitting::choose(*arranged_, rows_of(variables), variables, device_, lie, c).scratch_bytes);
     }
     return most;
 }

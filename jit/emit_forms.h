@@ -37,6 +37,7 @@ struct Arranged {
     int32_t tile_side = 0;       // points along that
     bool    is_flat = false;     // vectors of points in row-major order, over the ends of rows: what lies otherwise moves by elements
     bool    is_peeled = false;   // vectors begin with the first aligned element of a row, wherever that is
+    bool    may_peel = false;    // so do those of some rows that are not known
     std::vector<bool> moved_singly;      // peeled, by access: its vectors are aligned elsewhere
     int32_t weight = 1;          // of a point: about its instructions
     int32_t held_bytes = 0;      // of a point, of what a held row keeps between passes
@@ -80,8 +81,10 @@ Pace pace_of(const Arranged& a, int32_t access, bool is_vector);
 // Peels rows that vectors of `most` elements do not divide, if that pays; whether lengths and addresses allow it, those as far as known.
 void choose_peeled(Arranged& a, int32_t most);
 bool fits_peeled(const Arranged& a, std::span<const int64_t> variables, std::span<const uint64_t> addresses);
+// Points of a row from which on that pays; width: of the vectors.
+int64_t least_peeled(const Arranged& a, int32_t width);
 // The least threads that share a held row which is peeled; by_vectors: of one that vectors divide.
-int64_t peeled_lanes(const Arranged& a, int32_t width, int64_t by_vectors);
+int64_t peeled_lanes(const Arranged& a, int32_t width, int64_t points, int64_t by_vectors);
 
 // Everything that a launch asks of lengths is known before; all but how many rows there are and how they lie to each other.
 bool is_constant(const Arranged& a);

@@ -4,10 +4,9 @@
 namespace ng::emitting {
 namespace {
 
-// Of a vector, and a row's points: where there are fewer, those before and behind its vectors are too many. Tuned on an H100, each width with 2 to 32 threads a row: softmaxes of 33
+// Of a vector, and a row's points (least_peeled): where there are fewer, those before and behind its vectors are too many. Tuned on an H100, each width with 2 to 32 threads a row: softmaxes of 33
 // f16 took 113 us by elements, by pairs 93, by fours 105, of 49 115, 86 and 87, of 65 112, 80 and 73, of 129 93, 77 and 65, by eights 79, of 201 84, 75, 63 and 68, norms of 201 72, 63, 59 and 58.
 constexpr int32_t LEAST_BYTES = 4;
-int64_t least_points(int32_t width) { return width > 2 ? 3 * width * width : 8; }
 constexpr int64_t LEAST_NUMBERED = 192;  // of rows whose places are folded: shorter ones nobody measured
 
 int64_t modulo(int64_t n, int64_t by) { return (n % by + by) % by; }
@@ -45,16 +44,25 @@ std::optional<std::vector<bool>> moved_singly(const Arranged& a, int32_t lead, i
 
 }  // namespace
 
-// Where what divides rows is a quarter of what an access may move, or less.
+int64_t least_peeled(const Arranged& a, int32_t width) { return std::max<int64_t>(width > 2 ? 3 * width * width : 8, is_numbered(a.kernel) ? LEAST_NUMBERED : 0); }
+
+// Where what divides rows is a quarter of what an access may move, or less. Of rows that are not known each may be: their text is that of rows that do not fill all vectors,
+// unless some operand moved by single elements made it slow for those.
 void choose_peeled(Arranged& a, int32_t most)
 {
-    if (!a.has_rows() || a.is_across || a.axis < 0 || a.reduced.size() != 1 || a.width * 4 > most || !has_known_rows(a)) return;
+    if (!a.has_rows() || a.is_across || a.axis < 0 || a.reduced.size() != 1) return;
     const int32_t lead = lead_of(a), bytes = lead < 0 ? 0 : bytes_of(a.kernel.values[size_t(lead)].type);
-    const int64_t points = a.points.constant();
-    if (lead < 0 || (is_numbered(a.kernel) && points < LEAST_NUMBERED)) return;
-    for (int32_t width = most; width > a.width && width * bytes >= LEAST_BYTES; width /= 2) {
-        if (points < least_points(width)) continue;
-        const std::optional<std::vector<bool>> singly = moved_singly(a, a.kernel.values[size_t(lead)].access, width);
+    if (lead < 0) return;
+    const auto singly_by = [&](int32_t width) { return moved_singly(a, a.kernel.values[size_t(lead)].access, width); };
+    if (!has_known_rows(a)) {
+        const std::optional<std::vector<bool>> singly = singly_by(a.width);
+        a.may_peel = a.width > 1 && a.width * bytes >= LEAST_BYTES && singly && std::ranges::count(*singly, true) == 0;
+        if (a.may_peel) a.moved_singly = *singly;
+        return;
+    }
+    for (int32_t width = a.width * 4 > most ? 0 : most; width > a.width && width * bytes >= LEAST_BYTES; width /= 2) {
+        if (a.points.constant() < least_peeled(a, width)) continue;
+        const std::optional<std::vector<bool>> singly = singly_by(width);
         if (!singly) continue;
         a.is_peeled = true, a.width = width, a.moved_singly = *singly;
         return;
@@ -73,7 +81,7 @@ bool fits_peeled(const Arranged& a, std::span<const int64_t> variables, std::spa
         const Access& here = a.kernel.accesses[size_t(access)];
         const int64_t at = modulo(int64_t(address / bytes % uint64_t(a.width)) + modulo(here.offset.value(variables), a.width), a.width);
         if (!first) first = &here, before = at;
-        fits &= address % bytes == 0 && at == before;
+        fits &= address % bytes == 0 && at == before && here.strides[size_t(a.axis)].value(variables) == 1;
         for (const int32_t k : a.kept) fits &= modulo(here.strides[size_t(k)].value(variables) - first->strides[size_t(k)].value(variables), a.width) == 0;
     });
     return fits;
@@ -81,10 +89,10 @@ bool fits_peeled(const Arranged& a, std::span<const int64_t> variables, std::spa
 
 // One for each element before and behind vectors. Of pairs a thread has some seven elements, eight of f16, twelve where one walk folds all. Tuned on an H100: softmaxes of 17 f16
 // took 121 us with 2 threads a row, with 4 93, with 8 151, of 33 156, 93 and 101, of 33 f32 131 with 4 and 119 with 8; sums of 17 f16 33 with 2 and 48 with 4.
-int64_t peeled_lanes(const Arranged& a, int32_t width, int64_t by_vectors)
+int64_t peeled_lanes(const Arranged& a, int32_t width, int64_t points, int64_t by_vectors)
 {
     const int64_t tenths = a.passes.count == 1 ? 126 : loaded_bytes(a) <= 2 ? 83 : 65;
-    return std::max<int64_t>(2 * (width - 1), width > 2 ? by_vectors : (a.points.constant() * 10 + tenths - 1) / tenths);
+    return std::max<int64_t>(2 * (width - 1), width > 2 ? by_vectors : (points * 10 + tenths - 1) / tenths);
 }
 
 // Points are counted from the first aligned one on.

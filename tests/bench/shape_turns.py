@@ -1,8 +1,8 @@
 """Element-wise work and folds over shapes where kernels fall off cliffs, by several builds of libng in turns: short rows, few points, odd lengths, other orders of axes.
 
-    python3 tests/bench/shape_turns.py LIBNG.so.. [--only TEXT..] [--open]
+    python3 tests/bench/shape_turns.py LIBNG.so.. [--only TEXT..] [--open AXES]
 
---open: programs do not know how long x's first axis is, nor all others that are as long.
+--open: of how many of x's axes, the first ones, programs do not know how long they are, nor all others that are as long.
 
 Needs PyTorch, as gemm_peers.py does, whose graphs and turns these are. For each case a line: GB/s of the last library, counting each element once, then
 microseconds of each, the text, and types and extents of its operands, whose names are x, y and m.
@@ -92,10 +92,11 @@ def cases():
 class Program(peers.Ours):
     """A case as a program of libng over PyTorch's memory."""
 
-    def __init__(self, library, text, operands, is_open):
-        self.library, rows = library, operands["x"].shape[0] if is_open else None
+    def __init__(self, library, text, operands, axes):
+        self.library, lengths = library, list(dict.fromkeys(operands["x"].shape[:axes]))
         scope = library.c.ng_scope_create(library.context, 0)
-        self.compile_text(scope, text, self.params_of(scope, {name: (x.dtype, tuple(-1 if n == rows else n for n in x.shape)) for name, x in operands.items()}), [rows] if is_open else [])
+        shapes = {name: (x.dtype, tuple(-1 - lengths.index(n) if n in lengths else n for n in x.shape)) for name, x in operands.items()}
+        self.compile_text(scope, text, self.params_of(scope, shapes), lengths)
 
 
 def random_tensor(dtype, shape):
@@ -105,7 +106,7 @@ def random_tensor(dtype, shape):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("libraries", nargs="+"), parser.add_argument("--only", nargs="*", default=[""])
-    parser.add_argument("--open", action="store_true")
+    parser.add_argument("--open", type=int, default=0)
     given = parser.parse_args()
     libraries = [ng.Library(path, "cuda") for path in given.libraries]
     for text, (dtype, extents), operands in cases():

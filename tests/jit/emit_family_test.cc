@@ -117,6 +117,27 @@ TEST_CASE("rows: peeled where vectors do not divide them, held by teams, blocks 
     check_all(all, {90, 4});
 }
 
+TEST_CASE("rows: of no known length, peeled where they begin anywhere but at the same points, by single elements where they do not")
+{
+    const std::vector<Lengths> lengths = {{9, 33}, {9, 201}, {5, 256}, {5, 1001}, {3, 1024}, {2, 8192}, {2, 8193}, {2, 16384}, {2, 16391}, {1, 16400}};
+    const std::vector<Family> all = {
+        {"f16(softmax(x, 1))", {"max(x, 1)"}, Dtype::f16, lengths, 0x1p-9, false, 3},
+        {"(x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5)", {"argmax(x, 1)"}, Dtype::f32, lengths, 1e-4, false, 3},
+        {"f16(softmax(x[:, 1:], 1) + y[:, :-1])", {}, Dtype::f16, {{9, 33}, {5, 202}, {5, 257}, {2, 8194}}, 0x1p-9, false, 1},
+        {"softmax(x, 1)", {}, Dtype::f64, {{9, 9}, {5, 40}, {5, 201}, {2, 3001}}, 1e-12, false, 2},
+        {"softmax(x[:, ::-1], 1)", {}, Dtype::f32, {{9, 33}, {5, 256}, {3, 1001}}, 1e-5, false, 1},
+    };
+    const auto texts_up_to = [&](const Family& f, int64_t most) {
+        const auto c = case_of(f, f.lengths[0]);
+        const KernelFamily family(*c->plan.steps[0].kernel, cuda_dialect(), {90, 4}, Lengths{1 << 20, most, 1 << 20, 1, 1 << 20, 1, 1 << 20, 1});
+        return family.classes().size();
+    };
+    for (const Family& f : {all[0], all[1], all[3]}) CHECK(texts_up_to(f, 2048) == 2);
+    CHECK(texts_up_to(all[0], 16384) > 2);
+    check_all(all, {90, 4});
+    check_all({all[0]}, {80, 4});                        // without clusters
+}
+
 TEST_CASE("rows: what lies across them, turned by kernels before")
 {
     std::vector<Family> all;
