@@ -113,7 +113,7 @@ class Chooser {
         const int32_t width = (lie == Lie::Aligned || a_.is_peeled) && lie != Lie::Anyhow && (is_narrow_ || !a_.has_rows()) ? a_.width : 1;
         if (a_.has_rows() ? rows_ == 0 : points_ == 0) return g_;
         is_level_ = lie == Lie::Level;
-        if (is_level_ && a_.may_peel && points_ >= least_peeled(a_, a_.width) && points_ <= peeled_most() && choose_held(a_.width, c)) return g_;
+        if (is_level_ && a_.may_peel && points_ >= least_peeled(a_, a_.width) && choose_held(a_.width, c)) return g_;
         if (!a_.has_rows()) choose_points(width, c);
         else if (choose_staying(width, c)) return g_;
         else if (a_.is_across) choose_held_columns(held_columns_width(width), c) ? void() : choose_columns(std::min(width, running_.width), c);
@@ -153,8 +153,6 @@ class Chooser {
     bool shares_rows(int32_t width) const { return has_known_rows(a_) && points_ >= 2 * SHARED_POINTS && 4 * rows_ <= device_.units && (is_constant(a_) || !is_elsewhere(width)); }
     bool may_share_by(int32_t log, int32_t width) const { return points_ >> log >= SHARED_POINTS && (is_constant(a_) ? rows_ << log <= device_.units : shares_rows(width)); }
 
-    // Points of the longest row that is not known and held peeled: longer ones go by single elements.
-    int64_t peeled_most() const { return int64_t(team_most(a_.width, 1)) * open_class(a_, a_.width).held * a_.width; }
     bool is_peeled(int32_t width) const { return is_level_ && width > 1; }
     int64_t vectors_of(int32_t width) const { return is_peeled(width) ? points_ / width : ceil_div(points_, width); }      // of a row, at most
     bool choose_held(int32_t width, LaunchClass& c)
@@ -169,8 +167,8 @@ class Chooser {
         // As few threads a row as hold it, but neighbours that read 64 bytes side by side, where each has two vectors. Tuned on
         // an H200: with 32 bytes, norms of 64 f16 took 79 % of a copy's rate, those of 256, by 128 bytes, 93 %.
         // Of single elements instructions decide, so few threads have several each, fewer where one walk folds all. Tuned on an H100: sums of 33 f16 took 184 us with 32
-        // threads, 32 with four, softmaxes 277, and 110 with eight.
-        const int64_t by_elements = std::min<int64_t>(ceil_div(points_ * 5, a_.passes.count == 1 ? 42 : 21), points_ > 224 ? 32 : 16);
+        // threads, 32 with four, softmaxes 277, and 110 with eight. Where lengths are not known as few as may be: each goes through as many elements.
+        const int64_t by_elements = !is_known ? 1 : std::min<int64_t>(ceil_div(points_ * 5, a_.passes.count == 1 ? 42 : 21), points_ > 224 ? 32 : 16);
         const int64_t by_vectors = std::min<int64_t>(ceil_div(points_, width * 2), ceil_div(64, std::max(1, loaded_bytes(a_)) * width));
         const int64_t least = is_elsewhere(width) ? seldom_lanes(by_elements, held) : width == 1 ? by_elements : is_peeled(width) ? peeled_lanes(a_, width, points_, by_vectors) : by_vectors;
         const int64_t lanes = int64_t(1) << log_of(std::max(least, ceil_div(vectors_of(width), most)));
@@ -250,7 +248,7 @@ class Chooser {
         if (most == 0 || !may_cluster(a_, device_) || log > LOG_CLUSTER) return false;
         const int64_t held = has_known_rows(a_) ? ceil_div(vectors_of(width), team << log) : most;
         c = {Form::Held, uint8_t(width), uint8_t(held), false, true};
-        c.is_peeled = is_peeled(width), c.is_large = is_large;
+        c.is_peeled = is_peeled(width) || (a_.may_peel && width > 1), c.is_large = is_large;
         c.is_full = has_known_rows(a_) && !c.is_peeled && points_ == (team << log) * held * width;
         cut(Cut::Parts) = int64_t(1) << log;
         launch(rows_ << log, team);

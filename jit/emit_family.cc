@@ -80,7 +80,9 @@ void KernelFamily::list(std::span<const int64_t> most)
         if (!a.is_across) {
             const auto held = uint8_t(held_row(a, w));
             if (held) add(open_class(a, w));
-            if (held && may_cluster(a, device_) && !is_walked_once(a, running)) add({Form::Held, width, held, false, true});
+            LaunchClass cluster{Form::Held, width, held, false, true};
+            cluster.is_peeled = a.may_peel && w > 1;
+            if (held && may_cluster(a, device_) && !is_walked_once(a, running)) add(cluster);
         }
         const int32_t wide = std::min(w, running.width);
         const int32_t few = held_columns_width(w);

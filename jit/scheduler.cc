@@ -47,11 +47,9 @@ void Scheduler::collect_ports()
     const auto port = [&](int32_t index, Dtype t, const Extents& dims, const Extents& strides, bool any) {
         Port p{index, t, dims, strides, any, !any && strides == dense_strides(dims), any, ""};
         for (const Extent& s : strides) p.hidden = p.hidden || (p.row_major && !s.is_constant());
-        if (p.hidden)
-            for (Extent& s : p.strides) s = Extent::variable(plan_.lengths + plan_.hidden++);
-        // Of rows in their order one element lies beside the next, however long the whole tensor is: where its last axis is one
-        // long, only that one is read.
-        if (p.hidden && p.row_major) p.strides.back() = 1;
+        // In their order elements lie as the lengths behind an axis say, where those are known: whole tensors are longer along others alone.
+        for (Extent& s : p.strides)
+            if (const Extent when_run = p.hidden ? Extent::variable(plan_.lengths + plan_.hidden++) : s; any || !s.is_constant()) s = when_run;
         return p;
     };
     for (const auto& [index, n] : params)
