@@ -91,7 +91,7 @@ bool may_cluster(const Arranged& a, const DeviceTraits& device) { return device.
 bool is_walked_once(const Arranged& a, const Arranged& running) { return running.passes.count == 1 && a.passes.count > 1; }
 
 // Vectors that rows need not fill, and which begin anywhere if that may be: on an H100, texts for rows that fill all took as long. Single elements are for what is short or lies
-// as vectors do not, of unrolled ones each thread goes through all. By 32 a thread softmaxes of 33 f16 took 350 us, by eight TODO, and NVRTC 200 ms and TODO.
+// as vectors do not, of unrolled ones each thread goes through all. By 32 a thread softmaxes of 33 f16 took 350 us, by eight 126, and NVRTC 200 ms and 84.
 LaunchClass open_class(const Arranged& a, int32_t width)
 {
     constexpr int32_t FEW_HELD = 8;
@@ -167,8 +167,9 @@ class Chooser {
         // As few threads a row as hold it, but neighbours that read 64 bytes side by side, where each has two vectors. Tuned on
         // an H200: with 32 bytes, norms of 64 f16 took 79 % of a copy's rate, those of 256, by 128 bytes, 93 %.
         // Of single elements instructions decide, so few threads have several each, fewer where one walk folds all. Tuned on an H100: sums of 33 f16 took 184 us with 32
-        // threads, 32 with four, softmaxes 277, and 110 with eight. Where lengths are not known as few as may be: each goes through as many elements.
-        const int64_t by_elements = !is_known ? 1 : std::min<int64_t>(ceil_div(points_ * 5, a_.passes.count == 1 ? 42 : 21), points_ > 224 ? 32 : 16);
+        // threads, 32 with four, softmaxes 277, and 110 with eight. Where lengths are not known as few as may be, for each goes through as many elements: with one
+        // softmaxes of 7 f32 took 337 us, with two 171.
+        const int64_t by_elements = !is_known ? std::min<int64_t>(2, ceil_div(points_, 5)) : std::min<int64_t>(ceil_div(points_ * 5, a_.passes.count == 1 ? 42 : 21), points_ > 224 ? 32 : 16);
         const int64_t by_vectors = std::min<int64_t>(ceil_div(points_, width * 2), ceil_div(64, std::max(1, loaded_bytes(a_)) * width));
         const int64_t least = is_elsewhere(width) ? seldom_lanes(by_elements, held) : width == 1 ? by_elements : is_peeled(width) ? peeled_lanes(a_, width, points_, by_vectors) : by_vectors;
         const int64_t lanes = int64_t(1) << log_of(std::max(least, ceil_div(vectors_of(width), most)));
