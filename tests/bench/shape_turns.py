@@ -1,8 +1,9 @@
 """Element-wise work and folds over shapes where kernels fall off cliffs, by several builds of libng in turns: short rows, few points, odd lengths, other orders of axes.
 
-    python3 tests/bench/shape_turns.py LIBNG.so.. [--only TEXT..] [--open AXES]
+    python3 tests/bench/shape_turns.py LIBNG.so.. [--only TEXT..] [--open AXES..]
 
---open: of how many of x's axes, the first ones, programs do not know how long they are, nor all others that are as long.
+--open: of how many of x's axes, the first ones, programs do not know how long they are, nor all others that are as long; of several numbers each library has
+a program for each, those of the first number first.
 
 Needs PyTorch, as gemm_peers.py does, whose graphs and turns these are. For each case a line: GB/s of the last library, counting each element once, then
 microseconds of each, the text, and types and extents of its operands, whose names are x, y and m.
@@ -106,7 +107,7 @@ def random_tensor(dtype, shape):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("libraries", nargs="+"), parser.add_argument("--only", nargs="*", default=[""])
-    parser.add_argument("--open", type=int, default=0)
+    parser.add_argument("--open", nargs="*", type=int, default=[0])
     given = parser.parse_args()
     libraries = [ng.Library(path, "cuda") for path in given.libraries]
     for text, (dtype, extents), operands in cases():
@@ -114,7 +115,7 @@ def main():
         if not any(only in name for only in given.only):
             continue
         sets = [({n: random_tensor(*what) for n, what in operands.items()}, torch.empty(extents, dtype=dtype, device="cuda")) for _ in range(2)]
-        programs = [Program(library, text, sets[0][0], given.open) for library in libraries]
+        programs = [Program(library, text, sets[0][0], axes) for axes in given.open for library in libraries]
         graphs = [peers.Graph([program.call_on(list(tensors.values()), out) for tensors, out in sets], GRAPH_MS) for program in programs]
         times, moved = peers.by_turns(graphs), sum(x.nbytes for x in sets[0][0].values()) + sets[0][1].nbytes
         print(f"{moved / times[-1] / 1e3:5.0f} GB/s", *(f"{us:8.1f}" for us in times), f"us  {name}", flush=True)
