@@ -1,5 +1,5 @@
 // Puts a kernel's axes in the order of memory, joins those that are one, and chooses what vectors lie along.
-#include "jit/emit_forms.h"
+#include "jit/emit_bounds.h"
 
 #include <algorithm>
 #include <bit>
@@ -138,7 +138,7 @@ void choose_width(Arranged& a)
 }
 
 // Loads that lie along one axis other than the vectors', where a tile of each fits the shared memory of a block. Of short axes it has all.
-void choose_tile(Arranged& a)
+void choose_tile(Arranged& a, std::span<const int64_t> most)
 {
     if (a.has_rows() || a.axis < 0) return;
     int32_t axis = -1, bytes = 0;
@@ -153,10 +153,11 @@ void choose_tile(Arranged& a)
     const bool is_late = std::ranges::any_of(a.kernel.stores, [](const StoreTo& s) { return s.late; });
     if (axis < 0 || bytes * TILE_POINTS > 48 << 10 || is_late) return;
     const Extent &across = a.kernel.axes[size_t(axis)].extent, &along = a.kernel.axes[size_t(a.axis)].extent;
-    const int64_t lines = along.is_constant() ? along.constant() : INT64_MAX, points = across.is_constant() ? across.constant() : TILE_SIDE;
+    const double lines = magnitude(along, most);
+    const auto points = int64_t(std::min(magnitude(across, most), double(TILE_SIDE)));
     // Few elements a line are found in the second cache each time if all lines fit there. (H100: f16 [64, 333, 333, 3] to [64, 3, 333, 333] took 41.6 us by tiles, 32.5 so.)
     constexpr int64_t FEW = 16, CACHED_BYTES = 4 << 20;
-    if (points < 2 || (points < FEW && lines < CACHED_BYTES / (points * bytes))) return;
+    if (points < 2 || (points < FEW && lines < double(CACHED_BYTES / (points * bytes)))) return;
     a.tile_side = int32_t(std::clamp<int64_t>(int64_t(std::bit_ceil(uint64_t(points))), 4, TILE_SIDE));
     // Less than half a tile of lines is not worth its threads.
     if (lines >= TILE_POINTS / a.tile_side / 2) a.tile_axis = axis;
@@ -222,7 +223,7 @@ Pace pace_of(const Arranged& a, int32_t access, bool is_vector)
     return stride.is(1) || (is_vector && a.unit[size_t(access)] == a.axis) ? Pace::Unit : Pace::Strided;
 }
 
-Arranged arrange(const Kernel& kernel, bool may_run)
+Arranged arrange(const Kernel& kernel, bool may_run, std::span<const int64_t> most)
 {
     std::vector<int32_t> kept, reduced;
     for (size_t i = 0; i < kernel.axes.size(); i++) (kernel.axes[i].reduced ? reduced : kept).push_back(int32_t(i));
@@ -250,7 +251,7 @@ Arranged arrange(const Kernel& kernel, bool may_run)
     for (const Access& access : a.kernel.accesses) a.unit.push_back(unit_axis(access));
     choose_axis(a);
     choose_width(a);
-    choose_tile(a);
+    choose_tile(a, most);
     choose_flat(a);
     if (!may_run) return a;
     a.passes = passes_of(a.kernel, true);

@@ -6,11 +6,7 @@
 #include <limits>
 
 namespace ng::emitting {
-namespace {
 
-constexpr double MOST_BYTES = double(int64_t(1) << 38);      // what is larger is interpreted
-
-// Of what the extent may be, the greatest magnitude.
 double magnitude(const Extent& e, std::span<const int64_t> most)
 {
     double sum = 0;
@@ -24,6 +20,10 @@ double magnitude(const Extent& e, std::span<const int64_t> most)
     }
     return sum;
 }
+
+namespace {
+
+constexpr double MOST_BYTES = double(int64_t(1) << 38);      // what is larger is interpreted
 
 // Bytes from one row to the next of what lies furthest apart, as far as known; 0: not known.
 double bytes_apart(const Arranged& a)

@@ -13,6 +13,8 @@ struct Bounds {
     bool within(double most) const { return rows < most && points < most && reach < most; }
 };
 // most: the greatest lengths, by variable; what lies beyond them is not known.
+// Of what an extent may be, the greatest magnitude.
+double magnitude(const Extent& e, std::span<const int64_t> most);
 Bounds bounds_of(const Arranged& a, std::span<const int64_t> most);
 
 }  // namespace ng::emitting

@@ -31,7 +31,7 @@ std::string text_of(const LaunchClass& c)
 
 KernelFamily::KernelFamily(const Kernel& kernel, const Dialect& dialect, DeviceTraits device, std::span<const int64_t> most) : dialect_(&dialect), device_(device)
 {
-    Arrangements all{arrange(kernel, false), arrange(kernel, true), {}, {}};
+    Arrangements all{arrange(kernel, false, most), arrange(kernel, true, most), {}, {}};
     if (is_constant(all.kernel)) {
         Arranged staying = all.kernel;
         hold_loads(staying);

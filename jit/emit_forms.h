@@ -55,8 +55,8 @@ struct Arranged {
     bool is_held(int32_t v) const;       // a load that several passes read
     bool is_tiled(int32_t v) const;      // a load along tile_axis
 };
-// may_run: folds may run beside those whose results they are of.
-Arranged arrange(const Kernel& kernel, bool may_run);
+// may_run: folds may run beside those whose results they are of. most: the greatest lengths, by variable, as far as known.
+Arranged arrange(const Kernel& kernel, bool may_run, std::span<const int64_t> most);
 inline constexpr int32_t TILE_POINTS = 4096, TILE_SIDE = 64;     // of a tile (prelude_turned.cuh), and along its loads' axis at most: 128 bytes of f16, a line of the cache
 inline constexpr int32_t LOG_CLUSTER = 3;   // of the most blocks that share a held row: as many as every GPU that has clusters lets meet
 inline constexpr int32_t CHEAP = 20;         // instructions of a point up to which it is the memory that counts

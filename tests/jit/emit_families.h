@@ -22,6 +22,7 @@ struct Family {
     int64_t     least_classes = 2;
     Known       known = Known::Nothing;
     bool        is_turned = false;                       // so is what lies across rows
+    Lengths     most = {};                               // the greatest lengths
 };
 
 inline std::unique_ptr<Case> case_of(const Family& f, const Lengths& lengths)
@@ -70,7 +71,7 @@ inline Prepared prepare(const Family& f, Emulation& code, const DeviceTraits& de
     for (const Lengths& lengths : f.lengths) p.cases.push_back(case_of(f, lengths));
     for (const Step& s : p.cases[0]->plan.steps) {
         REQUIRE(s.kernel);
-        p.families.emplace_back(*s.kernel, cuda_dialect(), device);
+        p.families.emplace_back(*s.kernel, cuda_dialect(), device, f.most);
         p.classes.emplace_back();
         for (size_t c = 0; c < p.families.back().classes().size(); c++) {
             const KernelSource source = p.families.back().source(c);

@@ -55,6 +55,22 @@ TEST_CASE("tiles: loads along another axis than stores")
     check_all(all, {90, 4});
 }
 
+TEST_CASE("tiles: short axes of no known length, but for their greatest")
+{
+    std::vector<Family> all;
+    for (const auto& [most, side] : {std::pair(Lengths{4 << 20, 12}, "SIDE = 16,"), std::pair(Lengths{4 << 20, 3}, "SIDE = 4,"), std::pair(Lengths{4096, 1000}, "SIDE = 64,"), std::pair(Lengths{12, 4096}, "WIDTH = 8,")}) {
+        const bool is_first = most[0] < most[1];
+        const int64_t few = std::min(most[0], most[1]), some = std::max<int64_t>(few / 2, 1);
+        const std::vector<Lengths> lengths = {is_first ? Lengths{few, 3000} : Lengths{3000, few}, is_first ? Lengths{some, 4096} : Lengths{4096, some}, {2, 3}, {1, 1}, {0, 3}};
+        all.push_back({"f16(permute(x, [1, 0]) * 2 + 1)", {}, Dtype::f16, lengths, 0x1p-10, false, 1, Known::Nothing, false, most});
+        const KernelFamily family(*case_of(all.back(), lengths[0])->plan.steps[0].kernel, cuda_dialect(), {90, 4}, most);
+        INFO(family.source(0).text);
+        CHECK((family.source(0).text.find(side) != std::string::npos));
+        CHECK((family.source(0).text.find("SIDE") == std::string::npos) == is_first);
+    }
+    check_all(all, {90, 4});
+}
+
 TEST_CASE("divisors: of rows, columns and all points, tame or not")
 {
     const std::vector<Lengths> lengths = {{3, 8}, {5, 7}, {40, 128}, {9, 1000}, {3001, 5}};
