@@ -39,6 +39,16 @@ std::vector<float> evaluated(ng_ctx* c, const std::string& words, ng_tensor* x, 
     return values;
 }
 
+// The device is as one of Hopper's, whose products nobody runs.
+void take_for_hopper()
+{
+    const fake::Control& driver = emulated_device();
+    driver.set_compute(90);
+    constexpr size_t ANY = 1;
+    for (int image = 0; image < int(cuda::gemm::Image::count_); image++)
+        for (const cuda::gemm::KernelFacts& k : cuda::gemm::kernels_of(cuda::gemm::Image(image))) driver.set_kernel(k.name, [](const fake::KernelLaunch&) {}, &ANY, 1);
+}
+
 void wait_for(ng_prog* p) { CHECK(ng_prog_wait(p, FOREVER, nullptr) == NG_OK); }
 
 }  // namespace
@@ -186,11 +196,7 @@ TEST_CASE("explain: which way a step runs, and of each text its class, key, size
 
 TEST_CASE("products of which no text has the folds in it compile what stands behind them, and no kernel for parts of folds")
 {
-    const fake::Control& driver = emulated_device();         // as one of Hopper's, whose products nobody runs
-    driver.set_compute(90);
-    constexpr size_t ANY = 1;
-    for (int image = 0; image < int(cuda::gemm::Image::count_); image++)
-        for (const cuda::gemm::KernelFacts& k : cuda::gemm::kernels_of(cuda::gemm::Image(image))) driver.set_kernel(k.name, [](const fake::KernelLaunch&) {}, &ANY, 1);
+    take_for_hopper();
     ng_ctx* c = open_ctx(NG_CTX_NO_THREADS);
     for (const int64_t n : {64, 128, 256, 512}) {
         ng_scope* s = ng_scope_create(c, 0);
@@ -210,6 +216,39 @@ TEST_CASE("products of which no text has the folds in it compile what stands beh
         CHECK(compiler_calls() - before == texts);
         ng_scope_release(s), ng_prog_release(p);
     }
+    shut(c);
+}
+
+TEST_CASE("products of an unknown number of rows with what follows them have texts for many and for few, and are one compilation")
+{
+    take_for_hopper();
+    ng_ctx* c = open_ctx(NG_CTX_NO_THREADS);
+    constexpr int64_t MOST = 4096, DEPTH = 4096, COLUMNS = 1024;
+    for (const int64_t rows : {MOST, int64_t(-1)})
+        for (const char* words : {"f16(relu(x @ y + z))", "f16(x @ y)"}) {
+            ng_scope* s = ng_scope_create(c, 0);
+            ng_expr* x[3];
+            for (int i = 0; i < 3; i++) {
+                ng_shape d = vector_of(i ? DEPTH : rows);
+                d.ndim = 2, d.dims[1] = i ? COLUMNS : DEPTH, d.dtype = NG_F16;
+                if (i == 2) d.dims[0] = 1;
+                x[i] = ng_param(s, uint32_t(i), &d);
+            }
+            ng_expr* out = ng_parse(s, words, "x,y,z", x, 3);
+            ng_compile_desc desc{};
+            desc.size = sizeof desc, desc.length_max = &MOST, desc.nlength = rows < 0;
+            const uint64_t compiled = stats(c).jit_compiles;
+            ng_prog* p = nullptr;
+            REQUIRE(ng_compile(c, &desc, &out, 1, &p, nullptr) == NG_OK);
+            wait_for(p);
+            const bool has_epilogue = words[4] == 'r', has_two = has_epilogue && rows < 0;
+            INFO(words << ", rows " << rows);
+            const std::string all = explained(p);
+            CHECK(holds(all, "\"product and epilogue\"") == has_epilogue);
+            CHECK(holds(all, "\"product and epilogue, for ") == has_two);
+            CHECK(stats(c).jit_compiles - compiled <= 2);            // the step behind the product is one as well
+            ng_scope_release(s), ng_prog_release(p);
+        }
     shut(c);
 }
 

@@ -95,7 +95,8 @@ void CudaExecutor::end() noexcept
 void CudaExecutor::end(Work& w) noexcept
 {
     if (w.fused && use_ == Backend::Use::Often) w.fused->unload();           // others may have what evaluations share
-    if (w.call && w.call->finished) w.call->finished->variant.unload();
+    if (w.call)
+        for (const auto& finished : w.call->finished) finished->variant.unload();
     if (w.call && w.call->folding) end(w.call->folding->work);
     w.interim = nullptr;
 }
@@ -184,12 +185,15 @@ ng_status CudaExecutor::wait(uint64_t timeout_ns)
     if (tuning_ && !wait_for(tuning_->waiting, deadline)) return NG_NOT_READY;
     if (!backend_.code().can_compile()) return NG_OK;            // interim is as fast as it gets
     for (const Work& w : works_) {
-        Finished* const finished = w.call ? w.call->finished.get() : nullptr;
-        if (!w.fused && !finished) continue;
-        if (!wait_for(finished ? finished->waiting : w.fused->waiting, deadline)) return NG_NOT_READY;
-        if (finished && w.call->folding && !wait_for(w.call->folding->work.fused->waiting, deadline)) return NG_NOT_READY;
         // A product whose text is refused runs as before: explain says why.
-        for (size_t i = 0; !finished && i < w.fused->kernel.classes().size(); i++)
+        if (w.call) {
+            for (const auto& finished : w.call->finished)
+                if (!wait_for(finished->waiting, deadline)) return NG_NOT_READY;
+            if (!w.call->finished.empty() && w.call->folding && !wait_for(w.call->folding->work.fused->waiting, deadline)) return NG_NOT_READY;
+            continue;
+        }
+        if (!wait_for(w.fused->waiting, deadline)) return NG_NOT_READY;
+        for (size_t i = 0; i < w.fused->kernel.classes().size(); i++)
             if (const auto& error = w.fused->variants[i].error) throw Error(error->status, text("ng_prog_wait: ", quoted(w.name), ": ", error->text));
     }
     return NG_OK;
@@ -199,7 +203,7 @@ bool CudaExecutor::is_final() const noexcept
 {
     const auto is_made = [&](const Work& w) {
         if (w.call && w.call->folding && w.call->folding->work.fused->waiting.load(std::memory_order_acquire) > 0) return false;
-        if (w.call) return !w.call->finished || w.call->finished->waiting.load(std::memory_order_acquire) == 0;
+        if (w.call) return std::ranges::all_of(w.call->finished, [](const auto& finished) { return finished->waiting.load(std::memory_order_acquire) == 0; });
         return !may_compile(*w.fused) || w.fused->is_ready();
     };
     return use_ == Backend::Use::Once || std::ranges::all_of(works_, is_made);
@@ -210,7 +214,8 @@ uint64_t CudaExecutor::code_bytes() const
     uint64_t all = 0;
     for (const Work& w : works_) {
         all += code_bytes(w);
-        if (w.call && w.call->finished) all += w.call->finished->variant.code_bytes();
+        if (w.call)
+            for (const auto& finished : w.call->finished) all += finished->variant.code_bytes();
         if (w.call && w.call->folding) all += code_bytes(w.call->folding->work);
     }
     return all;

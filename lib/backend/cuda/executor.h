@@ -54,6 +54,7 @@ class Fused {
 struct Finished {
     gemm::Finisher    finisher;
     std::string       epilogue, operand;     // texts; empty: none
+    int64_t           rows = INT64_MAX;      // up to as many it comes before texts for more
     Variant           variant;
     std::atomic<int>  waiting{0};            // 1: it is asked for
     std::atomic<bool> is_counted{false};     // as a compilation
@@ -96,15 +97,15 @@ class CudaExecutor final : public Executor {
         NodeRef             node;            // null: a copy
         std::vector<Placed> in;
         Placed              out;
-        // Of a product: its shape with the largest lengths, where those are known and what was measured of it counts; the step behind it, what is compiled for both, bytes of its workspace where they are always the same, and
-        // what the last runs chose, which the order of the device guards.
+        // Of a product: its shape with the largest lengths, where those are known and what was measured of it counts; the step behind it, what is compiled for both (for the largest lengths, and for fewer rows where it is not known how many
+        // there are), bytes of its workspace where they are always the same, and what the last runs chose, which the order of the device guards.
         std::optional<gemm::Shape>  shape = {};
         std::optional<EpilogueForm> epilogue = {};
-        std::shared_ptr<Finished>   finished = {};
+        std::vector<std::shared_ptr<Finished>> finished = {};
         std::unique_ptr<Starting>   starting = {};       // the step before it that is compiled with it as well
         std::unique_ptr<Folding>    folding = {};        // with folds in the epilogue: what is behind it
         uint64_t                    fixed_scratch = 0;
-        std::unique_ptr<gemm::Memory[]> memories = {};   // without, with the epilogue compiled, and with its list
+        std::unique_ptr<gemm::Memory[]> memories = {};   // without an epilogue, with its list, and with each that is compiled
         bool                        is_listed = false;       // shipped kernels may carry out the epilogue
         bool is_matmul() const { return node && node->op == Op::matmul; }
     };
@@ -152,9 +153,11 @@ class CudaExecutor final : public Executor {
     // With all that was compiled with it.
     MatmulStep finished_step(const Call& c, MatmulParts* parts = nullptr) const;
     MatmulStep listed_step(const Call& c, MatmulParts* parts) const { return {*c.node, c.in, c.out, &*c.epilogue, parts, nullptr, true}; }
-    bool launch_product(const Call& c, const MatmulStep& step, const Finished* finished, const ExecutorRun& run) const;
+    bool launch_product(const Call& c, const MatmulStep& step, int finished, const ExecutorRun& run) const;      // -1: without
+    bool run_finished(const Call& c, int which, const ExecutorRun& run, bool& is_slow) const;
     bool prepare_starting(Call& c, const Plan& plan, size_t at);
-    void prepare_finished(Call& c, const gemm::Finisher& finisher);
+    void prepare_finished(Call& c, const gemm::Finisher& finisher, int64_t rows = INT64_MAX);
+    void prepare_fewer(Call& c, const Plan& plan);
     void prepare_folding(Call& c, const Plan& plan);
     int64_t  most_parts_of(const Call& c, std::span<const int64_t> variables) const;
     uint64_t folded_bytes(const Call& c, std::span<const int64_t> variables) const;

@@ -104,11 +104,12 @@ StepCode CudaExecutor::code_of(size_t step) const
         const std::optional<gemm::Measured> best = tuned_ && w.call->shape ? tuned_->find(*w.call->shape) : std::nullopt;
         if (w.call->is_listed) code.tier += text(", or a shipped one that carries out the step behind it as a list: ", w.call->epilogue->list()->text());
         if (best) code.tier += text("; measured: ", gemm::words_of(best->way), ", ", rounded(best->us), " us; the model's choice ", rounded(best->usual_us), " us");
-        if (const Finished* const f = w.call->finished.get()) {
+        for (const auto& f : w.call->finished) {
+            const bool is_first = f == w.call->finished[0];
             const bool has_epilogue = !f->epilogue.empty();
-            if (w.call->starting) code.tier += ", or compiled with the step before it that makes an operand";
-            if (has_epilogue) code.tier += w.call->starting ? ", and the step behind it" : ", or compiled with the step behind it";
-            const std::string name = text(w.call->starting ? "operand and " : "", "product", has_epilogue ? " and epilogue" : "", w.call->folding ? ", which folds" : "");
+            if (is_first && w.call->starting) code.tier += ", or compiled with the step before it that makes an operand";
+            if (is_first && has_epilogue) code.tier += w.call->starting ? ", and the step behind it" : ", or compiled with the step behind it";
+            const std::string name = text(w.call->starting ? "operand and " : "", "product", has_epilogue ? " and epilogue" : "", w.call->folding ? ", which folds" : "", is_first ? "" : text(", for ", f->rows, " rows"));
             code.texts.push_back(text_of(f->variant, name, gemm::finisher_text(f->finisher, f->epilogue, f->operand), backend_.code()));
             const Fused* const behind = w.call->folding ? w.call->folding->work.fused.get() : nullptr;
             for (size_t i = 0; behind && i < behind->kernel.classes().size(); i++)
@@ -124,7 +125,7 @@ StepCode CudaExecutor::code_of(size_t step) const
     if (w.interim && code.tier == "interpreted") code.texts.push_back(text_of(INTERPRETER_KERNEL, backend_.shipped().interpreter()));
     if (w.waits) code.tier += ", or inside the product whose operand it makes";
     const Call* const before = step > 0 ? works_[step - 1].call.get() : nullptr;
-    if (before && before->epilogue && (before->finished || before->is_listed || before->epilogue->is_cast())) code.tier += ", or inside the product before it";
+    if (before && before->epilogue && (!before->finished.empty() || before->is_listed || before->epilogue->is_cast())) code.tier += ", or inside the product before it";
     return code;
 }
 

@@ -144,8 +144,8 @@ void     add_ways(const Problem& problem, const Device& device, uint64_t workspa
 bool     can_run_so(const Problem& problem, const Device& device, uint64_t workspace_bytes, const Way& way);
 void     run(const Problem& problem, const Device& device, const Place& place);
 
-// Whether it with its epilogue, so, is faster than without, and a kernel behind it.
-bool is_better_fused(const Form& form, const Device& device, const Choice& fused, uint64_t partial_bytes, double more_us = 0);
+// Whether it with its epilogue, so, is faster than without, and a kernel behind it. without: how that product is taken then; null: alike.
+bool is_better_fused(const Form& form, const Device& device, const Choice& fused, uint64_t partial_bytes, double more_us = 0, const Form* without = nullptr);
 // Whether the tensor may come so to a kernel that has the epilogue, and whether results leave by the copy engine.
 bool can_come(const Problem& problem, int tensor, kernels::EpilogueKind kind);
 bool leaves_by_engine(const Problem& problem);

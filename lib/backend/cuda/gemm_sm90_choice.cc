@@ -393,9 +393,9 @@ double still_behind_us(const Form& form)
 
 }  // namespace
 
-bool is_better_fused(const Form& form, const Device& device, const Choice& fused, uint64_t room, double more_us)
+bool is_better_fused(const Form& form, const Device& device, const Choice& fused, uint64_t room, double more_us, const Form* without)
 {
-    Form bare = form;
+    Form bare = without ? *without : form;
     bare.problem.epilogue_weight = 0;
     return cost_us(form, device, fused) + more_us + still_behind_us(form) < cost_us(bare, device, choose(bare, device, room)) + behind_us(form);
 }

@@ -117,7 +117,10 @@ bool run_finished(const Problem& problem, const Device& device, const Finisher& 
     }
     const uint64_t room = place.workspace_bytes - copies_workspace(form);
     const std::optional<Choice> choice = choose_among(form, device, partial_room(problem, room), finisher.instance);
-    const bool is_better = choice && is_better_fused(form, device, *choice, room);
+    // Without this text few rows may be columns.
+    Form bare;
+    const bool may_be_few = !finisher.has_few_rows && make_form(problem, true, bare) && bare.has_few_rows;
+    const bool is_better = choice && is_better_fused(form, device, *choice, room, 0, may_be_few ? &bare : nullptr);
     remember(place.memory, way_of(choice.value_or(Choice{})), is_better);
     if (!is_better) return false;
     run_as(form, device, *choice, &finisher, place);
