@@ -6,15 +6,14 @@
 
 namespace ng::emitting {
 
-// No launch has more, but of rows that lie so far apart that they take a tensor beyond 256 GiB; infinite where some length has no greatest value. reach: elements between the first and the last that
-// one access meets on its walk over points.
+// No launch has more, but of rows that lie so far apart that they take a tensor beyond 256 GiB; infinite where some length has
+// no greatest value. reach: elements between the first and the last that one access meets on its walk over points.
 struct Bounds {
     double rows, points, reach;
     bool within(double most) const { return rows < most && points < most && reach < most; }
 };
 // most: the greatest lengths, by variable; what lies beyond them is not known.
-// Of what an extent may be, the greatest magnitude.
-double magnitude(const Extent& e, std::span<const int64_t> most);
+double magnitude(const Extent& e, std::span<const int64_t> most);      // the greatest that the extent may have
 Bounds bounds_of(const Arranged& a, std::span<const int64_t> most);
 
 }  // namespace ng::emitting
