@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace ng {
@@ -72,11 +73,14 @@ struct Plan {
     std::vector<Step>   steps;       // in order
     std::vector<Check>  checks;
     std::vector<bool>   direct;      // output j is written in place of what it aliases
-    std::vector<int64_t> most;       // the greatest values of the first lengths; of others nothing is known
+    std::vector<int64_t> most;       // the greatest values of lengths; empty: nothing is known of them
     int32_t  lengths = 0;            // variables 0 .. lengths - 1
     int32_t  hidden = 0;             // variables after them: strides, in the order of args then outs
     uint32_t scalar_bytes = 0;
 };
+
+// Variables of these lengths, where all that hidden strides are of is dense.
+std::vector<int64_t> dense_variables(const Plan& plan, std::span<const int64_t> lengths);
 
 // The last of a product's steps: what follows it runs with it.
 int32_t end_of_product(const Plan& plan, int32_t product);

@@ -70,6 +70,16 @@ void Scheduler::collect_ports()
     }
 }
 
+std::vector<int64_t> dense_variables(const Plan& plan, std::span<const int64_t> lengths)
+{
+    std::vector<int64_t> all(lengths.begin(), lengths.end());
+    for (const auto* ports : {&plan.args, &plan.outs})
+        for (const Port& p : *ports)
+            if (p.hidden)
+                for (const Extent& stride : dense_strides(p.dims)) all.push_back(stride.value(lengths));
+    return all;
+}
+
 // Along each axis there is a place for a window, as build::conv and build::pool want of lengths that they know.
 void Scheduler::check_windows(const Node& n)
 {

@@ -92,6 +92,8 @@ Ref<Program> Program::compile(Context& context, std::vector<NodeRef> roots, Comp
     const auto lengths = int32_t(p->has_length_.size());
     if (lengths > int32_t(o.length_max.size()))
         throw Error(NG_E_INVALID, text(who, ": length -", o.length_max.size() + 1, " has no greatest value: length_max has ", o.length_max.size(), " entries, ", lengths, " are needed"));
+    for (const int64_t m : o.length_max)
+        if (m < 0) throw Error(NG_E_INVALID, text(who, ": a length_max is ", m));
     std::vector<Target> targets;
     for (size_t j = 0; j < p->roots_.size(); j++) targets.push_back(target_of(*p->roots_[j], j, o));
     p->make_plan(targets, lengths, who);
@@ -141,17 +143,7 @@ void Program::make_plan(std::span<const Target> targets, int32_t lengths, const 
 
 void Program::make_frame(const char* who)
 {
-    largest_ = options_.length_max;
-    largest_.resize(size_t(plan_.lengths));
-    for (const int64_t m : largest_)
-        if (m < 0) throw Error(NG_E_INVALID, text(who, ": a length_max is ", m));
-    const auto stretch = [&](const std::vector<Port>& ports) {
-        for (const Port& p : ports) {
-            if (!p.hidden) continue;
-            for (const Extent& e : dense_strides(p.dims)) largest_.push_back(e.value(largest_));
-        }
-    };
-    stretch(plan_.args), stretch(plan_.outs);
+    largest_ = dense_variables(plan_, plan_.most);
     layout_ = layout_work(plan_, largest_, *executor_);
     const uint64_t slots = plan_.args.size() + plan_.outs.size() + leaves_.size() + 1;
     Frame& f = frame_;

@@ -223,26 +223,29 @@ TEST_CASE("products of an unknown number of rows with what follows them have tex
 {
     take_for_hopper();
     ng_ctx* c = open_ctx(NG_CTX_NO_THREADS);
-    constexpr int64_t MOST = 4096, DEPTH = 4096, COLUMNS = 1024;
-    for (const int64_t rows : {MOST, int64_t(-1)})
+    constexpr int64_t MOST[] = {4096, 4}, DEPTH = 4096, COLUMNS = 1024;
+    // Two lengths, too: their product is as many rows, in tensors whose strides are known when run.
+    for (const std::vector<int64_t>& rows : {std::vector<int64_t>{4096}, {-1}, {-1, -2}, {-1, 8}})
         for (const char* words : {"f16(relu(x @ y + z))", "f16(x @ y)"}) {
             ng_scope* s = ng_scope_create(c, 0);
             ng_expr* x[3];
             for (int i = 0; i < 3; i++) {
-                ng_shape d = vector_of(i ? DEPTH : rows);
-                d.ndim = 2, d.dims[1] = i ? COLUMNS : DEPTH, d.dtype = NG_F16;
-                if (i == 2) d.dims[0] = 1;
+                std::vector<int64_t> dims = {i == 2 ? 1 : DEPTH, COLUMNS};
+                if (i == 0) dims = rows, dims.push_back(DEPTH);
+                ng_shape d = vector_of(1);
+                d.ndim = uint32_t(dims.size()), d.dtype = NG_F16;
+                std::ranges::copy(dims, d.dims);
                 x[i] = ng_param(s, uint32_t(i), &d);
             }
             ng_expr* out = ng_parse(s, words, "x,y,z", x, 3);
             ng_compile_desc desc{};
-            desc.size = sizeof desc, desc.length_max = &MOST, desc.nlength = rows < 0;
+            desc.size = sizeof desc, desc.length_max = MOST, desc.nlength = rows[0] < 0 ? 2 : 0;
             const uint64_t compiled = stats(c).jit_compiles;
             ng_prog* p = nullptr;
             REQUIRE(ng_compile(c, &desc, &out, 1, &p, nullptr) == NG_OK);
             wait_for(p);
-            const bool has_epilogue = words[4] == 'r', has_two = has_epilogue && rows < 0;
-            INFO(words << ", rows " << rows);
+            const bool has_epilogue = words[4] == 'r', has_two = has_epilogue && rows[0] < 0;
+            INFO(words << ", rows " << rows[0] << ' ' << rows.back());
             const std::string all = explained(p);
             CHECK(holds(all, "\"product and epilogue\"") == has_epilogue);
             CHECK(holds(all, "\"product and epilogue, for ") == has_two);

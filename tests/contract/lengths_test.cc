@@ -161,6 +161,43 @@ TEST_CASE("P5: what must not fall below is looked at when run: a start counted f
     CHECK(differs(f.get(most), {3}) == "");
 }
 
+TEST_CASE("P5: rows that two lengths give together, of a product and what follows it: few, many, none, and heads of longer tensors")
+{
+    Face f;
+    constexpr int64_t DEPTH = 64, COLUMNS = 64, MOST = 48;
+    for (const ng_dtype t : {NG_I8, NG_E4M3, NG_F32}) {
+        const ng_dtype sum = t == NG_I8 ? NG_I32 : NG_F32;
+        const auto small = [](int64_t n, int64_t step) {
+            Values v;
+            for (int64_t i = 0; i < n; i++) v.push_back(double(i * step % 7 % 5 - 2));
+            return v;
+        };
+        const ng_shape rows = shape(t, {-1, -2, DEPTH}), square = shape(t, {DEPTH, COLUMNS}), bias = shape(sum, {COLUMNS});
+        ng_expr* out = f.text("relu(x @ y + z) * 2", "x,y,z", {f.param(0, rows), f.param(1, square), f.param(2, bias)});
+        ng_prog* p = f.compile({out}, {.length_max = {MOST, MOST}});
+        const Values y = small(DEPTH * COLUMNS, 5), z = small(COLUMNS, 3);
+        ng_tensor *ty = f.tensor(square, y), *tz = f.tensor(bias, z);
+        REQUIRE_MESSAGE(ng_prog_wait(p, UINT64_MAX, &f.error) == NG_OK, f.said());
+        for (const auto& [a, b] : {std::pair{1, 1}, {1, 5}, {7, 3}, {2, 48}, {48, 48}, {40, 13}, {0, 4}, {3, 0}})
+            for (const int more : {0, 1}) {              // rows behind those of each head
+                INFO(t << ": " << a << " x " << b << ", " << more << " more");
+                if (a + more > MOST || b + more > MOST) continue;
+                const Values x = small((a + more) * (b + more) * DEPTH, 11);
+                ng_tensor *tx = f.tensor(shape(t, {a + more, b + more, DEPTH}), x), *to = f.make(shape(sum, {a, b, COLUMNS}));
+                REQUIRE_MESSAGE(f.run(p, {.args = {tx, ty, tz}, .out = {to}, .lengths = {a, b}}) == NG_OK, f.said());
+                Values want;
+                for (int64_t i = 0; i < a; i++)
+                    for (int64_t j = 0; j < b; j++)
+                        for (int64_t c = 0; c < COLUMNS; c++) {
+                            double all = z[size_t(c)];
+                            for (int64_t k = 0; k < DEPTH; k++) all += x[size_t((i * (b + more) + j) * DEPTH + k)] * y[size_t(k * COLUMNS + c)];
+                            want.push_back(2 * std::max(all, 0.));
+                        }
+                CHECK(differs(f.get(to), want) == "");
+            }
+    }
+}
+
 TEST_CASE("P5: windows that a length leaves no place for are refused when run, as they are where the length is known")
 {
     Face f;

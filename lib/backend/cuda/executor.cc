@@ -65,7 +65,7 @@ void Variant::unload() noexcept
 // ---- making -----------------------------------------------------------------------------------------------------------
 
 CudaExecutor::CudaExecutor(CudaBackend& backend, const Plan& plan, Backend::Use use, bool is_measured)
-    : backend_(backend), use_(use), variables_(plan.lengths + plan.hidden), buffers_(plan.buffers.size()), most_(plan.most)
+    : backend_(backend), use_(use), variables_(plan.lengths + plan.hidden), buffers_(plan.buffers.size()), most_(dense_variables(plan, plan.most))
 {
     for (const Step& step : plan.steps) {
         Work w;
@@ -77,7 +77,7 @@ CudaExecutor::CudaExecutor(CudaBackend& backend, const Plan& plan, Backend::Use 
         }
         works_.push_back(std::move(w));
     }
-    if (is_measured) prepare_tuning(plan);
+    if (is_measured) prepare_tuning();
     const auto take = [&](const std::string& name) { if (tag_.empty()) tag_ = name; };
     for (const Port& out : plan.outs) take(out.name);
     for (const Step& step : plan.steps) take(step.name);

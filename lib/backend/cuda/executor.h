@@ -97,9 +97,10 @@ class CudaExecutor final : public Executor {
         NodeRef             node;            // null: a copy
         std::vector<Placed> in;
         Placed              out;
-        // Of a product: its shape with the largest lengths, where those are known and what was measured of it counts; the step behind it, what is compiled for both (for the largest lengths, and for fewer rows where it is not known how many
+        // Of a product: its shape with the largest lengths, where what was measured of it counts; sizes that depend on lengths; the step behind it, what is compiled for both (for the largest lengths, and for fewer rows where it is not known how many
         // there are), bytes of its workspace where they are always the same, and what the last runs chose, which the order of the device guards.
         std::optional<gemm::Shape>  shape = {};
+        Extents                     open = {};
         std::optional<EpilogueForm> epilogue = {};
         std::vector<std::shared_ptr<Finished>> finished = {};
         std::unique_ptr<Starting>   starting = {};       // the step before it that is compiled with it as well
@@ -135,7 +136,7 @@ class CudaExecutor final : public Executor {
     void prepare(Work& w, const Step& step, int32_t variables, std::span<const int64_t> most);
     void prepare(Work& w, const Plan& plan, size_t at);
     void prepare_product(Call& c, const Plan& plan, size_t at);
-    void prepare_tuning(const Plan& plan);
+    void prepare_tuning();
     bool may_compile(const Fused& fused) const noexcept;
     bool is_final() const noexcept;              // as fast as it gets
     std::shared_ptr<Fused> evaluated(const Kernel& kernel) const;
@@ -172,7 +173,7 @@ class CudaExecutor final : public Executor {
     const Backend::Use     use_;
     const int32_t          variables_;
     const size_t           buffers_;         // of the plan
-    const std::vector<int64_t> most_;        // of the lengths
+    const std::vector<int64_t> most_;        // of the lengths, and the strides that dense tensors have then
     std::vector<Work>      works_;
     std::string            tag_;             // of an output, or a step
     gemm::Device           products_{};      // what may be launched for products

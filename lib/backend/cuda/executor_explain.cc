@@ -59,7 +59,6 @@ constexpr double MOST_ELEMENTS = 0x1p40;     // of operands whose launches can b
 std::vector<CodeText> CudaExecutor::shipped_of(const Call& c) const
 {
     std::vector<CodeText> all;
-    if (most_.size() != size_t(variables_)) return all;          // strides that are known when run decide
     const auto is_small = [&](const Placed& p) {
         Placed::Numbers n;
         p.evaluate_most(most_, n);

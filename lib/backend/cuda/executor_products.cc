@@ -5,6 +5,7 @@
 #include "lib/backend/cuda/shipped_launch.h"
 
 #include <numeric>
+#include <utility>
 
 namespace ng::cuda {
 
@@ -12,6 +13,32 @@ namespace ng::cuda {
 // 512 by 768 x 3072 15.9 and, by that for 512, 8.2; 1024 by 4096 x 4096 52 by that for 4096, by that for 512 55.
 struct Fewer { int64_t length, most; };
 static constexpr std::array<Fewer, 3> FEWER = {{{512, 512}, {64, 128}, {16, 32}}};
+
+// Of a product's rows, columns, depth and batches those that depend on lengths. Batches along which one operand stays the same are rows or columns.
+static Extents open_sizes(const Step& step)
+{
+    const Extents &a = step.in[0].dims, &b = step.in[1].dims, &c = step.out.dims;
+    Extent rows = c[c.size() - 2], columns = c.back(), batches = 1;
+    for (size_t i = 0; i + 2 < c.size(); i++) {
+        Extent& size = b[i].is(1) ? rows : a[i].is(1) ? columns : batches;
+        size = size * c[i];
+    }
+    Extents all = {rows, columns, a.back(), batches};
+    std::erase_if(all, [](const Extent& size) { return size.is_constant(); });
+    return all;
+}
+
+// Makes lengths less, outer ones first, until a size is no more than this.
+static void limit(const Extent& size, int64_t most, std::vector<int64_t>& lengths)
+{
+    std::vector<bool> mentioned;
+    size.mark_variables(mentioned);
+    for (size_t v = 0; v < mentioned.size(); v++) {
+        if (!mentioned[v] || size.most(lengths) <= most) continue;
+        const int64_t length = std::exchange(lengths[v], 1);
+        lengths[v] = std::clamp<int64_t>(most / std::max<int64_t>(size.most(lengths), 1), 1, std::max<int64_t>(length, 1));
+    }
+}
 
 void Finished::make(CodeStore& store, const DeviceContext& home) noexcept
 {
@@ -36,13 +63,14 @@ void CudaExecutor::prepare_product(Call& c, const Plan& plan, size_t at)
     backend_.shipped().need_products(step.in[0].dtype, step.in[1].dtype, c.is_listed);
     products_ = backend_.shipped().product_device(backend_.compute(), backend_.units());
     if (is_often) c.memories = std::make_unique<gemm::Memory[]>(3 + FEWER.size());
+    c.open = open_sizes(step);
     if (is_often && !backend_.is_ordered()) tuned_ = &backend_.tuned();
-    if (tuned_ && plan.most.size() == size_t(variables_))
-        if (const auto problem = matmul_problem(matmul_step(c, c.epilogue && c.epilogue->is_cast()), plan.most)) c.shape = gemm::shape_of(*problem);
+    if (tuned_)
+        if (const auto problem = matmul_problem(matmul_step(c, c.epilogue && c.epilogue->is_cast()), most_)) c.shape = gemm::shape_of(*problem);
     if (variables_ == 0 && c.epilogue && c.epilogue->is_cast() && is_matmul_certain(matmul_step(c, true), products_)) fused_away_.push_back(step.out.buffer);
     const bool may_compile = c.shape && backend_.code().can_compile();
     if (may_compile && !prepare_starting(c, plan, at) && c.epilogue && !c.epilogue->is_cast())
-        if (const std::optional<gemm::Finisher> finisher = matmul_finisher(matmul_step(c, true), plan.most, products_, *tuned_)) prepare_finished(c, *finisher), prepare_fewer(c, plan);
+        if (const std::optional<gemm::Finisher> finisher = matmul_finisher(matmul_step(c, true), most_, products_, *tuned_)) prepare_finished(c, *finisher), prepare_fewer(c, plan);
     // Where a text is no gain the step behind is compiled as it is, and soon: nobody takes parts of folds then.
     if (c.epilogue && c.epilogue->behind() && c.finished.empty() && backend_.code().can_compile()) c.is_listed = false;
     if (c.epilogue && c.epilogue->behind() && (!c.finished.empty() || c.is_listed)) prepare_folding(c, plan);
@@ -61,7 +89,7 @@ bool CudaExecutor::prepare_starting(Call& c, const Plan& plan, size_t at)
         std::vector<Placed> in = c.in;
         in[operand] = Placed(form->raw());
         c.starting = std::make_unique<Starting>(Starting{std::move(*form), std::move(in), i});
-        if (const std::optional<gemm::Finisher> finisher = matmul_finisher(finished_step(c), plan.most, products_, *tuned_)) {
+        if (const std::optional<gemm::Finisher> finisher = matmul_finisher(finished_step(c), most_, products_, *tuned_)) {
             works_[i].waits = true;
             prepare_finished(c, *finisher);
             return true;
@@ -85,11 +113,11 @@ void CudaExecutor::prepare_finished(Call& c, const gemm::Finisher& finisher, int
 // Another instance is the best where rows are few: what is behind a product then takes as long as it. Folds have parts of one length.
 void CudaExecutor::prepare_fewer(Call& c, const Plan& plan)
 {
-    if (variables_ == 0 || c.epilogue->behind()) return;
+    if (c.open.empty() || c.epilogue->behind()) return;
     for (const Fewer& fewer : FEWER) {
         std::vector<int64_t> lengths = plan.most;
-        for (int64_t& length : lengths) length = std::min(length, fewer.length);
-        const std::optional<gemm::Finisher> finisher = matmul_finisher(matmul_step(c, true), lengths, products_, *tuned_);
+        for (const Extent& size : c.open) limit(size, fewer.length, lengths);
+        const std::optional<gemm::Finisher> finisher = matmul_finisher(matmul_step(c, true), dense_variables(plan, lengths), products_, *tuned_);
         const auto is_same = [&](const auto& f) { return finisher->is_portable == f->finisher.is_portable && finisher->instance == f->finisher.instance && finisher->variant == f->finisher.variant && finisher->has_few_rows == f->finisher.has_few_rows; };
         if (finisher && std::ranges::none_of(c.finished, is_same)) prepare_finished(c, *finisher, fewer.most);
     }
@@ -102,15 +130,15 @@ MatmulStep CudaExecutor::finished_step(const Call& c, MatmulParts* parts) const
     return {*c.node, c.in, c.out, epilogue, parts};
 }
 
-void CudaExecutor::prepare_tuning(const Plan& plan)
+void CudaExecutor::prepare_tuning()
 {
-    if (!tuned_ || plan.most.size() != size_t(variables_)) return;
+    if (!tuned_) return;
     auto tuning = std::make_shared<Tuning>(backend_, products_);
     for (const Work& w : works_) {
         if (!w.call || !w.call->is_matmul()) continue;
-        const uint64_t bytes = product_scratch(*w.call, plan.most);
+        const uint64_t bytes = product_scratch(*w.call, most_);
         for (const bool has_epilogue : {false, true})
-            if (const auto problem = has_epilogue && !w.call->epilogue ? std::nullopt : matmul_problem(matmul_step(*w.call, has_epilogue), plan.most)) tuning->add(*problem, bytes);
+            if (const auto problem = has_epilogue && !w.call->epilogue ? std::nullopt : matmul_problem(matmul_step(*w.call, has_epilogue), most_)) tuning->add(*problem, bytes);
     }
     if (tuning->is_empty()) return;
     tuning_ = tuning;
@@ -127,7 +155,7 @@ void CudaExecutor::prepare_folding(Call& c, const Plan& plan)
     step.kernel = std::make_shared<Kernel>(folds.after), step.buffers.resize(folds.buffers.size());
     std::iota(step.buffers.begin(), step.buffers.end(), 0);
     std::vector<int64_t> most = plan.most;
-    if (most.size() == size_t(variables_)) most.push_back(most_parts_of(c, plan.most));
+    if (most.size() == size_t(variables_)) most.push_back(most_parts_of(c, most_));
     f.buffers = folds.buffers, f.addresses.resize(f.buffers.size()), f.variables.resize(size_t(variables_) + 1);
     f.work.name = folds.after.name;
     prepare(f.work, step, variables_ + 1, most);
@@ -216,7 +244,8 @@ bool CudaExecutor::run_finished(const Call& c, int which, const ExecutorRun& run
 int CudaExecutor::run_product(const Call& c, const ExecutorRun& run, bool& is_slow) const
 {
     // The text for the fewest rows that these are not more than, those for more, those for less: each may be better than a kernel behind.
-    const int64_t rows = variables_ ? *std::max_element(run.variables, run.variables + variables_) : 0;
+    int64_t rows = 0;
+    for (const Extent& size : c.open) rows = std::max(rows, size.value({run.variables, size_t(variables_)}));
     const auto texts = int(c.finished.size());
     int first = 0;
     while (first + 1 < texts && c.finished[size_t(first) + 1]->rows >= rows) first++;
