@@ -209,7 +209,13 @@ TEST_CASE("folding: what holds for every value is gone, what does not stays")
         CHECK((map(Op::add, {zero, x}) == x) == !real);
         CHECK(is_number(map(Op::mul, {x, zero}), 0) == !real);    // inf * 0 is NaN
         CHECK(is_number(map(Op::mul, {zero, x}), 0) == !real);
-        CHECK_FALSE(is_number(map(Op::sub, {x, x}), 0));
+        for (const Op op : {Op::sub, Op::rem}) CHECK(is_number(map(op, {x, x}), 0) == !real);           // inf - inf is NaN
+        for (const Op op : {Op::less, Op::greater}) CHECK(is_number(map(op, {x, x}), 0));
+        for (const Op op : {Op::equal, Op::less_equal, Op::greater_equal}) CHECK(is_number(map(op, {x, x}), 1) == !real);
+        CHECK(is_number(map(Op::not_equal, {x, x}), 0) == !real);
+        CHECK(is_number(map(Op::isfinite, {x}), 1) == !real);
+        for (const Op op : {Op::isnan, Op::isinf}) CHECK(is_number(map(op, {x}), 0) == !real);
+        CHECK(is_number(map(Op::signbit, {x}), 0) == !is_signed(t));
         CHECK_FALSE(map(Op::div, {x, x})->op == Op::constant);
         if (real) CHECK(map(Op::div, {x, one}) == x);
         if (real) CHECK_FALSE(map(Op::sub, {x, b.number(t, -0.0)}) == x);
@@ -218,6 +224,8 @@ TEST_CASE("folding: what holds for every value is gone, what does not stays")
     const NodeRef c = b.param(Dtype::bool_, {4}), i = b.param(Dtype::i32, {4});
     CHECK(map(Op::logical_not, {map(Op::logical_not, {c})}) == c);
     CHECK(map(Op::bitwise_not, {map(Op::bitwise_not, {i})}) == i);
+    for (const Op op : {Op::bitwise_xor, Op::logical_xor, Op::rem}) CHECK(is_number(map(op, {i, i}), 0));
+    CHECK(dims_of(map(Op::isnan, {i})) == "[4]");
     CHECK(map(Op::logical_not, {map(Op::logical_not, {i})})->op == Op::cast);       // != 0, not the number
     CHECK(dims_of(map(Op::mul, {b.param({4, 1}), build::broadcast(b.g, b.number(Dtype::f32, 1), Extents{3})})) == "[4, 3]");
     CHECK(is_number(map(Op::add, {b.number(Dtype::u8, 200), b.number(Dtype::u8, 100)}), 44));
