@@ -247,6 +247,7 @@ ng_status CudaExecutor::run(const ExecutorRun& run, const Parallel&) const
     if (backend_.order().is_capturing() && !is_final()) return NG_NOT_READY;
     backend_.order().note(tag_);
     const NamedRange all(tag_.c_str());
+    if (chosen_) forget_declined(run);
     bool is_slow = false;
     for (size_t i = 0; i < works_.size(); i++) {
         const Work& w = works_[i];

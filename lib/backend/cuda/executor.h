@@ -91,6 +91,12 @@ class CudaExecutor final : public Executor {
         bool        is_fitted = false, is_filled = false;
         alignas(16) std::array<char, MOST_NUMBER_BYTES> numbers;
     };
+    // What products chose by in the last run; null: runs are not many, or there is no product. The order of the device guards it.
+    struct Chosen {
+        std::vector<int64_t>  variables;
+        std::vector<uint16_t> alignment;         // of each buffer, its address modulo 256, or that there is none
+        uint64_t              tuned = 0;         // Tuned::count()
+    };
     struct Folding;
     struct Starting;
     struct Call {
@@ -163,6 +169,7 @@ class CudaExecutor final : public Executor {
     int64_t  most_parts_of(const Call& c, std::span<const int64_t> variables) const;
     uint64_t folded_bytes(const Call& c, std::span<const int64_t> variables) const;
     bool run_folding(const Call& c, const MatmulParts& parts, const ExecutorRun& run) const;     // true: by interim
+    void forget_declined(const ExecutorRun& run) const;
     int  run_product(const Call& c, const ExecutorRun& run, bool& is_slow) const;
     void run_call(const Call& c, const ExecutorRun& run) const;
     uint64_t call_scratch(const Call& c, std::span<const int64_t> variables) const;
@@ -179,6 +186,7 @@ class CudaExecutor final : public Executor {
     gemm::Device           products_{};      // what may be launched for products
     const gemm::Tuned*      tuned_ = nullptr;    // null: there is no product, or what was measured may not count
     std::shared_ptr<Tuning> tuning_;             // null: nothing is measured
+    std::unique_ptr<Chosen> chosen_;
     std::vector<int32_t>   fused_away_;      // products whose epilogues always take them
 };
 

@@ -12,7 +12,9 @@ namespace ng::cuda {
 // Of lengths that are not known, those that texts of their own are for, and up to which these come first. Tuned on an H100: 64 rows by 1024 x 4096 with a residual took 9.3 us, by the text for 64 6.2,
 // 512 by 768 x 3072 15.9 and, by that for 512, 8.2; 1024 by 4096 x 4096 52 by that for 4096, by that for 512 55.
 struct Fewer { int64_t length, most; };
-static constexpr std::array<Fewer, 3> FEWER = {{{512, 512}, {64, 128}, {16, 32}}};
+static constexpr std::array<Fewer, 5> FEWER = {{{2048, 4096}, {1024, 1024}, {512, 512}, {64, 128}, {16, 32}}};
+
+static constexpr size_t MEMORIES = 3 + FEWER.size();      // of a call: without an epilogue, with its list, and with each text
 
 // Of a product's rows, columns, depth and batches those that depend on lengths. Batches along which one operand stays the same are rows or columns.
 static Extents open_sizes(const Step& step)
@@ -62,7 +64,8 @@ void CudaExecutor::prepare_product(Call& c, const Plan& plan, size_t at)
     c.is_listed = c.epilogue && c.epilogue->list() && !backend_.is_ordered() && (is_often || !c.epilogue->behind());
     backend_.shipped().need_products(step.in[0].dtype, step.in[1].dtype, c.is_listed);
     products_ = backend_.shipped().product_device(backend_.compute(), backend_.units());
-    if (is_often) c.memories = std::make_unique<gemm::Memory[]>(3 + FEWER.size());
+    if (is_often) c.memories = std::make_unique<gemm::Memory[]>(MEMORIES);
+    if (is_often && !chosen_) chosen_ = std::make_unique<Chosen>(Chosen{std::vector<int64_t>(size_t(variables_), -1), std::vector<uint16_t>(buffers_)});
     c.open = open_sizes(step);
     if (is_often && !backend_.is_ordered()) tuned_ = &backend_.tuned();
     if (tuned_)
@@ -225,8 +228,28 @@ bool CudaExecutor::launch_product(const Call& c, const MatmulStep& step, int whi
     const std::span<const int64_t> variables(run.variables, size_t(variables_));
     const uint64_t bytes = variables.empty() ? c.fixed_scratch : product_scratch(c, variables);
     gemm::Memory* const memory = c.memories ? &c.memories[finished ? 2 + which : step.is_listed ? 1 : 0] : nullptr;
-    return run_matmul(step, run, variables_, products_, finished ? &finished->finisher : nullptr,
+    if (memory && memory->is_declined) return false;
+    const bool is_done = run_matmul(step, run, variables_, products_, finished ? &finished->finisher : nullptr,
                       {aligned_scratch(run) + (step.parts ? folded_bytes(c, variables) : 0), bytes, launcher, basic_launcher, &backend_.home().driver(), memory, step.is_listed ? nullptr : tuned_});
+    if (memory && (finished || step.is_listed)) memory->is_declined = !is_done;
+    return is_done;
+}
+
+// What a kernel was nothing for it may take when lengths, addresses or what was measured are others.
+void CudaExecutor::forget_declined(const ExecutorRun& run) const
+{
+    constexpr uint16_t NONE = 256;
+    Chosen&        last = *chosen_;
+    const uint64_t tuned = tuned_ ? tuned_->count() : 0;
+    bool           is_same = last.tuned == tuned && std::equal(last.variables.begin(), last.variables.end(), run.variables);
+    for (size_t i = 0; i < buffers_; i++) {
+        const uint16_t alignment = run.buffers[i] ? uint16_t(reinterpret_cast<uintptr_t>(run.buffers[i]) % NONE) : NONE;
+        is_same &= std::exchange(last.alignment[i], alignment) == alignment;
+    }
+    if (is_same) return;
+    std::copy_n(run.variables, variables_, last.variables.begin()), last.tuned = tuned;
+    for (const Work& w : works_)
+        if (w.call && w.call->memories) std::for_each_n(w.call->memories.get(), MEMORIES, [](gemm::Memory& m) { m.is_declined = false; });
 }
 
 bool CudaExecutor::run_finished(const Call& c, int which, const ExecutorRun& run, bool& is_slow) const

@@ -115,6 +115,7 @@ struct Memory {
     Key  key = {};
     bool is_known = false;
     bool is_better = false;                  // a finisher: than the product without its epilogue
+    bool is_declined = false;                // the last run was nothing for it; whoever runs it says when that may be otherwise
     Way  way = {};
 };
 inline void remember(Memory* memory, const Way& way, bool is_better)
