@@ -20,6 +20,8 @@ import count
 
 KERNELS = ["mma_gpu_test", "gpu_test", "basic_gpu_test", "interpreter_gpu_test", "f32_gpu_test", "operand_gpu_test", "list_gpu_test", "capture_test", "tuning_test"]
 CONTRACT = ["derivatives", "evaluation", "exchange", "extremes", "lengths", "movement", "numbers", "operands", "plans", "pressure", "programs", "results", "sharing", "vast"]
+OF_MEMORY = ["pressure", "vast"]     # of these, those that take most of a device's memory
+OF_TEXTS = ["derivatives", "evaluation"]    # those that racecheck is not done with in four minutes
 OF_PROCESSOR = "P2: with one thread*,P2: two runs at once*,T4: every hook*,T4: done comes on whatever*"      # cases of these, as tests/contract/meson.build has them
 NUMPY = ["casts", "maps", "promotions", "reductions"]      # with a Python that has NumPy, and build/lib/libng.so
 PARTS = 6                       # of what takes longest
@@ -80,10 +82,17 @@ def sanitized(build):
     out += [job("racecheck", f"backend/{name}") for name in ("mma_gpu_test", "operand_gpu_test", "interpreter_gpu_test")]
     out += [job("racecheck", "backend/list_gpu_test", label=f" {part}", environment=SMALL | environment) for part, environment in enumerate(shared(16))]
     out += [job("synccheck", "backend/mma_gpu_test")]
-    out += [job("initcheck", "backend/basic_gpu_test")]
+    out += [job("initcheck", "backend/gemm_gpu_test", f"-tc={SHARED}", label=f" {part}", environment=SMALL | environment) for part, environment in enumerate(RACED)]
+    out += [job("initcheck", "backend/gemm_gpu_test", f"-tce={SHARED}", label=" others")]
+    out += [job("initcheck", f"backend/{name}") for name in ("mma_gpu_test", "basic_gpu_test", "interpreter_gpu_test", "operand_gpu_test", "f32_gpu_test")]
+    out += [job("initcheck", "backend/list_gpu_test", label=f" {part}", environment=SMALL | environment) for part, environment in enumerate(shared(16))]
+    for tool in ("memcheck", "initcheck", "racecheck"):
+        out += [job(tool, f"contract/{name}_test", f"-tce={OF_PROCESSOR}", environment={"NG_TEST_BACKEND": "cuda"})
+                for name in CONTRACT if name not in OF_MEMORY + (OF_TEXTS if tool == "racecheck" else [])]
+        out += [job(tool, "random/random_programs", "--backend", "cuda", "--count", "40", "--seed", str(seed), label=f" {seed}", environment={}) for seed in (73, 74)]
     for part in range(PARTS if has_ew(build) else 0):
         words = ["--check", "--megabytes", "1", "--part", f"{part}/{PARTS}"]
-        out += [job("memcheck", "bench/ew_gpu", *words, label=f" {part}")]
+        out += [job(tool, "bench/ew_gpu", *words, label=f" {part}") for tool in ("memcheck", "initcheck")]
         out += [job("racecheck", "bench/ew_gpu", *words, "--only", "norm rows", "--only", "softmax rows", "--only", "sum", label=f" {part}")]
     return out
 
