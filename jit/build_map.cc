@@ -125,25 +125,6 @@ ShapeRef common_shape(Op op, std::span<const NodeRef> operands)
     return shape;
 }
 
-// What a result is whatever numbers go in; null: it depends on them. A compiler would find that out as well, and then work out functions of it
-// to other last digits than the device does (contract N1), where constants are numbers that a kernel is told.
-NodeRef known(Graph& g, Op op, std::span<const NodeRef> x)
-{
-    const Dtype t = x[0]->dtype;
-    const bool is_whole = !is_float(t), is_same = x.size() == 2 && x[0] == x[1];
-    const auto all = [&](Dtype type, int64_t value) { return broadcast(g, constant_int(g, type, value), x[0]->shape); };
-    switch (op) {
-    case Op::isfinite: return is_whole ? all(Dtype::bool_, 1) : NodeRef();
-    case Op::isnan: case Op::isinf: return is_whole ? all(Dtype::bool_, 0) : NodeRef();
-    case Op::signbit: return is_whole && !is_signed(t) ? all(Dtype::bool_, 0) : NodeRef();
-    case Op::less: case Op::greater: return is_same ? all(Dtype::bool_, 0) : NodeRef();
-    case Op::equal: case Op::less_equal: case Op::greater_equal: return is_same && is_whole ? all(Dtype::bool_, 1) : NodeRef();
-    case Op::not_equal: case Op::logical_xor: return is_same && is_whole ? all(Dtype::bool_, 0) : NodeRef();
-    case Op::sub: case Op::rem: case Op::bitwise_xor: return is_same && is_whole ? all(t, 0) : NodeRef();
-    default: return {};
-    }
-}
-
 // What an operation with a constant is without it; null: itself. Only what holds for every value, NaN and -0 included.
 NodeRef simplified(Graph& g, Op op, std::span<const NodeRef> x)
 {
@@ -224,7 +205,6 @@ NodeRef map(Graph& g, Op op, std::span<const NodeRef> operands)
     for (size_t i = 0; i < count; i++)
         if (!same(x[i]->shape, shape)) x[i] = broadcast(g, x[i], shape);
     if (NodeRef n = simplified(g, op, all)) return n;
-    if (NodeRef n = known(g, op, all)) return n;
     if (NodeRef n = folded(g, op, t, all, shape)) return n;
     return g.intern(raw(op, info(op).result == Result::Bool ? Dtype::bool_ : t, std::move(shape), all));
 }

@@ -1,6 +1,8 @@
 // Pulls nodes into a kernel: each (node, index forms) becomes one value, its operands first.
 #include "jit/lower.h"
 
+#include "jit/number.h"
+
 #include <algorithm>
 
 namespace ng {
@@ -151,6 +153,14 @@ bool KernelBuilder::expand_take(Pending& p, std::vector<Pending>& stack, Refusal
     return true;
 }
 
+// A kernel is told its constants; a compiler that finds one out works out functions of it to other last digits than the device does (contract N1).
+std::optional<int64_t> KernelBuilder::always(uint32_t node) const
+{
+    const auto args = graph_->args(node);
+    if (!is_map((*graph_)[node].op) || args.empty()) return std::nullopt;
+    return ng::always((*graph_)[node].op, (*graph_)[args[0]].dtype, args.size() == 2 && args[0] == args[1]);
+}
+
 // Pushes what the node needs; leaves of the graph and what lies in memory become values at once.
 bool KernelBuilder::expand(Pending& p, std::vector<Pending>& stack, Refusal& why)
 {
@@ -159,6 +169,7 @@ bool KernelBuilder::expand(Pending& p, std::vector<Pending>& stack, Refusal& why
     if (p.node != placing_ && may_read(p.node))
         if (const View* v = stores_->stored(p.node)) return remember(p.node, p.forms, load(*v, p.forms, p.node)), true;
     if (is_movement(n.op)) return expand_movement(p, stack, why);
+    if (always(p.node)) return true;
     if (is_map(n.op) || n.op == Op::cast) {
         // The last on the stack is the first computed. A long chain comes before what is added to it: else all of that would wait in
         // registers for the chain's other end.
@@ -225,6 +236,10 @@ int32_t KernelBuilder::combine(const Pending& p)
     const Node& n = (*graph_)[p.node];
     Value v{ValueKind::Map};
     v.op = n.op, v.type = n.dtype;
+    if (const auto same = always(p.node)) {
+        v.kind = ValueKind::Constant, v.bits = *same;
+        return add_value(std::move(v));
+    }
     switch (n.op) {
     case Op::take: return combine_take(p);
     case Op::random: case Op::cast_stochastic: return combine_random(p);

@@ -73,6 +73,7 @@ class KernelBuilder {
     bool expand(Pending& p, std::vector<Pending>& stack, Refusal& why);
     bool expand_movement(Pending& p, std::vector<Pending>& stack, Refusal& why);
     bool expand_take(Pending& p, std::vector<Pending>& stack, Refusal& why);
+    std::optional<int64_t> always(uint32_t node) const;
     int32_t combine(const Pending& p);
     int32_t combine_take(const Pending& p);
     int32_t combine_random(const Pending& p);

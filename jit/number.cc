@@ -140,4 +140,19 @@ std::optional<Number> fold_map(Op op, Dtype t, std::span<const Number> operands)
     return fold_integer(op, t, x.integer(), y.integer());
 }
 
+std::optional<int64_t> always(Op op, Dtype t, bool is_same)
+{
+    constexpr std::optional<int64_t> DEPENDS;
+    const bool is_whole = !is_float(t), is_one = is_whole && is_same;          // a float may be NaN
+    switch (op) {
+    case Op::isfinite: return is_whole ? 1 : DEPENDS;
+    case Op::isnan: case Op::isinf: return is_whole ? 0 : DEPENDS;
+    case Op::signbit: return is_whole && !is_signed(t) ? 0 : DEPENDS;
+    case Op::less: case Op::greater: return is_same ? 0 : DEPENDS;
+    case Op::equal: case Op::less_equal: case Op::greater_equal: return is_one ? 1 : DEPENDS;
+    case Op::not_equal: case Op::logical_xor: case Op::bitwise_xor: case Op::sub: case Op::rem: return is_one ? 0 : DEPENDS;
+    default: return DEPENDS;
+    }
+}
+
 }  // namespace ng

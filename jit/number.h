@@ -38,5 +38,7 @@ double largest_of(Dtype t);
 
 // What a map gives for constants of its compute type, where that is exact on every device; nothing otherwise.
 std::optional<Number> fold_map(Op op, Dtype t, std::span<const Number> operands);
+// What a map of operands of this type gives whatever these are; nothing where it depends on them. is_same: both are one.
+std::optional<int64_t> always(Op op, Dtype t, bool is_same);
 
 }  // namespace ng

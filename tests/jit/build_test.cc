@@ -1,6 +1,7 @@
 // Types and shapes that building infers for every row of ops.def and every pair of types, and what it folds on the way.
 #include "jit/build.h"
 #include "jit/number.h"
+#include "tests/jit/naive_value.h"
 
 #include <doctest/doctest.h>
 
@@ -209,13 +210,7 @@ TEST_CASE("folding: what holds for every value is gone, what does not stays")
         CHECK((map(Op::add, {zero, x}) == x) == !real);
         CHECK(is_number(map(Op::mul, {x, zero}), 0) == !real);    // inf * 0 is NaN
         CHECK(is_number(map(Op::mul, {zero, x}), 0) == !real);
-        for (const Op op : {Op::sub, Op::rem}) CHECK(is_number(map(op, {x, x}), 0) == !real);           // inf - inf is NaN
-        for (const Op op : {Op::less, Op::greater}) CHECK(is_number(map(op, {x, x}), 0));
-        for (const Op op : {Op::equal, Op::less_equal, Op::greater_equal}) CHECK(is_number(map(op, {x, x}), 1) == !real);
-        CHECK(is_number(map(Op::not_equal, {x, x}), 0) == !real);
-        CHECK(is_number(map(Op::isfinite, {x}), 1) == !real);
-        for (const Op op : {Op::isnan, Op::isinf}) CHECK(is_number(map(op, {x}), 0) == !real);
-        CHECK(is_number(map(Op::signbit, {x}), 0) == !is_signed(t));
+        CHECK_FALSE(is_number(map(Op::sub, {x, x}), 0));
         CHECK_FALSE(map(Op::div, {x, x})->op == Op::constant);
         if (real) CHECK(map(Op::div, {x, one}) == x);
         if (real) CHECK_FALSE(map(Op::sub, {x, b.number(t, -0.0)}) == x);
@@ -224,12 +219,32 @@ TEST_CASE("folding: what holds for every value is gone, what does not stays")
     const NodeRef c = b.param(Dtype::bool_, {4}), i = b.param(Dtype::i32, {4});
     CHECK(map(Op::logical_not, {map(Op::logical_not, {c})}) == c);
     CHECK(map(Op::bitwise_not, {map(Op::bitwise_not, {i})}) == i);
-    for (const Op op : {Op::bitwise_xor, Op::logical_xor, Op::rem}) CHECK(is_number(map(op, {i, i}), 0));
-    CHECK(dims_of(map(Op::isnan, {i})) == "[4]");
     CHECK(map(Op::logical_not, {map(Op::logical_not, {i})})->op == Op::cast);       // != 0, not the number
     CHECK(dims_of(map(Op::mul, {b.param({4, 1}), build::broadcast(b.g, b.number(Dtype::f32, 1), Extents{3})})) == "[4, 3]");
     CHECK(is_number(map(Op::add, {b.number(Dtype::u8, 200), b.number(Dtype::u8, 100)}), 44));
     CHECK(is_number(map(Op::less, {b.number(Dtype::f32, 1), b.number(Dtype::f64, 2)}), 1));
+}
+
+TEST_CASE("maps: what is the same whatever goes in is, and of most operations nothing is")
+{
+    const std::vector<double> bools = {0, 1}, naturals = {0, 1, 7, 255}, wholes = {-128, -1, 0, 1, 127}, reals = {-INFINITY, -1.5, -0.0, 0, 2, INFINITY, NAN};
+    int found = 0;
+    for (int o = 0; o < OPS; o++)
+        for (const Dtype t : {Dtype::bool_, Dtype::u8, Dtype::i8, Dtype::f32})
+            for (const bool is_same : {false, true}) {
+                const Op op = Op(o);
+                const std::optional<int64_t> all = is_map(op) ? always(op, t, is_same) : std::nullopt;
+                if (!all || (info(op).domain == Domain::Logic && !is_bool(t))) continue;
+                found++;
+                INFO(name_of(op), " of ", name_of(t), is_same ? " and itself" : "");
+                for (const double x : is_bool(t) ? bools : is_float(t) ? reals : is_signed(t) ? wholes : naturals)
+                    if (op != Op::rem || x != 0) CHECK(naive::map_of(op, x, x, 0) == double(*all));
+                if (!is_same) CHECK(info(op).arity == 1);
+            }
+    CHECK(found > 30);
+    for (const Op op : {Op::add, Op::div, Op::maximum, Op::equal, Op::sub, Op::less_equal}) CHECK_FALSE(always(op, Dtype::f32, true));
+    for (const Op op : {Op::equal, Op::sub, Op::less, Op::isnan}) CHECK_FALSE(always(op, Dtype::f32, false));
+    CHECK_FALSE(always(Op::signbit, Dtype::i8, true));
 }
 
 TEST_CASE("folding: literals among themselves are Python's numbers, and take their neighbour's type")
