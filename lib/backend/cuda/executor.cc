@@ -255,7 +255,7 @@ ng_status CudaExecutor::run(const ExecutorRun& run, const Parallel&) const
         const NamedRange range(all.is_open() && !w.name.empty() && w.name != tag_ ? w.name.c_str() : nullptr);
         try {
             if (!w.call) is_slow |= run_fused(w, run);
-            else if (w.call->is_matmul()) i += size_t(run_product(*w.call, run, is_slow));
+            else if (w.call->is_matmul()) i += size_t(run_product(*w.call, i + 1 < works_.size() ? &works_[i + 1] : nullptr, run, is_slow));
             else run_call(*w.call, run);
         } catch (const Error& error) {
             throw backend_.blamed(Error(error.status, text(quoted(w.name), ": ", error.text), error.at, error.native), true);

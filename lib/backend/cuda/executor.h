@@ -160,7 +160,7 @@ class CudaExecutor final : public Executor {
     // With all that was compiled with it.
     MatmulStep finished_step(const Call& c, MatmulParts* parts = nullptr) const;
     MatmulStep listed_step(const Call& c, MatmulParts* parts) const { return {*c.node, c.in, c.out, &*c.epilogue, parts, nullptr, true}; }
-    bool launch_product(const Call& c, const MatmulStep& step, int finished, const ExecutorRun& run) const;      // -1: without
+    bool launch_product(const Call& c, const MatmulStep& step, int finished, const ExecutorRun& run, bool is_compiled = false) const;      // finished: -1: without; is_compiled: gemm::Place's
     bool run_finished(const Call& c, int which, const ExecutorRun& run, bool& is_slow) const;
     bool prepare_starting(Call& c, const Plan& plan, size_t at);
     void prepare_finished(Call& c, const gemm::Finisher& finisher, int64_t rows = INT64_MAX);
@@ -170,7 +170,7 @@ class CudaExecutor final : public Executor {
     uint64_t folded_bytes(const Call& c, std::span<const int64_t> variables) const;
     bool run_folding(const Call& c, const MatmulParts& parts, const ExecutorRun& run) const;     // true: by interim
     void forget_declined(const ExecutorRun& run) const;
-    int  run_product(const Call& c, const ExecutorRun& run, bool& is_slow) const;
+    int  run_product(const Call& c, const Work* behind, const ExecutorRun& run, bool& is_slow) const;
     void run_call(const Call& c, const ExecutorRun& run) const;
     uint64_t call_scratch(const Call& c, std::span<const int64_t> variables) const;
     uint64_t product_scratch(const Call& c, std::span<const int64_t> variables) const;

@@ -212,7 +212,7 @@ uint64_t CudaExecutor::call_scratch(const Call& c, std::span<const int64_t> vari
     return std::max(basic, product);
 }
 
-bool CudaExecutor::launch_product(const Call& c, const MatmulStep& step, int which, const ExecutorRun& run) const
+bool CudaExecutor::launch_product(const Call& c, const MatmulStep& step, int which, const ExecutorRun& run, bool is_compiled) const
 {
     const Finished* const finished = which < 0 ? nullptr : c.finished[size_t(which)].get();
     const CUstream stream = backend_.order().stream();
@@ -230,7 +230,7 @@ bool CudaExecutor::launch_product(const Call& c, const MatmulStep& step, int whi
     gemm::Memory* const memory = c.memories ? &c.memories[finished ? 2 + which : step.is_listed ? 1 : 0] : nullptr;
     if (memory && memory->is_declined) return false;
     const bool is_done = run_matmul(step, run, variables_, products_, finished ? &finished->finisher : nullptr,
-                      {aligned_scratch(run) + (step.parts ? folded_bytes(c, variables) : 0), bytes, launcher, basic_launcher, &backend_.home().driver(), memory, step.is_listed ? nullptr : tuned_});
+                      {aligned_scratch(run) + (step.parts ? folded_bytes(c, variables) : 0), bytes, launcher, basic_launcher, &backend_.home().driver(), memory, step.is_listed ? nullptr : tuned_, is_compiled});
     if (memory && (finished || step.is_listed)) memory->is_declined = !is_done;
     return is_done;
 }
@@ -263,8 +263,8 @@ bool CudaExecutor::run_finished(const Call& c, int which, const ExecutorRun& run
     return true;
 }
 
-// How many steps behind it are done, too.
-int CudaExecutor::run_product(const Call& c, const ExecutorRun& run, bool& is_slow) const
+// How many steps behind it are done, too. behind: the next step; null: there is none.
+int CudaExecutor::run_product(const Call& c, const Work* behind, const ExecutorRun& run, bool& is_slow) const
 {
     // The text for the fewest rows that these are not more than, those for more, those for less: each may be better than a kernel behind.
     int64_t rows = 0;
@@ -280,7 +280,7 @@ int CudaExecutor::run_product(const Call& c, const ExecutorRun& run, bool& is_sl
     if (c.starting) is_slow |= run_fused(works_[c.starting->step], run);
     if (c.epilogue && c.epilogue->is_cast() && launch_product(c, matmul_step(c, true), -1, run)) return 1;
     MatmulParts parts = {aligned_scratch(run), 0};
-    if (c.is_listed && (!c.folding || c.epilogue->behind()->can_run(run.buffers)) && launch_product(c, listed_step(c, &parts), -1, run)) {
+    if (c.is_listed && (!c.folding || c.epilogue->behind()->can_run(run.buffers)) && launch_product(c, listed_step(c, &parts), -1, run, behind && behind->fused && behind->fused->is_ready())) {
         if (c.folding) is_slow |= run_folding(c, parts, run);
         return 1;
     }

@@ -110,6 +110,7 @@ struct Memory {
         Shape    shape;
         uint64_t workspace_bytes, tuned;     // tuned: Tuned::count()
         bool     is_a_placed, is_b_placed;   // where 16 bytes may be moved at once
+        bool     is_compiled;                // Place::is_compiled
         bool operator==(const Key&) const = default;
     };
     Key  key = {};
@@ -132,6 +133,7 @@ struct Place {
     const Driver*          driver;           // encodes tensor maps; null: only what needs none is launched
     Memory*                memory = nullptr; // of the step; null: none
     const Tuned*           tuned = nullptr;  // ways that were measured; null: none
+    bool                   is_compiled = false;      // a step behind it that the epilogue is of would be no interpreter's
 };
 
 // All ways that may be worth a measurement in so much workspace, what a model thinks the fastest first: those that it has

@@ -40,12 +40,12 @@ bool takes_list(const Form& form, uint32_t instance)
 
 namespace {
 
-// What models of texts do not know: code that no other launch has brought near, and that the step behind, until it is compiled, is interpreted.
+// What models of texts do not know: code that no other launch has brought near, and that the step behind is interpreted until it is compiled.
 // As seven lists at 512^3 (one), 1024^3, 4096^3 and of 384 products of 128 x 128 x 64 took, and the interpreter behind the product (H200, 2026-11-25).
-double more_us(const Problem& p, const Instance& i)
+double more_us(const Problem& p, const Instance& i, bool is_compiled)
 {
     constexpr double TILES_US = 3, SPLIT_US = 1.5, INTERPRETED_US = 0.12e-6;      // INTERPRETED: of a sum, for each instruction that the list is
-    return (i.is_split ? SPLIT_US : TILES_US) - INTERPRETED_US * p.epilogue_weight * double(p.batches) * double(p.m) * double(p.n);
+    return (i.is_split ? SPLIT_US : TILES_US) - (is_compiled ? 0 : INTERPRETED_US) * p.epilogue_weight * double(p.batches) * double(p.m) * double(p.n);
 }
 
 // Of the instances that carry out lists. None has parts in memory.
@@ -82,7 +82,7 @@ bool run_listed(const Problem& problem, const Device& device, const Place& place
         choice = choice_of(memory->way), is_better = memory->is_better && takes_list(form, choice->instance);
     } else {
         choice = least_of_listed(form, device);
-        is_better = choice && is_better_fused(form, device, *choice, place.workspace_bytes - copies_workspace(form), more_us(problem, instances()[choice->instance]));
+        is_better = choice && is_better_fused(form, device, *choice, place.workspace_bytes - copies_workspace(form), more_us(problem, instances()[choice->instance], place.is_compiled));
         remember(memory, way_of(choice.value_or(Choice{})), is_better);
     }
     if (!is_better) return false;
