@@ -108,7 +108,7 @@ class Trial {
             const std::vector<Bytes> got = other.run(r);
             std::vector<bool> exact;
             for (const Node& n : p_.nodes) {
-                const bool stays = !rounds_freely(table_, n) && !(is_extreme(n) && has_negative_zero(n, r)) && !(n.form == Form::Bitcast && has_nan(n, r));
+                const bool stays = !rounds_freely(table_, n) && !(is_extreme(n) && has_negative_zero(n, r)) && !(reads_sign(n) && has_nan(n, r));
                 exact.push_back(stays && std::ranges::all_of(n.args, [&](int a) { return bool(exact[size_t(a)]); }));
             }
             for (size_t o = 0; o < got.size(); o++) {
@@ -217,15 +217,18 @@ class Trial {
         if (!is_float(n.type)) return false;
         return n.form == Form::Reduce || (n.form == Form::Pool && n.pool.kind == NG_POOL_MAX);
     }
+    bool reads_sign(const Node& n) const { return n.form == Form::Bitcast || name_of(n) == "signbit" || name_of(n) == "copysign"; }
     // Of two zeros either is the greatest, and devices write NaN each in their own way.
-    bool has_negative_zero(const Node& n, size_t r) const { return any_of_first(n, r, [](Real v) { return v == 0 && std::signbit(v); }); }
-    bool has_nan(const Node& n, size_t r) const { return any_of_first(n, r, [](Real v) { return v != v; }); }
-    bool any_of_first(const Node& n, size_t r, bool (*is_so)(Real)) const
+    bool has_negative_zero(const Node& n, size_t r) const { return is_any_read(n, r, [](Real v) { return v == 0 && std::signbit(v); }); }
+    bool has_nan(const Node& n, size_t r) const { return is_any_read(n, r, [](Real v) { return v != v; }); }
+    bool is_any_read(const Node& n, size_t r, bool (*is_so)(Real)) const
     {
-        const Bytes& x = v_.node_values[r][size_t(n.args[0])];
-        const ng_dtype t = p_.nodes[size_t(n.args[0])].type;
-        for (size_t i = 0; is_float(t) && i < x.size(); i += size_t(element(t).bytes))
-            if (is_so(load(t, &x[i]))) return true;
+        for (const int arg : n.args) {
+            const Bytes& x = v_.node_values[r][size_t(arg)];
+            const ng_dtype t = p_.nodes[size_t(arg)].type;
+            for (size_t i = 0; is_float(t) && i < x.size(); i += size_t(element(t).bytes))
+                if (is_so(load(t, &x[i]))) return true;
+        }
         return false;
     }
 
