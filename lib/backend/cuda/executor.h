@@ -91,7 +91,7 @@ class CudaExecutor final : public Executor {
         bool        is_fitted = false, is_filled = false;
         alignas(16) std::array<char, MOST_NUMBER_BYTES> numbers;
     };
-    // What products chose by in the last run; null: runs are not many, or there is no product. The order of the device guards it.
+    // What products chose by in the last run; null: runs are not many, or nothing is declined. The order of the device guards it.
     struct Chosen {
         std::vector<int64_t>  variables;
         std::vector<uint16_t> alignment;         // of each buffer, its address modulo 256, or that there is none

@@ -66,7 +66,6 @@ void CudaExecutor::prepare_product(Call& c, const Plan& plan, size_t at)
     backend_.shipped().need_products(step.in[0].dtype, step.in[1].dtype, c.is_listed);
     products_ = backend_.shipped().product_device(backend_.compute(), backend_.units());
     if (is_often) c.memories = std::make_unique<gemm::Memory[]>(MEMORIES);
-    if (is_often && !chosen_) chosen_ = std::make_unique<Chosen>(Chosen{std::vector<int64_t>(size_t(variables_), -1), std::vector<uint16_t>(buffers_)});
     c.open = open_sizes(step);
     if (is_often && !backend_.is_ordered()) tuned_ = &backend_.tuned();
     if (tuned_)
@@ -79,6 +78,8 @@ void CudaExecutor::prepare_product(Call& c, const Plan& plan, size_t at)
     if (c.epilogue && c.epilogue->behind() && c.finished.empty() && backend_.code().can_compile()) c.is_listed = false;
     if (c.epilogue && c.epilogue->behind() && (!c.finished.empty() || c.is_listed)) prepare_folding(c, plan);
     if (variables_ == 0) c.fixed_scratch = product_scratch(c, {});
+    const bool may_decline = is_often && (c.is_listed || !c.finished.empty());
+    if (may_decline && !chosen_) chosen_ = std::make_unique<Chosen>(Chosen{std::vector<int64_t>(size_t(variables_), -1), std::vector<uint16_t>(buffers_)});
 }
 
 // Of two operands that steps make, one; the first that is worth it.
@@ -216,6 +217,8 @@ uint64_t CudaExecutor::call_scratch(const Call& c, std::span<const int64_t> vari
 bool CudaExecutor::launch_product(const Call& c, const MatmulStep& step, int which, const ExecutorRun& run, bool is_compiled) const
 {
     const Finished* const finished = which < 0 ? nullptr : c.finished[size_t(which)].get();
+    gemm::Memory* const memory = c.memories ? &c.memories[finished ? 2 + which : step.is_listed ? 1 : 0] : nullptr;
+    if (memory && memory->is_declined) return false;
     const CUstream stream = backend_.order().stream();
     const bool     may_overlap = backend_.order().may_overlap();
     auto basic_body = [&](const basic::Launch& launch) { backend_.shipped().launch(launch, stream); };
@@ -228,8 +231,6 @@ bool CudaExecutor::launch_product(const Call& c, const MatmulStep& step, int whi
     const gemm::Launcher launcher(body);
     const std::span<const int64_t> variables(run.variables, size_t(variables_));
     const uint64_t bytes = variables.empty() ? c.fixed_scratch : product_scratch(c, variables);
-    gemm::Memory* const memory = c.memories ? &c.memories[finished ? 2 + which : step.is_listed ? 1 : 0] : nullptr;
-    if (memory && memory->is_declined) return false;
     const bool is_done = run_matmul(step, run, variables_, products_, finished ? &finished->finisher : nullptr,
                       {aligned_scratch(run) + (step.parts ? folded_bytes(c, variables) : 0), bytes, launcher, basic_launcher, &backend_.home().driver(), memory, step.is_listed ? nullptr : tuned_, is_compiled});
     if (memory && (finished || step.is_listed)) memory->is_declined = !is_done;
@@ -264,7 +265,7 @@ bool CudaExecutor::run_finished(const Call& c, int which, const ExecutorRun& run
     return true;
 }
 
-// How many steps behind it are done, too. behind: the next step; null: there is none.
+// How many steps behind it are done, too. behind: the next step, where there is one, as there is with an epilogue.
 int CudaExecutor::run_product(const Call& c, const Work* behind, const ExecutorRun& run, bool& is_slow) const
 {
     // The text for the fewest rows that these are not more than, those for more, those for less: each may be better than a kernel behind.
@@ -281,7 +282,7 @@ int CudaExecutor::run_product(const Call& c, const Work* behind, const ExecutorR
     if (c.starting) is_slow |= run_fused(works_[c.starting->step], run);
     if (c.epilogue && c.epilogue->is_cast() && launch_product(c, matmul_step(c, true), -1, run)) return 1;
     MatmulParts parts = {aligned_scratch(run), 0};
-    if (c.is_listed && (!c.folding || c.epilogue->behind()->can_run(run.buffers)) && launch_product(c, listed_step(c, &parts), -1, run, behind && behind->fused && behind->fused->is_ready())) {
+    if (c.is_listed && (!c.folding || c.epilogue->behind()->can_run(run.buffers)) && launch_product(c, listed_step(c, &parts), -1, run, behind->fused->is_ready())) {
         if (c.folding) is_slow |= run_folding(c, parts, run);
         return 1;
     }
