@@ -189,7 +189,7 @@ void FormPrinter::recall(int32_t pass)
 void FormPrinter::row_stores()
 {
     if (std::ranges::none_of(a_.passes.stores, [](const Passes::Placed& p) { return p.row; })) return;
-    open("if (is_row && lane == 0)");
+    open(text("if (is_row && lane == 0", c_.is_staying && a_.is_across && !c_.is_full ? " && row < n.rows)" : ")"));
     if (a_.is_across) open_lanes();
     for (size_t s = 0; s < kernel_.stores.size(); s++)
         if (a_.passes.stores[s].row) line(words_.store(s));

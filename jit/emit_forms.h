@@ -4,6 +4,7 @@
 #include "jit/emit_parts.h"
 #include "jit/error.h"
 
+#include <algorithm>
 #include <optional>
 
 namespace ng::emitting {
@@ -63,6 +64,8 @@ inline constexpr int32_t CHEAP = 20;         // instructions of a point up to wh
 inline constexpr int64_t LARGE_BYTES = 128 << 10;   // of a held row's loads, that a block has which fills a processor
 // Of blocks that stay. With 1024, norms of columns of 16384 f16 took 194 us on an H200, so 174; rows the same.
 inline constexpr int32_t STAYING_THREADS = 512;
+// Vectors that a thread of them takes at once, and adds up as pairs of pairs: four, if that leaves no more than one without points.
+inline int32_t staying_at_once(int64_t held) { return held % 4 == 1 || held % 4 == 2 ? int32_t(std::min<int64_t>(held, 2)) : 4; }
 inline constexpr int32_t TILE_THREADS = 256;
 inline constexpr int32_t AHEAD_BYTES = 40 << 10;   // of what a block's threads have on their way
 inline constexpr int32_t LAST_TURNS = 4;    // of the last walk of columns' parts, for as many of them at once as the others have

@@ -108,8 +108,9 @@ class FormPrinter {
     void lanes_of_staying();
     void place_item(const std::string& item);
     void open_coming(const std::string& item, const std::vector<size_t>& loads);
+    void close_coming();
     void ask_for(const std::string& item, const std::vector<size_t>& loads);
-    int32_t at_once() const { return std::min<int32_t>(c_.held, 4); }
+    int32_t at_once() const { return staying_at_once(c_.held); }
     void walk_staying(int32_t pass);
     void take_vectors(int32_t pass);
     void add_vector(int32_t pass);
@@ -125,6 +126,7 @@ class FormPrinter {
     void stay();
     void ask_into(const std::string& place, const std::string& item, const std::vector<size_t>& loads);
     void guess(int32_t pass);
+    std::string count_of(const std::string& part) const;
     std::string told(size_t fold, const std::string& own) const;
     std::string part_of(size_t fold, const std::string& turn) const;
     int32_t turns() const { return c_.is_ring ? RING_TURNS : 2; }

@@ -34,8 +34,7 @@ void FormPrinter::ask_into(const std::string& place, const std::string& item, co
 {
     open_coming(item, loads);
     for (const size_t v : loads) line(text("send(kept", v, " + (", place, " * HELD + k) * THREADS, ", words_.address(int32_t(v)), ");"));
-    close();
-    close();
+    close_coming();
     line("end_sending();");
 }
 
@@ -44,12 +43,16 @@ void FormPrinter::guess(int32_t pass)
 {
     for (const size_t f : folds_of(pass)) {
         const FoldWords w = fold_words_of(f);
-        const std::string own = a_.is_across ? text("a", f, "[j]") : text("g", f), all = w.is_sum ? text(own, " * ", 1 << c_.log_parts) : own;
+        const std::string own = a_.is_across ? text("a", f, "[j]") : text("g", f);
+        const std::string all = !w.is_sum ? own : c_.is_full || !is_float(w.type) ? text(own, " * ", 1 << c_.log_parts) : text(own, " * ((", w.accumulator, ")n.points / (", w.accumulator, ")count)");
         line(text(w.accumulator, " e", f, a_.is_across ? "[WIDTH];" : " = " + all + ";"));
         if (a_.is_across) unroll(), line(text("for (i32 j = 0; j < WIDTH; j++) e", f, "[j] = ", all, ";"));
         finish(f, text("e", f));
     }
 }
+
+// Points of a part.
+std::string FormPrinter::count_of(const std::string& part) const { return text("points_of<", 1 << c_.log_parts, ">(", part, a_.is_across ? ", lanes" : ", lanes * WIDTH", ", n.points)"); }
 
 // What a block tells of a fold: of sum((x - m)^2) that about the mean of its part, of sum(exp(x - m)) that for its greatest x.
 std::string FormPrinter::told(size_t f, const std::string& own) const
@@ -67,7 +70,7 @@ std::string FormPrinter::part_of(size_t f, const std::string& turn) const
     const Passes::Running r = c_.is_ring ? a_.parts[f] : Passes::Running{};
     if (r.kind == Passes::Kind::Own) return given;
     const std::string other = text("given", beside(a_, f), at), m = a_.is_across ? text("once", r.m, "[c]") : text("v", r.m);
-    return r.kind == Passes::Kind::Moments ? text("about(", given, ", ", other, ", ", m, ", count)") : text("scaled_to(", given, ", finite(", other, "), ", m, ")");
+    return r.kind == Passes::Kind::Moments ? text("about(", given, ", ", other, ", ", m, ", ", c_.is_full ? "count" : count_of("p"), ")") : text("scaled_to(", given, ", finite(", other, "), ", m, ")");
 }
 
 void FormPrinter::fold_coming(const std::vector<size_t>& loads)
@@ -117,7 +120,7 @@ void FormPrinter::ring()
     declare_staying(loads);
     define_uniform();
     lanes_of_staying();
-    line(text("const i32 count = n.points / ", 1 << c_.log_parts, ";"));
+    line(text("const i32 count = ", c_.is_full ? text("n.points / ", 1 << c_.log_parts) : count_of("part"), ";"));
     line("i32 place = 0;");
     ask_into("0", "team", loads);
     open(text("for (", at_, " item = team; item < items + teams; item += teams)"));

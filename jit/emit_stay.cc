@@ -61,9 +61,9 @@ void FormPrinter::lanes_of_staying()
     line(text("const i32 part = ", dialect_.block, " % ", parts, ", team = ", dialect_.block, " / ", parts, ", teams = ", dialect_.blocks, " / ", parts, ";"));
     if (a_.is_across) {
         const std::string log = number(c_.log_line);
-        line(text("const i32 rows = 1 << ", log, ", lane = ", dialect_.thread, " >> ", log, ", lanes = THREADS >> ", log, ", items = n.rows / WIDTH >> ", log, ";"));
-        line(text(at_, " start = part * lanes * HELD + lane;"));
-        line(text("const ", at_, " step = lanes, end = n.points;"));
+        line(text("const i32 rows = 1 << ", log, ", lane = ", dialect_.thread, " >> ", log, ", lanes = THREADS >> ", log, ", items = (n.rows / WIDTH + rows - 1) >> ", log, ";"));
+        line(text(at_, " start = part * lanes + lane;"));
+        line(text("const ", at_, " step = ", parts, " * lanes, end = n.points;"));
     } else {
         line(text("const i32 lanes = THREADS, lane = ", dialect_.thread, ", items = n.rows;"));
         line(text(at_, " start = (part * lanes + lane) * WIDTH;"));
@@ -75,6 +75,7 @@ void FormPrinter::lanes_of_staying()
 void FormPrinter::place_item(const std::string& item)
 {
     line(text("const ", at_, " row = ", a_.is_across ? text("((", item, ") * rows + (", dialect_.thread, " & (rows - 1))) * WIDTH") : item, ", here = row;"));
+    if (a_.is_across && !c_.is_full) line(text("const ", at_, " end = row < n.rows ? n.points : 0;"));
     indices(a_.kept, "here");
 }
 
@@ -87,12 +88,18 @@ void FormPrinter::open_coming(const std::string& item, const std::vector<size_t>
     open_item(held_batch(0));
 }
 
+void FormPrinter::close_coming()
+{
+    if (!c_.is_full) close();
+    close();
+    close();
+}
+
 void FormPrinter::ask_for(const std::string& item, const std::vector<size_t>& loads)
 {
     open_coming(item, loads);
     for (const size_t v : loads) line(text("next", v, "[k] = early_words<", words_of(v), ">(", words_.address(int32_t(v)), ");"));
-    close();
-    close();
+    close_coming();
 }
 
 // A few vectors at a time: compilers would have all of them in the registers that are there for what is on its way.
@@ -100,7 +107,7 @@ void FormPrinter::walk_staying(int32_t pass)
 {
     body_ += "#pragma unroll 1\n";
     open(text("for (i32 g = 0; g < HELD; g += ", at_once(), ")"));
-    batch({pass, number(at_once()), false, true});
+    batch({pass, number(at_once()), !c_.is_full, true});
     close();
 }
 
@@ -203,8 +210,9 @@ void FormPrinter::define_columns(int32_t pass, const std::string& item)
     const auto type = [&](size_t v) { return held_name(kernel_.values[v].type); };
     const std::string thread = dialect_.thread;
     for (const size_t v : fresh) line(text(dialect_.shared, type(v), " once", v, "[", STAYED_LINE, "];"));
-    open(text("if (", thread, " < rows * WIDTH)"));
-    line(text("const ", at_, " row = (", item, ") * rows * WIDTH + ", thread, ", here = row;"));
+    const std::string row = text("(", item, ") * rows * WIDTH + ", thread);
+    open(text("if (", thread, " < rows * WIDTH", c_.is_full ? "" : text(" && ", row, " < n.rows"), ")"));
+    line(text("const ", at_, " row = ", row, ", here = row;"));
     line("enum { WIDTH = 1 };");
     indices(a_.kept, "here");
     for (const size_t v : known) line(text(type(v), " v", v, "[WIDTH] = {once", v, "[", thread, "]};"));

@@ -8,6 +8,7 @@ namespace ng::emitting {
 namespace {
 
 constexpr int32_t STAYING_BYTES = 200 << 10;     // of shared memory, that blocks which stay and what they meet in fit
+constexpr int64_t ALONE_BYTES = 116 << 10;        // of which no processor has two: of clusters whose blocks fit by twos some would stand on half of the processors
 constexpr int64_t PLACE_BYTES = 64 << 10;        // of a ring; with half of it rows of 65536 f16 took 116 us on an H200, so 76
 
 int64_t ceil_div(int64_t n, int64_t by) { return (n + by - 1) / by; }
@@ -45,17 +46,17 @@ std::optional<Staying> stay(const Arranged& a, bool is_ring, int64_t rows, int64
 {
     if (device.shared_bytes < STAYING_BYTES) return std::nullopt;
     const int32_t log = log_line(a);
-    const int64_t line = a.is_across ? int64_t(a.width) << log : 1, items = rows / line, bytes = points * line * a.stayed.point_bytes;
+    const int64_t line = a.is_across ? int64_t(a.width) << log : 1, items = ceil_div(rows, line), bytes = points * line * a.stayed.point_bytes;
     const int32_t log_parts = log_of(ceil_div(bytes, is_ring ? PLACE_BYTES : LARGE_BYTES)), places = is_ring ? RING : 1;
-    const int64_t team = int64_t(STAYING_THREADS) << log_parts, turn = a.is_across ? team >> log : team * a.width, held = points / turn;
-    const bool is_whole = held * turn == points && rows % line == 0 && std::has_single_bit(uint64_t(held));
-    // Shorter ones are held by several blocks of a processor.
-    if (bytes <= LARGE_BYTES / 2 || !is_whole || !pays(a, is_ring, log_parts)) return std::nullopt;
-    const int64_t teams = std::min<int64_t>(items, teams_of(log_parts, device)), shared = places * held * STAYING_THREADS * a.width * a.stayed.point_bytes;
+    const int64_t team = int64_t(STAYING_THREADS) << log_parts, turn = a.is_across ? team >> log : team * a.width, held = ceil_div(points, turn);
+    const bool is_whole = held * turn == points && rows % line == 0 && held % staying_at_once(held) == 0;
+    // Shorter ones are held by several blocks of a processor. No part of a ring is empty, for of nothing there is no mean.
+    if (bytes <= LARGE_BYTES / 2 || (held == 1 && !is_whole) || !pays(a, is_ring, log_parts)) return std::nullopt;
+    const int64_t teams = std::min<int64_t>(items, teams_of(log_parts, device)), shared = std::max(places * held * STAYING_THREADS * a.width * a.stayed.point_bytes, ALONE_BYTES);
     // Nobody waits long for the last.
     if (items * 5 < ceil_div(items, teams) * teams_of(log_parts, device) * 4 || shared + a.stayed.meeting_bytes > device.shared_bytes) return std::nullopt;
     Staying s{{Form::Held, uint8_t(a.width), uint8_t(held), false, log_parts > 0}, {}};
-    s.text.is_full = s.text.is_large = s.text.is_staying = true;
+    s.text.is_full = is_whole, s.text.is_large = s.text.is_staying = true;
     s.text.is_ring = is_ring, s.text.log_parts = int8_t(log_parts), s.text.log_line = int8_t(log);
     s.launch = {uint32_t(teams << log_parts), uint32_t(STAYING_THREADS), uint32_t(1) << log_parts, uint32_t(shared)};
     return s;

@@ -216,8 +216,8 @@ void FormPrinter::compute(const Batch& b)
     for (const size_t f : folds_of(b.pass))
         if (is_by_vector(b) && a_.passes.is_running(f)) take_running(f);
     if (is_by_vector(b) && runs(b.pass)) line(text("taken", b.pass, " += WIDTH;"));
-    if (c_.is_staying) add_vector(b.pass);
     if (b.is_guarded) close();
+    if (c_.is_staying) add_vector(b.pass);
     close();
 }
 
@@ -280,7 +280,8 @@ void FormPrinter::batch(const Batch& b)
         line(text(name_of(w.type), " x", f, a_.is_across ? text("[WIDTH][", b.count, "]") : text("[", b.count, is_by_lanes(w) ? "]" : "][WIDTH]"), w.kind == FoldWords::Kind::Tree && b.is_guarded ? " = {};" : ";"));
         if (w.kind != FoldWords::Kind::Tree || !b.is_guarded || w.is_sum) continue;
         unroll();
-        line(a_.is_across ? text("for (i32 k = 0; k < HELD * WIDTH; k++) (&x", f, "[0][0])[k] = ", w.start, ";") : text("for (i32 k = 0; k < HELD; k++) x", f, "[k] = ", w.start, ";"));
+        const std::string numbers = a_.is_across || c_.is_staying ? text("for (i32 k = 0; k < ", b.count, " * WIDTH; k++) (&x", f, "[0][0])[k]") : text("for (i32 k = 0; k < ", b.count, "; k++) x", f, "[k]");
+        line(text(numbers, " = ", w.start, ";"));
     }
     compute(b);
     add_pairs(b);

@@ -224,6 +224,44 @@ TEST_CASE("rows and columns: held in rings, where blocks fold on before they kno
     check_all(all, {90, 4, 227 << 10});
 }
 
+// Parts of several lengths, the last turn of some threads alone, half a line of columns.
+TEST_CASE("rows and columns: held by blocks that stay, where they fill no whole number of turns")
+{
+    struct Held { Family family; bool is_ring; };
+    const char* const norm = "(x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5)", *const of_columns = "(x - mean(x, 0)) * rsqrt(var(x, 0) + 1e-5)";
+    std::vector<Held> held;
+    const auto add = [&](bool is_ring, const char* words, std::vector<const char*> more, Dtype type, Lengths lengths, double tolerance, bool row_beside = false) {
+        held.push_back({{words, std::move(more), type, {std::move(lengths)}, tolerance, row_beside, 2, Known::All}, is_ring});
+    };
+    add(false, "softmax(x, 1)", {"argmax(x, 1)"}, Dtype::f32, {7, 30004}, 1e-5);
+    add(false, "softmax(x, 1)", {"prod(where(x > 1.99, 1.001, 1), 1)"}, Dtype::f32, {2, 100012}, 1e-4);
+    add(true, "f16((x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5) * y)", {}, Dtype::f16, {2, 100008}, 0x1p-9, true);
+    add(false, "exp(x) / sum(exp(x), 1)", {}, Dtype::f64, {4, 25002}, 1e-11);
+    add(true, norm, {"sum(x, 1)"}, Dtype::f32, {5, 65540}, 1e-4);
+    add(true, norm, {"var(x + 300, 1)"}, Dtype::f32, {5, 50304}, 1e-4);
+    add(true, "(x - y) * std(x + 300, 1)", {}, Dtype::f32, {5, 100004}, 1e-4, true);
+    add(true, of_columns, {"max(x, 0)"}, Dtype::f32, {1100, 64}, 1e-4);
+    add(true, of_columns, {"var(x + 300, 0)", "mean(x, 0)"}, Dtype::f32, {1536, 44}, 1e-4);
+    add(true, of_columns, {"prod(1 + x * 1e-5, 0)"}, Dtype::f32, {3001, 100}, 1e-4);
+    add(true, "f16((x - mean(x, 0)) * rsqrt(var(x, 0) + 1e-5))", {"var(x, 0)"}, Dtype::f16, {1025, 136}, 0x1p-9);
+    add(true, "x * y + std(x * 0 + 7, 0)", {"sum(x, 0)"}, Dtype::f32, {2049, 36}, 1e-5, true);
+    add(true, "f16(softmax(x * 30, 0))", {}, Dtype::f16, {2500, 72}, 0x1p-9);
+    add(true, "softmax(where(x > 1.9, x, log(x * 0)), 0)", {}, Dtype::f32, {3000, 40}, 1e-5);
+    add(false, "f16(softmax(x, 0))", {"argmin(x, 0)"}, Dtype::f16, {3003, 72}, 0x1p-9);
+    add(false, "x * std(x * var(x, 0), 0)", {}, Dtype::f32, {2100, 52}, 1e-4);
+    std::vector<Family> all;
+    for (const Held& h : held) {
+        const auto c = case_of(h.family, h.family.lengths[0]);
+        const KernelFamily family(*c->plan.steps[0].kernel, cuda_dialect(), {90, 4, 227 << 10});
+        const auto is_wanted = [&](const LaunchClass& l) { return l.is_staying && l.is_ring == h.is_ring && !l.is_full; };
+        const std::string caption = text(h.family.words, " of ", text_of(Extents(h.family.lengths[0].begin(), h.family.lengths[0].end())), ": ", text_of(family.classes()[0]));
+        INFO(caption);
+        CHECK(std::ranges::count_if(family.classes(), is_wanted) == 1);
+        all.push_back(h.family);
+    }
+    check_all(all, {90, 4, 227 << 10});
+}
+
 TEST_CASE("rings: none where what a block found of its part cannot be said anew for the row")
 {
     // A third pass, a sum of squares about what is no fold of x, and a result of the second pass.

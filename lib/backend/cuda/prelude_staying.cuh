@@ -95,6 +95,13 @@ DEVICE void expect(u64*, u32) {}
 DEVICE void await_told(u64*, u32) { meet_cluster(); }
 #endif
 
+// Points of a part of a row, of which parts take this many each by turns.
+template <i32 PARTS>
+DEVICE i32 points_of(i32 part, i32 at_once, i32 points)
+{
+    const i32 turns = points / (at_once * PARTS), rest = points - (turns * PARTS + part) * at_once;
+    return turns * at_once + (rest < 0 ? 0 : rest < at_once ? rest : at_once);
+}
 // sum((x - m)^2) of a part of a row about its mean, and that about any m; sum: of its x.
 template <class T>
 DEVICE T about_mean(T square, T sum, T m, i32 count)
