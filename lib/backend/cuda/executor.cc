@@ -65,7 +65,7 @@ void Variant::unload() noexcept
 // ---- making -----------------------------------------------------------------------------------------------------------
 
 CudaExecutor::CudaExecutor(CudaBackend& backend, const Plan& plan, Backend::Use use, bool is_measured)
-    : backend_(backend), use_(use), variables_(plan.lengths + plan.hidden), buffers_(plan.buffers.size()), most_(dense_variables(plan, plan.most))
+    : backend_(backend), use_(use), lengths_(plan.lengths), variables_(plan.lengths + plan.hidden), buffers_(plan.buffers.size()), most_(dense_variables(plan, plan.most))
 {
     for (const Step& step : plan.steps) {
         Work w;

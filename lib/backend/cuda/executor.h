@@ -104,14 +104,14 @@ class CudaExecutor final : public Executor {
         std::vector<Placed> in;
         Placed              out;
         // Of a product: its shape with the largest lengths, where what was measured of it counts; sizes that depend on lengths; the step behind it, what is compiled for both (for the largest lengths, and for fewer rows where it is not known how many
-        // there are), bytes of its workspace where they are always the same, and what the last runs chose, which the order of the device guards.
+        // there are), bytes of its workspace and of all that it may scratch in, at most, and what the last runs chose, which the order of the device guards.
         std::optional<gemm::Shape>  shape = {};
         Extents                     open = {};
         std::optional<EpilogueForm> epilogue = {};
         std::vector<std::shared_ptr<Finished>> finished = {};
         std::unique_ptr<Starting>   starting = {};       // the step before it that is compiled with it as well
         std::unique_ptr<Folding>    folding = {};        // with folds in the epilogue: what is behind it
-        uint64_t                    fixed_scratch = 0;
+        uint64_t                    scratch = 0, room = 0;
         std::unique_ptr<gemm::Memory[]> memories = {};   // without an epilogue, with its list, and with each that is compiled
         bool                        is_listed = false;       // shipped kernels may carry out the epilogue
         bool is_matmul() const { return node && node->op == Op::matmul; }
@@ -150,7 +150,7 @@ class CudaExecutor final : public Executor {
     void make_interim(Work& w, const Kernel& kernel);
     void end(Work& w) noexcept;
     static uint64_t code_bytes(const Work& w);
-    std::vector<CodeText> shipped_of(const Call& c) const;
+    std::vector<CodeText> shipped_of(const Call& c, const Work* behind) const;
     bool run_fused(const Work& w, const ExecutorRun& run) const;
     const Geometry& fit(const Work& w, const ExecutorRun& run, char* const* buffers, Geometry& fresh) const;
     const char* fill(const Work& w, const KernelSource& source, const Geometry& g, const ExecutorRun& run, char* fresh) const;
@@ -165,11 +165,13 @@ class CudaExecutor final : public Executor {
     bool prepare_starting(Call& c, const Plan& plan, size_t at);
     void prepare_finished(Call& c, const gemm::Finisher& finisher, int64_t rows = INT64_MAX);
     void prepare_fewer(Call& c, const Plan& plan);
+    static int64_t largest(const Call& c, std::span<const int64_t> variables);
     void prepare_folding(Call& c, const Plan& plan);
     int64_t  most_parts_of(const Call& c, std::span<const int64_t> variables) const;
     uint64_t folded_bytes(const Call& c, std::span<const int64_t> variables) const;
     bool run_folding(const Call& c, const MatmulParts& parts, const ExecutorRun& run) const;     // true: by interim
     void forget_declined(const ExecutorRun& run) const;
+    static bool depends(const Call& c, std::span<const int64_t> before, std::span<const int64_t> now);
     int  run_product(const Call& c, const Work* behind, const ExecutorRun& run, bool& is_slow) const;
     void run_call(const Call& c, const ExecutorRun& run) const;
     uint64_t call_scratch(const Call& c, std::span<const int64_t> variables) const;
@@ -178,7 +180,7 @@ class CudaExecutor final : public Executor {
 
     CudaBackend&           backend_;
     const Backend::Use     use_;
-    const int32_t          variables_;
+    const int32_t          lengths_, variables_;     // variables: these and strides that are known when run
     const size_t           buffers_;         // of the plan
     const std::vector<int64_t> most_;        // of the lengths, and the strides that dense tensors have then
     std::vector<Work>      works_;

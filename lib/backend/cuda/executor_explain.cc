@@ -56,7 +56,7 @@ constexpr double MOST_ELEMENTS = 0x1p40;     // of operands whose launches can b
 }  // namespace
 
 // The shipped kernels that a call takes at the greatest lengths, with operands that lie well: its launches, but that nothing runs.
-std::vector<CodeText> CudaExecutor::shipped_of(const Call& c) const
+std::vector<CodeText> CudaExecutor::shipped_of(const Call& c, const Work* behind) const
 {
     std::vector<CodeText> all;
     const auto is_small = [&](const Placed& p) {
@@ -83,7 +83,8 @@ std::vector<CodeText> CudaExecutor::shipped_of(const Call& c) const
     const CurrentContext now(backend_.home());
     if (c.is_matmul()) {
         MatmulParts parts = {scratch, 0};
-        if (c.is_listed && run_matmul(listed_step(c, &parts), run, variables_, products_, nullptr, {scratch, call_scratch(c, most_), launcher, basic_launcher, &backend_.home().driver()})) return all;
+        const bool  is_compiled = behind && behind->fused && behind->fused->is_ready();
+        if (c.is_listed && run_matmul(listed_step(c, &parts), run, variables_, products_, nullptr, {scratch, call_scratch(c, most_), launcher, basic_launcher, &backend_.home().driver(), nullptr, nullptr, is_compiled})) return all;
         const MatmulStep step = matmul_step(c, c.epilogue && c.epilogue->is_cast());
         if (run_matmul(step, run, variables_, products_, nullptr, {scratch, call_scratch(c, most_), launcher, basic_launcher, &backend_.home().driver(), nullptr, tuned_})) return all;
     }
@@ -99,7 +100,7 @@ StepCode CudaExecutor::code_of(size_t step) const
     const Work& w = works_[step];
     if (w.call) {
         code.tier = w.call->is_matmul() ? "shipped, by a kernel made for products where one fits" : "shipped";
-        code.texts = shipped_of(*w.call);
+        code.texts = shipped_of(*w.call, step + 1 < works_.size() ? &works_[step + 1] : nullptr);
         const std::optional<gemm::Measured> best = tuned_ && w.call->shape ? tuned_->find(*w.call->shape) : std::nullopt;
         if (w.call->is_listed) code.tier += text(", or a shipped one that carries out the step behind it as a list: ", w.call->epilogue->list()->text());
         if (best) code.tier += text("; measured: ", gemm::words_of(best->way), ", ", rounded(best->us), " us; the model's choice ", rounded(best->usual_us), " us");

@@ -77,7 +77,7 @@ void CudaExecutor::prepare_product(Call& c, const Plan& plan, size_t at)
     // Where a text is no gain the step behind is compiled as it is, and soon: nobody takes parts of folds then.
     if (c.epilogue && c.epilogue->behind() && c.finished.empty() && backend_.code().can_compile()) c.is_listed = false;
     if (c.epilogue && c.epilogue->behind() && (!c.finished.empty() || c.is_listed)) prepare_folding(c, plan);
-    if (variables_ == 0) c.fixed_scratch = product_scratch(c, {});
+    c.scratch = product_scratch(c, most_), c.room = call_scratch(c, most_);
     const bool may_decline = is_often && (c.is_listed || !c.finished.empty());
     if (may_decline && !chosen_) chosen_ = std::make_unique<Chosen>(Chosen{std::vector<int64_t>(size_t(variables_), -1), std::vector<uint16_t>(buffers_)});
 }
@@ -115,6 +115,14 @@ void CudaExecutor::prepare_finished(Call& c, const gemm::Finisher& finisher, int
     backend_.code().later([&store = backend_.code(), &home = backend_.home(), f] { f->make(store, home); });
 }
 
+// Of the sizes that depend on lengths the greatest.
+int64_t CudaExecutor::largest(const Call& c, std::span<const int64_t> variables)
+{
+    int64_t size = 0;
+    for (const Extent& open : c.open) size = std::max(size, open.value(variables));
+    return size;
+}
+
 // Another instance is the best where rows are few: what is behind a product then takes as long as it. Folds have parts of one length.
 void CudaExecutor::prepare_fewer(Call& c, const Plan& plan)
 {
@@ -122,9 +130,10 @@ void CudaExecutor::prepare_fewer(Call& c, const Plan& plan)
     for (const Fewer& fewer : FEWER) {
         std::vector<int64_t> lengths = plan.most;
         for (const Extent& size : c.open) limit(size, fewer.length, lengths);
+        if (std::ranges::any_of(c.open, [&](const Extent& size) { return size.value(lengths) < 1; })) continue;
         const std::optional<gemm::Finisher> finisher = matmul_finisher(matmul_step(c, true), dense_variables(plan, lengths), products_, *tuned_);
         const auto is_same = [&](const auto& f) { return finisher->is_portable == f->finisher.is_portable && finisher->instance == f->finisher.instance && finisher->variant == f->finisher.variant && finisher->has_few_rows == f->finisher.has_few_rows; };
-        if (finisher && std::ranges::none_of(c.finished, is_same)) prepare_finished(c, *finisher, fewer.most);
+        if (finisher && std::ranges::none_of(c.finished, is_same)) prepare_finished(c, *finisher, std::min(fewer.most, largest(c, plan.most) - 1));
     }
 }
 
@@ -230,11 +239,19 @@ bool CudaExecutor::launch_product(const Call& c, const MatmulStep& step, int whi
     const basic::Launcher basic_launcher(basic_body);
     const gemm::Launcher launcher(body);
     const std::span<const int64_t> variables(run.variables, size_t(variables_));
-    const uint64_t bytes = variables.empty() ? c.fixed_scratch : product_scratch(c, variables);
+    // With strides that only a run knows, batches that are no rows may want more than there is.
+    const uint64_t bytes = variables.empty() ? c.scratch : std::min(c.scratch, product_scratch(c, variables));
+    if (step.parts && variables_ > lengths_ && call_scratch(c, variables) > c.room) return false;
     const bool is_done = run_matmul(step, run, variables_, products_, finished ? &finished->finisher : nullptr,
                       {aligned_scratch(run) + (step.parts ? folded_bytes(c, variables) : 0), bytes, launcher, basic_launcher, &backend_.home().driver(), memory, step.is_listed ? nullptr : tuned_, is_compiled});
     if (memory && (finished || step.is_listed)) memory->is_declined = !is_done;
     return is_done;
+}
+
+// Whether a size of the product is another.
+bool CudaExecutor::depends(const Call& c, std::span<const int64_t> before, std::span<const int64_t> now)
+{
+    return std::ranges::any_of(c.open, [&](const Extent& size) { return size.value(before) != size.value(now); });
 }
 
 // What a kernel was nothing for it may take when lengths, addresses or what was measured are others.
@@ -243,15 +260,19 @@ void CudaExecutor::forget_declined(const ExecutorRun& run) const
     constexpr uint16_t NONE = 256;
     Chosen&        last = *chosen_;
     const uint64_t tuned = tuned_ ? tuned_->count() : 0;
-    bool           is_same = last.tuned == tuned && std::equal(last.variables.begin(), last.variables.end(), run.variables);
+    bool           is_same = last.tuned == tuned;
     for (size_t i = 0; i < buffers_; i++) {
         const uint16_t alignment = run.buffers[i] ? uint16_t(reinterpret_cast<uintptr_t>(run.buffers[i]) % NONE) : NONE;
         is_same &= std::exchange(last.alignment[i], alignment) == alignment;
     }
-    if (is_same) return;
-    std::copy_n(run.variables, variables_, last.variables.begin()), last.tuned = tuned;
-    for (const Work& w : works_)
-        if (w.call && w.call->memories) std::for_each_n(w.call->memories.get(), MEMORIES, [](gemm::Memory& m) { m.is_declined = false; });
+    const std::span<const int64_t> now(run.variables, size_t(variables_));
+    if (is_same && std::ranges::equal(last.variables, now)) return;
+    const bool are_strides_same = std::ranges::equal(std::span(last.variables).subspan(size_t(lengths_)), now.subspan(size_t(lengths_)));
+    for (const Work& w : works_) {
+        if (!w.call || !w.call->memories || (is_same && are_strides_same && !depends(*w.call, last.variables, now))) continue;
+        std::for_each_n(w.call->memories.get(), MEMORIES, [](gemm::Memory& m) { m.is_declined = false; });
+    }
+    std::ranges::copy(now, last.variables.begin()), last.tuned = tuned;
 }
 
 bool CudaExecutor::run_finished(const Call& c, int which, const ExecutorRun& run, bool& is_slow) const
@@ -269,8 +290,7 @@ bool CudaExecutor::run_finished(const Call& c, int which, const ExecutorRun& run
 int CudaExecutor::run_product(const Call& c, const Work* behind, const ExecutorRun& run, bool& is_slow) const
 {
     // The text for the fewest rows that these are not more than, those for more, those for less: each may be better than a kernel behind.
-    int64_t rows = 0;
-    for (const Extent& size : c.open) rows = std::max(rows, size.value({run.variables, size_t(variables_)}));
+    const int64_t rows = largest(c, {run.variables, size_t(variables_)});
     const auto texts = int(c.finished.size());
     int first = 0;
     while (first + 1 < texts && c.finished[size_t(first) + 1]->rows >= rows) first++;

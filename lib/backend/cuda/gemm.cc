@@ -49,7 +49,7 @@ void look_up(const Problem& p, const Device& device, const Place& place, const F
     Memory* const m = place.memory;
     if (!m) return;
     const auto is_placed = [](const void* data) { return reinterpret_cast<uintptr_t>(data) % 16 == 0; };
-    const Memory::Key key = {shape_of(p), place.workspace_bytes, place.tuned ? place.tuned->count() : 0, is_placed(p.a), is_placed(p.b), place.is_compiled};
+    const Memory::Key key = {shape_of(p), place.workspace_bytes, place.tuned ? place.tuned->count() : 0, is_placed(p.a), is_placed(p.b), is_placed(p.c), place.is_compiled};
     if (m->key == key) return;
     m->key = key, m->is_known = false;
     const std::optional<Measured> measured = place.tuned ? place.tuned->find(key.shape) : std::nullopt;

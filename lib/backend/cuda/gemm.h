@@ -109,7 +109,7 @@ struct Memory {
     struct Key {
         Shape    shape;
         uint64_t workspace_bytes, tuned;     // tuned: Tuned::count()
-        bool     is_a_placed, is_b_placed;   // where 16 bytes may be moved at once
+        bool     is_a_placed, is_b_placed, is_c_placed;   // where 16 bytes may be moved at once
         bool     is_compiled;                // Place::is_compiled
         bool operator==(const Key&) const = default;
     };
