@@ -348,7 +348,7 @@ NG_API ng_expr *ng_log         (ng_expr *x);  /* natural logarithm */
 NG_API ng_expr *ng_log2        (ng_expr *x);  /* logarithm to base 2 */
 NG_API ng_expr *ng_log10       (ng_expr *x);  /* logarithm to base 10 */
 NG_API ng_expr *ng_log1p       (ng_expr *x);  /* log(1 + x), precise near 0 */
-NG_API ng_expr *ng_safelog     (ng_expr *x);  /* log(x), -50 where that is not finite or NaN */
+NG_API ng_expr *ng_safelog     (ng_expr *x);  /* log(x), -50 where x is not above 0 */
 NG_API ng_expr *ng_sin         (ng_expr *x);  /* sine */
 NG_API ng_expr *ng_cos         (ng_expr *x);  /* cosine */
 NG_API ng_expr *ng_tan         (ng_expr *x);  /* tangent */

@@ -204,6 +204,16 @@ TEST_CASE("N3: integers of all widths compute in their own type and wrap")
     CHECK(differs(f.eval(ng_shift_right(x, f.typed(NG_I32, {40}))), {0, -1, 0, -1}) == "");
 }
 
+TEST_CASE("N4: the slope of a remainder is the whole quotient, also where the quotient rounds up to the next")
+{
+    Numbers f;
+    for (const ng_dtype t : {NG_F32, NG_F64}) {
+        ng_expr *x = f.typed(t, {1, -1, 7, -7, 0.25, 3}), *y = f.typed(t, {0.1, 0.1, 2, 2, 4, INFINITY});
+        CHECK(f.slope(ng_fmod(x, y), y) == Values{-9, 9, -3, 3, 0, 0});
+        CHECK(f.slope(ng_fmod(x, y), x) == Values{1, 1, 1, 1, 1, 1});
+    }
+}
+
 TEST_CASE("N4: two operands: bool below integers below floats, the wider of a kind, the next signed type for mixed signs")
 {
     Numbers f;
