@@ -56,7 +56,8 @@ NodeRef put(Graph& g, NodeRef x, NodeRef indices, NodeRef y, int32_t axis, uint3
     const Extents places = taken(*x, *indices, axis, "ng_put");
     try {
         y = broadcast(g, cast(g, y, x->dtype), places);
-    } catch (const Error&) {
+    } catch (const Error& fault) {
+        if (fault.status != NG_E_SHAPE) throw;
         throw Error(NG_E_SHAPE, text("ng_put: y is ", describe(*y), ", should broadcast to the places ", text_of(places), " in ", describe(*x)));
     }
     Ref<Node> n = raw(Op::put, x->dtype, x->shape, std::initializer_list<NodeRef>{x, indices, y}, axis);

@@ -150,7 +150,7 @@ std::optional<int64_t> always(Op op, Dtype t, bool is_same)
     case Op::signbit: return is_whole && !is_signed(t) ? 0 : DEPENDS;
     case Op::less: case Op::greater: return is_same ? 0 : DEPENDS;
     case Op::equal: case Op::less_equal: case Op::greater_equal: return is_one ? 1 : DEPENDS;
-    case Op::not_equal: case Op::logical_xor: case Op::bitwise_xor: case Op::sub: case Op::rem: return is_one ? 0 : DEPENDS;
+    case Op::not_equal: case Op::logical_xor: case Op::bitwise_xor: case Op::sub: case Op::rem: case Op::fmod: return is_one ? 0 : DEPENDS;
     default: return DEPENDS;
     }
 }

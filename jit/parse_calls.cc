@@ -224,12 +224,14 @@ NodeRef Parser::read_stochastic(const Token& word)
     comma(word, "the type");
     const Dtype t = dtype();
     comma(word, "the bits of mantissa");
+    const uint32_t at = now_.at;
     const int64_t bits = integer("the bits of mantissa that stay, or 0 for all");
+    if (bits < 0) fault(at, "found ", bits, ", expected the bits of mantissa that stay, or 0 for all");
     const NodeRef key = build::strong(graph_, operand(word, "the key"));
     NodeRef step;
     if (skip(Tok::Comma)) step = build::strong(graph_, expression(Level::Any));
     close(word);
-    return built(word.at, [&] { return build::cast_stochastic(graph_, x, t, uint32_t(std::clamp<int64_t>(bits, 0, 64)), key, step); });
+    return built(word.at, [&] { return build::cast_stochastic(graph_, x, t, uint32_t(std::min<int64_t>(bits, 64)), key, step); });
 }
 
 NodeRef Parser::read_bitcast(const Token& word)

@@ -289,7 +289,7 @@ TEST_CASE("faults: each has the column of what is wrong")
         {"reshape(p0, [_, _])", 16, NG_E_INVALID}, {"reshape(p0, [4, -1])", 0, NG_E_SHAPE}, {"reshape(p0)", 10, NG_E_INVALID},
         {"permute(p0, [0, 0])", 0, NG_E_INVALID}, {"concat(p0, p1)", 13, NG_E_INVALID}, {"concat([p0, p1], 0)", 0, NG_E_SHAPE}, {"take(p0, p1)", 0, NG_E_DTYPE},
         {"scan(p0, 0, mean)", 12, NG_E_INVALID}, {"iota(f33, [2])", 5, NG_E_INVALID}, {"iota([2, 3])", 11, NG_E_INVALID}, {"length(2)", 7, NG_E_INVALID},
-        {"conv(p5, p6, strides = 2)", 13, NG_E_INVALID}, {"pool(p5, median)", 9, NG_E_INVALID}, {"p0 $ p1", 3, NG_E_INVALID}, {"p0.T", 2, NG_E_INVALID},
+        {"conv(p5, p6, strides = 2)", 13, NG_E_INVALID}, {"pool(p5, median)", 9, NG_E_INVALID}, {"cast_stochastic(p0, f16, -3, p7)", 25, NG_E_INVALID}, {"p0 * 2 ** 63", 7, NG_E_DTYPE}, {"p0 $ p1", 3, NG_E_INVALID}, {"p0.T", 2, NG_E_INVALID},
         {"p0 + \xc3\xa9", 5, NG_E_INVALID}, {"p0, p1", 2, NG_E_INVALID}, {"[p0]", 0, NG_E_INVALID}, {"p0 < = p1", 5, NG_E_INVALID}, {"min(p0, 1", 9, NG_E_INVALID},
         {"p0[None, None, None, None, None, None, None, None, None, None, None, None, None, None, None, None, None, None, None, None, None, None, None, "
          "None, None, None, None, None, None, None, None]", 2, NG_E_LIMIT}};
