@@ -53,6 +53,7 @@ NodeRef random(Graph& g, uint32_t kind, NodeRef key, NodeRef step, const Layout&
 // Element-wise. Operands of any types and shapes: cast and broadcast here. A weak constant on its own becomes f32 or i32.
 NodeRef map(Graph& g, Op op, std::initializer_list<NodeRef> operands);
 NodeRef map(Graph& g, Op op, std::span<const NodeRef> operands);
+NodeRef zeros_like(Graph& g, const NodeRef& x, Dtype t);     // where x has unknown lengths, of an expression that has x
 NodeRef cast(Graph& g, NodeRef x, Dtype t);
 NodeRef cast_stochastic(Graph& g, NodeRef x, Dtype t, uint32_t bits, NodeRef key, NodeRef step);
 NodeRef bitcast(Graph& g, NodeRef x, Dtype t);

@@ -30,13 +30,14 @@ NodeRef weak_integers(Graph& g, Op op, int64_t x, int64_t y)
     case Op::sub: if (!__builtin_sub_overflow(x, y, &r)) return weak_int(g, r); break;
     case Op::mul: if (!__builtin_mul_overflow(x, y, &r)) return weak_int(g, r); break;
     case Op::neg: if (!__builtin_sub_overflow(int64_t(0), x, &r)) return weak_int(g, r); break;
-    case Op::floor_div: if (y > 0) return weak_int(g, floor_divided(x, y)); break;
-    case Op::rem: if (y > 0) return weak_int(g, x - y * floor_divided(x, y)); break;
+    case Op::floor_div: if (y != 0 && (y != -1 || x != INT64_MIN)) return weak_int(g, floor_divided(x, y)); break;
+    case Op::rem: if (y != 0 && (y != -1 || x != INT64_MIN)) return weak_int(g, x - y * floor_divided(x, y)); break;
     case Op::div: return weak(g, double(x) / double(y));
     case Op::pow:
-        if (y < 0 || y > 63) break;
+        if (y < 0) return weak(g, std::pow(double(x), double(y)));
+        if (x >= -1 && x <= 1) return weak_int(g, y == 0 || x == 1 || (x == -1 && y % 2 == 0) ? 1 : x);
         for (int64_t i = 0; i < y; i++)
-            if (__builtin_mul_overflow(r, x, &r)) return {};
+            if (__builtin_mul_overflow(r, x, &r)) throw Error(NG_E_DTYPE, text(who_of(op), ": ", x, " to the power ", y, " exceeds 64 bits; write it as a float"));
         return weak_int(g, r);
     default: break;
     }
@@ -125,6 +126,23 @@ ShapeRef common_shape(Op op, std::span<const NodeRef> operands)
     return shape;
 }
 
+// Whether an operation may do without x, `kept` being what is left: not where x alone says a length that a program would show.
+bool may_drop(const Node& x, const Node& kept)
+{
+    const auto shown = [](const Node* n) {
+        while (n->op == Op::broadcast) n = n->arg(0).get();
+        std::vector<bool> variables;
+        for (const Extent& e : n->dims()) e.mark_variables(variables);
+        return variables;
+    };
+    const std::vector<bool> dropped = shown(&x);
+    std::vector<bool> mentioned = shown(&kept);
+    mentioned.resize(std::max(mentioned.size(), dropped.size()));
+    for (size_t v = 0; v < dropped.size(); v++)
+        if (dropped[v] && !mentioned[v]) return false;
+    return true;
+}
+
 // What an operation with a constant is without it; null: itself. Only what holds for every value, NaN and -0 included.
 NodeRef simplified(Graph& g, Op op, std::span<const NodeRef> x)
 {
@@ -136,7 +154,8 @@ NodeRef simplified(Graph& g, Op op, std::span<const NodeRef> x)
     if (x.size() == 3) {
         if (op != Op::where) return {};
         const std::optional<Number> c = number_of(x[0]);
-        return c ? x[c->is(0) ? 2 : 1] : x[1] == x[2] ? x[1] : NodeRef();
+        const size_t kept = c && c->is(0) ? 2 : 1;
+        return (c || x[1] == x[2]) && may_drop(*x[c ? 3 - kept : 0], *x[kept]) ? x[kept] : NodeRef();
     }
     if (x[0] == x[1] && (op == Op::maximum || op == Op::minimum)) return x[0];
     const std::optional<Number> a = number_of(x[0]), b = number_of(x[1]);
@@ -146,7 +165,8 @@ NodeRef simplified(Graph& g, Op op, std::span<const NodeRef> x)
     case Op::mul:
         if (right_one) return x[0];
         if (left_one) return x[1];
-        return !real && (left_zero || right_zero) ? (left_zero ? x[0] : x[1]) : NodeRef();
+        if (real || !(left_zero || right_zero)) return {};
+        return left_zero ? (may_drop(*x[1], *x[0]) ? x[0] : zeros_like(g, x[1], x[1]->dtype)) : may_drop(*x[0], *x[1]) ? x[1] : zeros_like(g, x[0], x[0]->dtype);
     case Op::div: return right_one ? x[0] : NodeRef();
     case Op::sub: return right_zero && !(real && std::signbit(b->real())) ? x[0] : NodeRef();
     case Op::add: return real ? NodeRef() : right_zero ? x[0] : left_zero ? x[1] : NodeRef();
@@ -181,6 +201,13 @@ NodeRef strong(Graph& g, NodeRef x)
     if (n.as(Dtype::i32).integer() != n.integer())
         throw Error(NG_E_DTYPE, text("ng_const_int: ", n.integer(), " does not fit i32, the type of a literal on its own; give it NG_I64"));
     return constant_int(g, Dtype::i32, n.integer());
+}
+
+NodeRef zeros_like(Graph& g, const NodeRef& x, Dtype t)
+{
+    if (std::ranges::all_of(x->dims(), &Extent::is_constant)) return broadcast(g, cast(g, constant_int(g, Dtype::i32, 0), t), x->dims());
+    const NodeRef whole = is_float(x->dtype) ? map(g, Op::isnan, {x}) : x;
+    return cast(g, map(g, Op::bitwise_xor, {whole, whole}), t);
 }
 
 NodeRef map(Graph& g, Op op, std::initializer_list<NodeRef> operands) { return map(g, op, std::span(operands.begin(), operands.size())); }

@@ -99,7 +99,6 @@ NodeRef broadcast(Graph& g, NodeRef x, const Extents& dims)
 NodeRef broadcast(Graph& g, NodeRef x, const ShapeRef& shape)
 {
     if (same(x->shape, shape)) return x;
-    if (x->op == Op::broadcast) return broadcast(g, x->arg(0), shape);
     x = strong(g, x);
     const Extents &have = x->dims(), &dims = shape->dims;
     bool fits = have.size() <= dims.size();
@@ -109,6 +108,7 @@ NodeRef broadcast(Graph& g, NodeRef x, const ShapeRef& shape)
     }
     if (!fits) throw Error(NG_E_SHAPE, text("ng_broadcast: ", describe(*x), " does not broadcast to ", text_of(dims)));
     if (dims.size() > NG_MAX_NDIM) throw Error(NG_E_LIMIT, text("ng_broadcast: rank ", dims.size(), " exceeds ", int(NG_MAX_NDIM)));
+    if (x->op == Op::broadcast) return broadcast(g, x->arg(0), shape);
     return make(g, Op::broadcast, x->dtype, shape, {x});
 }
 
@@ -189,7 +189,7 @@ NodeRef slice_unknown(Graph& g, const NodeRef& x, int32_t axis, int64_t start, i
     const Extent first = at(start, step > 0 ? d : d - Extent(1)), end = at(stop, step > 0 ? d : Extent(-1));
     const Extent span = step > 0 ? end - first : first - end;
     const int64_t size = step > 0 ? step : -step;
-    const std::optional<Extent> count = size == 1 ? span : (span + Extent(size - 1)).divided_by(size);
+    const std::optional<Extent> count = size == 1 ? span : (span + Extent(size - 1)).floor_by(size);
     if (!count) throw Error(NG_E_UNSUPPORTED, text("ng_slice: a step of ", step, " over ", span.text(), " elements leaves no polynomial of lengths; step through a reshape instead"));
     const bool none = count->is_constant() && count->constant() < 0;
     return slice_at(g, x, axis, first, none ? Extent(0) : *count, step);

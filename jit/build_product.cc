@@ -63,9 +63,9 @@ Extent positions(const Extent& d, int64_t window, int64_t stride, int64_t pad, b
     if (room.is_constant()) {
         const int64_t r = room.constant();
         if (r < 0) throw Error(NG_E_SHAPE, text(who, ": a window over ", window, " elements does not fit ", axis < 0 ? text("the ", d.text(), " channels") : text("spatial axis ", axis, " of ", d.text()), " with padding ", pad));
-        return 1 + (ceil ? (r + stride - 1) / stride : r / stride);
+        return Extent(r / stride) + Extent(ceil && r % stride ? 2 : 1);
     }
-    const std::optional<Extent> q = room.divided_by(stride);
+    const std::optional<Extent> q = ceil ? room.divided_by(stride) : room.floor_by(stride);
     if (!q) throw Error(NG_E_UNSUPPORTED, text(who, ": a stride of ", stride, " over an unknown length leaves no polynomial of lengths"));
     return *q + Extent(1);
 }

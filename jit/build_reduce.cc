@@ -48,7 +48,7 @@ NodeRef folded(Graph& g, Op op, const NodeRef& x, const Reduced& r)
     const NodeRef operand = operand_of(g, op, x);
     if (needs_one && r.count.is(0))
         throw Error(NG_E_SHAPE, text("ng_", name_of(op), ": ", describe(*x), " has no element to choose from"));
-    if (!r.axes) return position ? broadcast(g, constant_int(g, Dtype::i64, 0), r.dims) : reshape(g, operand, r.dims);
+    if (!r.axes) return position ? zeros_like(g, reshape(g, x, r.dims), Dtype::i64) : reshape(g, operand, r.dims);
     return make(g, op, position ? Dtype::i64 : operand->dtype, shape_ref(r.dims), {operand}, int64_t(r.axes));
 }
 

@@ -127,6 +127,19 @@ int64_t Extent::most(std::span<const int64_t> largest) const
 }
 
 // Long division by the leading term; exact or nothing.
+bool Extent::may_be_negative() const
+{
+    return !terms_ ? constant_ < 0 : std::ranges::any_of(terms_->list, [](const Term& t) { return t.coefficient < 0; });
+}
+
+std::optional<Extent> Extent::floor_by(int64_t divisor) const
+{
+    int64_t rest = 0;
+    for (const Term& t : terms())
+        if (t.variables.empty()) rest = t.coefficient % divisor;
+    return (*this - Extent(rest < 0 ? rest + divisor : rest)).divided_by(divisor);
+}
+
 std::optional<Extent> Extent::divided_by(const Extent& divisor) const
 {
     if (divisor.is_constant()) {

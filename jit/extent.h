@@ -40,6 +40,8 @@ class Extent {
     // No value is more where each variable is 0 or above, and these at most: 12 - n is largest where n is least.
     int64_t most(std::span<const int64_t> largest) const;
     std::optional<Extent> divided_by(const Extent& divisor) const;  // the exact quotient
+    std::optional<Extent> floor_by(int64_t divisor) const;          // the quotient of a positive number rounded down, where that is one polynomial
+    bool    may_be_negative() const;                       // of variables that are not
     uint64_t    hash() const;
     std::string text() const;                              // "128", "-1", "2*(-1)+1"
 

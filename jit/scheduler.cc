@@ -92,9 +92,13 @@ void Scheduler::check_windows(const Node& n)
 
 void Scheduler::collect_checks()
 {
+    std::vector<Check> of_axes;                          // last: others say more
     for (uint32_t i = 0; i < graph_.size(); i++) {
         if (is_map(graph_.ops[i])) continue;
         const Node& n = graph_[i];
+        for (const Extent& extent : n.dims())
+            if (extent.may_be_negative() && std::ranges::find(of_axes, extent, &Check::value) == of_axes.end())
+                of_axes.push_back({0, extent, INT64_MAX, text(describe(n), ": an axis would have ", extent.text(), " elements, and that is negative")});
         if (n.op == Op::slice) {
             const auto a = size_t(n.value);
             const Extent &have = n.arg(0)->dims()[a], &start = n.extra->extents[0], &count = n.dims()[a];
@@ -127,6 +131,7 @@ void Scheduler::collect_checks()
                     plan_.checks.push_back({1, n.arg(0)->dims()[size_t(a)], INT64_MAX, text("ng_", name_of(n.op), ": ", describe(*n.arg(0)), " has no element to choose from")});
         }
     }
+    plan_.checks.insert(plan_.checks.end(), of_axes.begin(), of_axes.end());
 }
 
 // A node used more than once that costs something to compute again is a task: computed in one kernel, stored if another

@@ -2,6 +2,7 @@
 #include "lib/program.h"
 
 #include "jit/reference.h"
+#include "jit/snapshot.h"
 #include "lib/leaves.h"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ std::vector<bool> mentioned_lengths(std::span<const NodeRef> roots, const Compil
     const auto mark = [&](const std::vector<Extent>& dims) {
         for (const Extent& e : dims) e.mark_variables(mentioned);
     };
-    for (const Node* n : topological(roots)) {
+    for (const Node* n : Snapshot(roots).nodes) {            // what is computed: a custom derivative's parts are not
         if (n->op == Op::length) Extent::variable(int32_t(n->value)).mark_variables(mentioned);
         if (seen.insert(n->shape.get()).second) mark(n->dims());
     }

@@ -152,6 +152,8 @@ TEST_CASE("refused: movement")
         REFUSED(NG_E_SHAPE, "ng_broadcast: f32 [3] does not broadcast to [4]", build::broadcast(g, f({3}), Extents{4})),
         REFUSED(NG_E_SHAPE, "ng_broadcast: ", build::broadcast(g, f({3, 4}), Extents{4})),
         REFUSED(NG_E_SHAPE, "ng_broadcast: ", build::broadcast(g, f({n}), Extents{m})),
+        REFUSED(NG_E_SHAPE, "ng_broadcast: f32 [5] does not broadcast to [4]", build::broadcast(g, build::broadcast(g, build::constant(g, Dtype::f32, 3), Extents{5}), Extents{4})),
+        REFUSED(NG_E_SHAPE, "ng_broadcast: f32 [2, 3] does not broadcast to []", build::broadcast(g, build::broadcast(g, f({}), Extents{2, 3}), Extents{})),
         REFUSED(NG_E_LIMIT, "ng_broadcast: rank 33", build::broadcast(g, f({}), Extents(33, Extent(2)))),
         REFUSED(NG_E_INVALID, "ng_permute: axes[1] is 0, for the second time", build::permute(g, f({2, 3}), twice)),
         REFUSED(NG_E_INVALID, "ng_permute: axis 1 of |is missing", build::permute(g, f({2, 3}), missing)),
@@ -219,7 +221,7 @@ TEST_CASE("refused: products and windows")
 {
     static const NodeRef x = f({2, 3, 8}), w = f({4, 3, 3});
     static ng_conv_desc ok = conv(), no_size = ok, flags = conv(), negative = conv(-1), beyond = conv(), groups = conv(1, 0, 2), few = conv(1, 0, -1), far = conv(1, 0, 1, INT32_MAX);
-    static ng_pool_desc fine = pool(2), kind = pool(2), windowless = pool(-1), wide = pool(9), padded = pool(2, 1, 2), axis = pool(2), channel = pool(1);
+    static ng_pool_desc fine = pool(2), kind = pool(2), windowless = pool(-1), wide = pool(9), padded = pool(2, 1, 2), endless = pool(2, 1, 1), axis = pool(2), channel = pool(1);
     no_size.size = 4, flags.flags = 2, beyond.pad_lo[1] = 1, kind.kind = 3, axis.window[2] = 2, channel.channel_pad = 1;
     check({
         REFUSED(NG_E_SHAPE, "ng_matmul: |the inner extents are 3 and 4", build::matmul(g, f({2, 3}), f({4, 5}), 0)),
@@ -244,6 +246,7 @@ TEST_CASE("refused: products and windows")
         REFUSED(NG_E_SHAPE, "ng_conv_dx: dy is |should be [2, 4, 6]", build::conv_dx(g, w, f({2, 4, 5}), seen({2, 3, 8}), &ok)),
         REFUSED(NG_E_SHAPE, "ng_conv_dw: dy is |should be [2, 4, 6]", build::conv_dw(g, x, f({2, 4, 5}), seen({4, 3, 3}), &ok)),
         REFUSED(NG_E_INVALID, "ng_pool: d is NULL, ", build::pool(g, x, nullptr)),
+        REFUSED(NG_E_LIMIT, "an extent exceeds 63 bits", build::pool(g, build::iota(g, seen({1, 1, INT64_MAX}), 2), &endless)),
         REFUSED(NG_E_INVALID, "ng_pool: kind 3", build::pool(g, x, &kind)),
         REFUSED(NG_E_INVALID, "ng_pool: window, stride", build::pool(g, x, &windowless)),
         REFUSED(NG_E_SHAPE, "ng_pool: a window over 9", build::pool(g, x, &wide)),
@@ -287,4 +290,17 @@ TEST_CASE("windows: as many positions as fit, by counting them")
                     CHECK(build::pool(g, x, &up)->dims()[2].is(ceil));
                     CHECK(build::conv(g, x, f({4, 3, window}), &c)->dims()[2].is(floor));
                 }
+}
+
+TEST_CASE("refused: what a full graph has no room for, whatever was being built")
+{
+    Graph small(3);
+    const NodeRef x = build::param(small, 0, seen({4})), at = build::param(small, 1, seen({2}, {}, Dtype::i64)), y = build::param(small, 2, seen({1}));
+    ng_status status = NG_OK;
+    try {
+        build::put(small, x, at, y, 0, 0);
+    } catch (const Error& e) {
+        status = e.status;
+    }
+    CHECK(status == NG_E_LIMIT);
 }

@@ -238,7 +238,7 @@ TEST_CASE("maps: what is the same whatever goes in is, and of most operations no
                 found++;
                 INFO(name_of(op), " of ", name_of(t), is_same ? " and itself" : "");
                 for (const double x : is_bool(t) ? bools : is_float(t) ? reals : is_signed(t) ? wholes : naturals)
-                    if (op != Op::rem || x != 0) CHECK(naive::map_of(op, x, x, 0) == double(*all));
+                    if ((op != Op::rem && op != Op::fmod) || x != 0) CHECK(naive::map_of(op, x, x, 0) == double(*all));
                 if (!is_same) CHECK(info(op).arity == 1);
             }
     CHECK(found > 30);
@@ -261,6 +261,21 @@ TEST_CASE("folding: literals among themselves are Python's numbers, and take the
         CHECK(map(Op::rem, whole(x), whole(3)) == whole(x - 3 * int64_t(std::floor(double(x) / 3))));
     }
     CHECK(map(Op::mul, build::weak(b.g, 1.5), whole(2)) == build::weak(b.g, 3));
+    for (const int64_t x : {-7, -6, 0, 6, 7}) CHECK(map(Op::floor_div, whole(x), whole(-2)) == whole(int64_t(std::floor(double(x) / -2))));
+    CHECK(map(Op::rem, whole(7), whole(-2)) == whole(-1));
+    CHECK(map(Op::pow, whole(2), whole(62)) == whole(int64_t(1) << 62));
+    CHECK(map(Op::pow, whole(-2), whole(63)) == whole(INT64_MIN));
+    CHECK(map(Op::pow, whole(-1), whole(1000001)) == whole(-1));
+    CHECK(map(Op::pow, whole(2), whole(-1)) == build::weak(b.g, 0.5));
+    for (const int64_t y : {63, 64, 1000}) {
+        std::string said;
+        try {
+            map(Op::pow, whole(2), whole(y));
+        } catch (const Error& e) {
+            said = e.text;
+        }
+        CHECK(said == text("ng_pow: 2 to the power ", y, " exceeds 64 bits; write it as a float"));
+    }
     const struct { Dtype t; Dtype with_float, with_int; } rows[] = {
         {Dtype::f16, Dtype::f32, Dtype::f32}, {Dtype::f32, Dtype::f32, Dtype::f32}, {Dtype::f64, Dtype::f64, Dtype::f64}, {Dtype::u8, Dtype::f32, Dtype::u8},
         {Dtype::i64, Dtype::f32, Dtype::i64}, {Dtype::bool_, Dtype::f32, Dtype::i32}, {Dtype::e4m3, Dtype::f32, Dtype::f32}, {Dtype::u64, Dtype::f32, Dtype::u64}};
