@@ -131,6 +131,7 @@ class KernelFamily {
   private:
     void list(std::span<const int64_t> most);
     void list_known(const emitting::Bounds& bounds);
+    void list_staying(emitting::Arrangements& all, const emitting::Bounds& bounds);
     int64_t rows_of(std::span<const int64_t> variables) const;
     int32_t find(const LaunchClass& c) const;
 

@@ -31,17 +31,21 @@ std::string text_of(const LaunchClass& c)
 
 KernelFamily::KernelFamily(const Kernel& kernel, const Dialect& dialect, DeviceTraits device, std::span<const int64_t> most) : dialect_(&dialect), device_(device)
 {
-    Arrangements all{arrange(kernel, false, most), arrange(kernel, true, most), {}, {}};
-    if (is_constant(all.kernel)) {
-        Arranged staying = all.kernel;
+    auto all = std::make_unique<Arrangements>(Arrangements{arrange(kernel, false, most), arrange(kernel, true, most), {}, {}});
+    Arrangements& arrangements = *all;
+    arranged_ = std::move(all);
+    const bool is_all_known = is_constant(arrangements.kernel);
+    // Where it is not known how many rows there are all other texts are there as well: they may be too few for blocks that stay.
+    if (!is_all_known) list(most);
+    if (has_known_rows(arrangements.kernel)) {
+        Arranged staying = arrangements.kernel;
         hold_loads(staying);
         Arranged ring = staying;
         staying.stayed = stayed_of(staying, false), ring.stayed = stayed_of(ring, true);
-        if (staying.stayed.point_bytes) all.staying = std::move(staying);
-        if (ring.stayed.point_bytes && may_ring(ring)) all.ring = std::move(ring);
+        if (staying.stayed.point_bytes) arrangements.staying = std::move(staying);
+        if (ring.stayed.point_bytes && may_ring(ring)) arrangements.ring = std::move(ring);
     }
-    arranged_ = std::make_unique<const Arrangements>(std::move(all));
-    list(most);
+    is_all_known ? list(most) : list_staying(arrangements, bounds_of(arrangements.kernel, most));
 }
 KernelFamily::~KernelFamily() = default;
 KernelFamily::KernelFamily(KernelFamily&&) noexcept = default;
@@ -102,6 +106,21 @@ void KernelFamily::list_known(const Bounds& bounds)
             if (emitting::choose(*arranged_, rows, {}, device_, lie, c).launches && find(c) < 0) classes_.push_back(c);
         }
     }
+}
+
+// One text of them, whatever rows there are: no other is asked for then.
+void KernelFamily::list_staying(Arrangements& all, const Bounds& bounds)
+{
+    const auto text = [&](const std::optional<Arranged>& a, bool is_ring) -> std::optional<LaunchClass> {
+        if (!a || a->is_peeled || is_walked_once(all.kernel, all.running)) return std::nullopt;
+        for (auto rows = int64_t(std::min(bounds.rows, 8.0 * device_.units)); rows > 0; rows--)
+            if (const std::optional<Staying> s = stay(*a, is_ring, rows, a->points.value({}), device_)) return s->text;
+        return std::nullopt;
+    };
+    const std::optional<LaunchClass> ring = text(all.ring, true), staying = ring ? std::nullopt : text(all.staying, false);
+    if (!ring) all.ring.reset();
+    if (!staying) all.staying.reset();
+    if (ring || staying) classes_.push_back(ring ? *ring : *staying);
 }
 
 KernelSource KernelFamily::source(size_t which) const

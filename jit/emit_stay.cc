@@ -23,7 +23,7 @@ Stayed stayed_of(const Arranged& a, bool is_ring)
     Stayed s;
     int32_t folds = 0, widest = 0;
     const int32_t turns = is_ring ? RING_TURNS : 2;
-    if (!is_constant(a) || !a.has_rows() || a.axis < 0 || a.width == 1 || a.passes.count < 2) return {};
+    if (!(is_constant(a) || (has_known_rows(a) && !a.is_across)) || !a.has_rows() || a.axis < 0 || a.width == 1 || a.passes.count < 2) return {};
     for (size_t v = 0; v < a.kernel.values.size(); v++) {
         const Value& value = a.kernel.values[v];
         if (value.kind == ValueKind::Fold && a.passes.wanted[v]) {
