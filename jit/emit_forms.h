@@ -24,8 +24,11 @@ enum class Cut : int64_t {
 };
 
 // What blocks keep which stay and take one row or column after the other: bytes of a point, 0: they cannot; of shared memory, what
-// folds meet in.
-struct Stayed { int32_t point_bytes = 0, meeting_bytes = 0; };
+// folds meet in, and what each part tells of them.
+struct Stayed {
+    int32_t point_bytes = 0, meeting_bytes = 0, told_bytes = 0;
+    int32_t shared_bytes(int32_t log_parts) const { return meeting_bytes + (told_bytes << log_parts); }
+};
 
 struct Arranged {
     Kernel  kernel;
@@ -60,6 +63,7 @@ struct Arranged {
 Arranged arrange(const Kernel& kernel, bool may_run, std::span<const int64_t> most);
 inline constexpr int32_t TILE_POINTS = 4096, TILE_SIDE = 64;     // of a tile (prelude_turned.cuh), and along its loads' axis at most: 128 bytes of f16, a line of the cache
 inline constexpr int32_t LOG_CLUSTER = 3;   // of the most blocks that share a held row: as many as every GPU that has clusters lets meet
+inline constexpr int32_t LOG_LARGE_CLUSTER = 4;      // and whole cards of Hopper
 inline constexpr int32_t CHEAP = 20;         // instructions of a point up to which it is the memory that counts
 inline constexpr int64_t LARGE_BYTES = 128 << 10;   // of a held row's loads, that a block has which fills a processor
 // Of blocks that stay. With 1024, norms of columns of 16384 f16 took 194 us on an H200, so 174; rows the same.
@@ -131,6 +135,7 @@ int32_t threads_of(const LaunchClass& c);
 bool ends_with_rows(const Arranged& a);
 
 Stayed stayed_of(const Arranged& a, bool is_ring);
+inline constexpr int32_t MOST_DECLARED = 48 << 10;      // bytes of shared memory that a text may declare
 inline constexpr int32_t STAYED_LINE = 64;     // columns side by side that they have, at most
 inline constexpr int32_t RING = 3;             // places of a ring
 inline constexpr int32_t RING_TURNS = 4;       // rows of which it is told at once what parts have made of them

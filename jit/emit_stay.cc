@@ -5,8 +5,6 @@ namespace ng::emitting {
 
 namespace {
 
-constexpr int32_t MOST_DECLARED = 48 << 10;      // bytes of shared memory that a text may declare
-
 // Bytes of what blocks of a cluster tell each other of a fold, word by word; 0: there are no words.
 int32_t told_bytes(const Arranged& a, size_t fold)
 {
@@ -29,7 +27,8 @@ Stayed stayed_of(const Arranged& a, bool is_ring)
         if (value.kind == ValueKind::Fold && a.passes.wanted[v]) {
             const int32_t of_fold = told_bytes(a, v);
             if (of_fold == 0) return {};
-            s.meeting_bytes += (turns * (1 << LOG_CLUSTER) + 1) * (a.is_across ? STAYED_LINE : 1) * of_fold;
+            const int32_t each = (a.is_across ? STAYED_LINE : 1) * of_fold;
+            s.meeting_bytes += each, s.told_bytes += turns * each;
             folds++, widest = std::max(widest, of_fold);
         }
         if (a.is_across && a.passes.wanted[v] && a.passes.level[v] == Level::Row) s.meeting_bytes += turns / 2 * STAYED_LINE * std::max(4, bytes_of(compute_of(value.type)));
@@ -41,7 +40,7 @@ Stayed stayed_of(const Arranged& a, bool is_ring)
     // Gates, and what threads fold through: across, a vector a warp's line; along, an accumulator of each fold a warp.
     s.meeting_bytes += 64 + (a.is_across ? a.width * STAYING_THREADS / 4 * std::max(8, widest) : folds * STAYING_THREADS);
     const bool is_late = std::ranges::any_of(a.kernel.stores, [](const StoreTo& t) { return t.late; });
-    return is_late || s.meeting_bytes > MOST_DECLARED ? Stayed{} : s;
+    return is_late || s.shared_bytes(LOG_CLUSTER) > MOST_DECLARED ? Stayed{} : s;
 }
 
 std::vector<size_t> FormPrinter::stayed() const
@@ -240,7 +239,7 @@ void FormPrinter::declare_staying(const std::vector<size_t>& loads)
     for (int32_t pass = 0; pass < a_.passes.count; pass++)
         for (const size_t f : folds_of(pass)) {
             const std::string type = fold_words_of(f).accumulator;
-            if (c_.is_split) line(text(dialect_.shared, type, " given", f, "[", turns(), "][", 1 << LOG_CLUSTER, "]", a_.is_across ? text("[", STAYED_LINE, "];") : ";"));
+            if (c_.is_split) line(text(dialect_.shared, type, " given", f, "[", turns(), "][", 1 << c_.log_parts, "]", a_.is_across ? text("[", STAYED_LINE, "];") : ";"));
             if (a_.is_across) line(text(dialect_.shared, type, " all", f, "[", STAYED_LINE, "];"));
         }
     if (!c_.is_split) return;

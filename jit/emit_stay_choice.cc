@@ -29,14 +29,17 @@ int64_t teams_of(int32_t log_parts, const DeviceTraits& device)
     return std::max<int64_t>(1, (log_parts <= 1 ? device.units : device.units - device.units / 11) >> log_parts);
 }
 
+// Of sixteen blocks: what has fewer processors may be a part of a card, which may have room for none.
+bool has_large_clusters(const DeviceTraits& device) { return device.compute == 90 && device.units >= 132; }
+
 // Whether it is faster than rows held at once, or than columns read again. Tuned on an H200, 128 MB: norms of 262144 f16 took 78 us, so
 // 85, in a ring 75; of 65536 73 held at once, so 76, in a ring 76; of 65536 f32 77, in a ring 73; softmaxes of 65536 f16 98 so, in a ring 102,
 // of f32 78 and 83; columns of 1024 f16 106 read again, so 110, in a ring 85, of 4096 99 so, in a ring 97, of f32
 // 89 and 83; softmaxes of columns of 1024 f16 120 read again, in a ring 124, of 4096 170 so, in a ring 145. Where threads' last vectors have no points,
 // on an H100, 80 MB of f16 and 160 of f32: softmaxes of columns of 3000 f16 102 read again, so 114, of 1500 in fewer parts 111 and 102; of 30000 f32 115 held at once, so 129, of 50304 f16 80 and 74.
-bool pays(const Arranged& a, bool is_ring, bool is_whole, int32_t log_parts)
+bool pays(const Arranged& a, bool is_ring, bool is_whole, int32_t log_parts, const DeviceTraits& device)
 {
-    if (log_parts > LOG_CLUSTER) return false;
+    if (log_parts > LOG_CLUSTER) return !is_ring && log_parts == LOG_LARGE_CLUSTER && has_large_clusters(device) && (a.is_across || a.weight > CHEAP);
     if (!is_whole && a.weight > CHEAP && (a.is_across ? log_parts == LOG_CLUSTER && a.stayed.point_bytes <= 2 : log_parts == 0 && a.stayed.point_bytes > 2)) return false;
     if (a.is_across) return log_parts > (is_ring && a.weight > CHEAP ? 1 : 0);
     return is_ring ? a.weight <= CHEAP && log_parts > 1 : a.weight > CHEAP || (log_parts > 1 && a.stayed.point_bytes <= 2);
@@ -53,10 +56,10 @@ std::optional<Staying> stay(const Arranged& a, bool is_ring, int64_t rows, int64
     const int64_t team = int64_t(STAYING_THREADS) << log_parts, turn = a.is_across ? team >> log : team * a.width, held = ceil_div(points, turn);
     const bool is_whole = held * turn == points && rows % line == 0 && held % staying_at_once(held) == 0;
     // Shorter ones are held by several blocks of a processor. No part of a ring is empty, for of nothing there is no mean.
-    if (bytes <= LARGE_BYTES / 2 || (held == 1 && !is_whole) || !pays(a, is_ring, is_whole, log_parts)) return std::nullopt;
+    if (bytes <= LARGE_BYTES / 2 || (held == 1 && !is_whole) || !pays(a, is_ring, is_whole, log_parts, device)) return std::nullopt;
     const int64_t teams = std::min<int64_t>(items, teams_of(log_parts, device)), shared = std::max(places * held * STAYING_THREADS * a.width * a.stayed.point_bytes, ALONE_BYTES);
     // Nobody waits long for the last.
-    if (items * 5 < ceil_div(items, teams) * teams_of(log_parts, device) * 4 || shared + a.stayed.meeting_bytes > device.shared_bytes) return std::nullopt;
+    if (items * 5 < ceil_div(items, teams) * teams_of(log_parts, device) * 4 || a.stayed.shared_bytes(log_parts) > MOST_DECLARED || shared + a.stayed.shared_bytes(log_parts) > device.shared_bytes) return std::nullopt;
     Staying s{{Form::Held, uint8_t(a.width), uint8_t(held), false, log_parts > 0}, {}};
     s.text.is_full = is_whole, s.text.is_large = s.text.is_staying = true;
     s.text.is_ring = is_ring, s.text.log_parts = int8_t(log_parts), s.text.log_line = int8_t(log);

@@ -228,6 +228,7 @@ void Bench::start(const Compiled& c, const Geometry& g, std::vector<CUdeviceptr>
         Launch how;
         how.grid = {l.blocks, 1, 1}, how.block = {l.threads, 1, 1}, how.cluster = {l.cluster, 1, 1}, how.shared_bytes = l.shared_bytes, how.is_early = is_early;
         if (l.shared_bytes) allow_shared(home_, c.functions[size_t(f)], l.shared_bytes);
+        if (l.cluster > MOST_PORTABLE_CLUSTER) allow_large_clusters(home_, c.functions[size_t(f)]);
         launch(home_, c.functions[size_t(f)], how, stream_.get(), arguments.data());
     }
 }

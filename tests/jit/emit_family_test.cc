@@ -202,6 +202,25 @@ TEST_CASE("rows and columns: held by blocks that stay, alone and in clusters")
     check_all(all, {90, 4, 227 << 10});
 }
 
+TEST_CASE("rows and columns: held by clusters of sixteen blocks, on whole cards alone")
+{
+    std::vector<Family> all;
+    all.push_back({"softmax(x, 1)", {"argmax(x, 1)"}, Dtype::f32, {{6, 300000}}, 1e-5, false, 2, Known::All});
+    all.push_back({"(x - mean(x, 0)) * rsqrt(var(x, 0) + 1e-5)", {"max(x, 0)"}, Dtype::f32, {{9000, 176}}, 1e-4, false, 2, Known::All});
+    for (const Family& f : all) {
+        const auto c = case_of(f, f.lengths[0]);
+        const auto has = [&](const DeviceTraits& device) {
+            const KernelFamily family(*c->plan.steps[0].kernel, cuda_dialect(), device);
+            return std::ranges::any_of(family.classes(), [](const LaunchClass& l) { return l.is_staying && l.log_parts == 4; });
+        };
+        INFO(f.words);
+        CHECK(has({90, 132, 227 << 10}));
+        CHECK_FALSE(has({90, 114, 227 << 10}));
+        CHECK_FALSE(has({100, 148, 227 << 10}));
+    }
+    check_all(all, {90, 132, 227 << 10});
+}
+
 // The ring's own ways: parts with means and greatest numbers of their own, parts of nothing but what is left out, rows of one number.
 TEST_CASE("rows and columns: held in rings, where blocks fold on before they know what others found")
 {

@@ -334,6 +334,7 @@ void CudaExecutor::run_variant(const Work& w, const Geometry& g, const ExecutorR
         launch.grid[0] = l.blocks, launch.block[0] = l.threads, launch.cluster[0] = l.cluster, launch.shared_bytes = l.shared_bytes, launch.is_early = is_early;
         const Function& function = v.code->functions[size_t(k)];
         if (l.shared_bytes) allow_shared(backend_.home(), function, l.shared_bytes);
+        if (l.cluster > MOST_PORTABLE_CLUSTER) allow_large_clusters(backend_.home(), function);
         cuda::launch(backend_.home(), function, launch, backend_.order().stream(), arguments);
     }
 }

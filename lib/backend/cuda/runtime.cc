@@ -284,6 +284,11 @@ void allow_shared(const DeviceContext& home, const Function& f, uint32_t bytes)
     home.driver().cuFuncSetAttribute(f.native, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, int(bytes));
 }
 
+void allow_large_clusters(const DeviceContext& home, const Function& f)
+{
+    home.driver().cuFuncSetAttribute(f.native, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
+}
+
 int blocks_per_unit(const DeviceContext& home, const Function& f, uint32_t threads, uint32_t shared_bytes)
 {
     int blocks = 0;

@@ -234,6 +234,8 @@ class Module {
 
 // Launches of f may take this much dynamic shared memory, also beyond 48 KiB.
 void allow_shared(const DeviceContext& home, const Function& f, uint32_t bytes);
+inline constexpr uint32_t MOST_PORTABLE_CLUSTER = 8;
+void allow_large_clusters(const DeviceContext& home, const Function& f);       // of more than eight blocks
 // Blocks of a size that share one multiprocessor.
 int blocks_per_unit(const DeviceContext& home, const Function& f, uint32_t threads, uint32_t shared_bytes);
 
