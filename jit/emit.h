@@ -125,8 +125,8 @@ class KernelFamily {
     KernelSource source(size_t which) const;     // NG_E_LIMIT as emit()
     // Allocates nothing. addresses: of the buffers' first elements, in the kernel's numbering.
     Geometry choose(std::span<const int64_t> variables, std::span<const uint64_t> addresses) const;
-    // At least what choose() says for these lengths at any addresses.
-    uint64_t scratch_bytes(std::span<const int64_t> variables) const;
+    // At least what choose() says for these lengths and all below, at any addresses.
+    uint64_t scratch_bytes(std::span<const int64_t> most) const;
 
   private:
     void list(std::span<const int64_t> most);

@@ -10,6 +10,7 @@ namespace {
 
 // Parts a processor, so that it does not matter when some of them come late. Tuned on an H200: with 2, sums of 64 Mi f16 took
 // 55 us, kernels starting early; with 16, 33.
+constexpr int64_t PARTIAL_BYTES = 32;                                     // of what a part has of a fold
 constexpr int64_t WAVES = 16;
 // Where one walk finds what several would, threads have their next loads on their way. So rows are whole that fill blocks for a few rounds, else parts
 // need be no shorter than this, in bytes, if there are enough. Tuned on an H200: variances of 1024 x 65536 took 38 us in three parts, 34 in
@@ -102,6 +103,12 @@ LaunchClass open_class(const Arranged& a, int32_t width)
 }
 
 namespace {
+
+int64_t folds_of(const Arranged& a) { return std::ranges::count(a.kernel.values, ValueKind::Fold, &Value::kind); }
+int64_t wanted_parts(const Arranged& running, const DeviceTraits& device) { return int64_t(device.units) * WAVES / std::min(2, running.passes.count); }
+bool    is_long_row(int64_t points, int64_t turn) { return points >= std::max(4 * turn, 2 * PART_LEAST); }
+int64_t chase_parts(int64_t points, int64_t turn) { return ceil_div(points, 2 * turn); }
+uint64_t counts_bytes(int64_t rows) { return uint64_t(rows + 1) * 4; }
 
 class Chooser {
   public:
@@ -274,11 +281,11 @@ class Chooser {
     {
         c = {Form::Walked, uint8_t(width), uint8_t(held_walk(running_, width)), width == 1, false};
         c.is_peeled = is_peeled(width);
-        const int64_t threads = threads_of(c), wanted = int64_t(device_.units) * WAVES / std::min(2, running_.passes.count), turn = threads * c.width * c.held;
+        const int64_t threads = threads_of(c), wanted = wanted_parts(running_, device_), turn = threads * c.width * c.held;
         int64_t parts = 2 * rows_ >= wanted || !may_split(running_) ? 1 : std::min(ceil_div(wanted, rows_), points_ / PART_LEAST);
         const int64_t filled = device_.units * FILLED, rounds = ceil_div(rows_, filled);
         if (is_walked_once(a_, running_) && width > 1) parts = rounds > 1 && rows_ * 5 >= rounds * filled * 4 ? 1 : std::min(parts, std::max(filled / rows_, points_ * loaded_bytes(running_) / PART_AHEAD));
-        const bool is_long = may_split(running_) && points_ >= std::max(4 * turn, 2 * PART_LEAST);
+        const bool is_long = may_split(running_) && is_long_row(points_, turn);
         if (chases(running_) && (parts > 1 || is_long)) return choose_chase(c, threads, turn);
         if (parts <= 1) return launch(rows_, threads);
         split(c, parts, turn);
@@ -288,9 +295,9 @@ class Chooser {
     // Parts as short as may be, so that few bytes are between the first and the last of those that are under way.
     void choose_chase(LaunchClass& c, int64_t threads, int64_t turn)
     {
-        split(c, ceil_div(points_, 2 * turn), turn);
+        split(c, chase_parts(points_, turn), turn);
         cut(Cut::Lag) = ceil_div(LAG_BYTES, std::max<int64_t>(1, loaded_bytes(running_)) * points_) * cut(Cut::Parts);
-        g_.scratch_bytes += uint64_t(rows_ + 1) * 4;
+        g_.scratch_bytes += counts_bytes(rows_);
         launch(ceil_div(rows_ + 1, threads), threads);
         launch(2 * (rows_ * cut(Cut::Parts) + cut(Cut::Lag)), threads);
     }
@@ -343,10 +350,8 @@ class Chooser {
     }
     void take_scratch()
     {
-        cut(Cut::Region) = rows_ * (cut(Cut::Parts) + 1) * 32;
-        int64_t folds = 0;
-        for (const Value& v : a_.kernel.values) folds += v.kind == ValueKind::Fold;
-        g_.scratch_bytes = uint64_t(folds * cut(Cut::Region));
+        cut(Cut::Region) = rows_ * (cut(Cut::Parts) + 1) * PARTIAL_BYTES;
+        g_.scratch_bytes = uint64_t(folds_of(a_) * cut(Cut::Region));
     }
 
     const Arrangements& all_;
@@ -359,6 +364,29 @@ class Chooser {
 };
 
 }  // namespace
+
+// Rows by one more than their parts.
+uint64_t most_scratch(const Arrangements& all, std::span<const int64_t> most, const DeviceTraits& device)
+{
+    const Arranged& running = all.running;
+    if (!running.has_rows() || !may_split(running)) return 0;
+    const int64_t rows = running.rows.most(most), points = running.points.most(most);
+    int64_t  cells = 0;
+    uint64_t counts = 0;
+    for (const int32_t width : {all.kernel.width, running.width, 1}) {
+        const LaunchClass c{running.is_across ? Form::Columns : Form::Walked, uint8_t(width), uint8_t(held_walk(running, width)), false, true};
+        if (running.is_across) {
+            // At most half as many blocks side by side as are wanted, each of up to 32 vectors.
+            const int64_t wanted = int64_t(device.units) * column_blocks(running, width), parts = std::min(wanted, points / ((threads_of(c) >> 5) * c.held * PART_STEPS));
+            cells = std::max(cells, std::min((wanted + wanted / 2) * (int64_t(width) << 5), rows * (parts + 1)));
+            continue;
+        }
+        const int64_t wanted = wanted_parts(running, device), few = std::min(rows, ceil_div(wanted, 2)), turn = int64_t(threads_of(c)) * c.width * c.held;
+        if (!chases(running)) cells = std::max(cells, std::min(wanted + 2 * few, few * (points / PART_LEAST + 1)));
+        else cells = std::max(cells, (is_long_row(points, turn) ? rows : few) * (chase_parts(points, turn) + 1)), counts = counts_bytes(rows);
+    }
+    return uint64_t(folds_of(all.kernel) * cells * PARTIAL_BYTES) + counts;
+}
 
 Geometry choose(const Arrangements& all, int64_t rows, std::span<const int64_t> variables, const DeviceTraits& device, Lie lie, LaunchClass& c) { return Chooser(all, rows, variables, device).choose(lie, c); }
 

@@ -33,4 +33,7 @@ LaunchClass open_class(const Arranged& a, int32_t width);
 // The launch of so many rows, 1 of what has none, and its text. Of rows that are known (has_known_rows) no variable is asked for.
 Geometry choose(const Arrangements& all, int64_t rows, std::span<const int64_t> variables, const DeviceTraits& device, Lie lie, LaunchClass& c);
 
+// No launch takes more scratch memory, of lengths up to these: fewer rows go in more parts.
+uint64_t most_scratch(const Arrangements& all, std::span<const int64_t> most, const DeviceTraits& device);
+
 }  // namespace ng::emitting

@@ -138,14 +138,15 @@ Geometry KernelFamily::choose(std::span<const int64_t> variables, std::span<cons
     return g;
 }
 
-uint64_t KernelFamily::scratch_bytes(std::span<const int64_t> variables) const
+uint64_t KernelFamily::scratch_bytes(std::span<const int64_t> most) const
 {
-    uint64_t most = 0;
-    for (const Lie lie : {lie_of(arranged_->kernel, variables, {}), Lie::Level, Lie::Anyhow}) {
+    if (!is_constant(arranged_->kernel)) return most_scratch(*arranged_, most, device_);
+    uint64_t bytes = 0;
+    for (const Lie lie : {lie_of(arranged_->kernel, {}, {}), Lie::Level, Lie::Anyhow}) {
         LaunchClass c;
-        most = std::max(most, emitting::choose(*arranged_, rows_of(variables), variables, device_, lie, c).scratch_bytes);
+        bytes = std::max(bytes, emitting::choose(*arranged_, rows_of({}), {}, device_, lie, c).scratch_bytes);
     }
-    return most;
+    return bytes;
 }
 
 }  // namespace ng

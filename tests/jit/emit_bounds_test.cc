@@ -53,6 +53,7 @@ void agree(const Bounded& b, const KernelFamily& bounded, const KernelFamily& fr
         if (!g.launches) continue;
         REQUIRE(g.which >= 0);
         CHECK(bounded.classes()[size_t(g.which)] == free.classes()[size_t(want.which)]);
+        CHECK(g.scratch_bytes <= bounded.scratch_bytes(b.most));
     }
 }
 
@@ -91,4 +92,39 @@ TEST_CASE("bounds: of lengths that have no greatest value nothing is ruled out")
     const Kernel& kernel = *c->plan.steps[0].kernel;
     const KernelFamily half(kernel, cuda_dialect(), {90, 132}, b.most), free(kernel, cuda_dialect(), {90, 132});
     CHECK(half.classes().size() == free.classes().size());
+}
+
+// Fewer rows, or columns, go in more parts.
+TEST_CASE("bounds: no lengths take more scratch memory than is planned for the greatest")
+{
+    int taken = 0;
+    for (const char* words : {"sum(x, 0)", "max(x, 0)", "x - mean(x, 0)", "softmax(x, 0)", "softmax(x, 1)", "(x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5)", "var(x, 1)", "sum(x, 1)", "argmax(x, 1)", "x + std(x, 0)"})
+        for (const Dtype t : {Dtype::f16, Dtype::f32})
+            for (const bool is_first_known : {true, false})
+                for (const int64_t known : {7, 4096, 1 << 20})
+                    for (const int64_t most : {500, 16384}) {
+                        Case c(words, "");
+                        c.in.lengths = {3};
+                        c.input("x", t, is_first_known ? Extents{known, Extent::variable(0)} : Extents{Extent::variable(0), known});
+                        c.out(words);
+                        c.compile();
+                        const Lengths greatest = {most};
+                        const std::string caption = text(words, " of ", name_of(t), is_first_known ? text(" [", known, ", -1]") : text(" [-1, ", known, "]"), ", ", most, " at most");
+                        INFO(caption);
+                        for (const Step& s : c.plan.steps)
+                            for (const DeviceTraits& device : {DeviceTraits{90, 132, 227 << 10}, {80, 108, 163 << 10}, {80, 4, 99 << 10}}) {
+                                const KernelFamily family(*s.kernel, cuda_dialect(), device, greatest);
+                                const uint64_t planned = family.scratch_bytes(greatest);
+                                for (const uint64_t address : {4096, 4098}) {
+                                    const std::vector<uint64_t> addresses(s.buffers.size(), address);
+                                    for (int64_t n = 1; n <= most; n += 1 + n / 64) {
+                                        const Lengths lengths = {n};
+                                        const uint64_t wanted = family.choose(lengths, addresses).scratch_bytes;
+                                        if (wanted > planned) CHECK(wanted <= planned);
+                                        taken += wanted > 0;
+                                    }
+                                }
+                            }
+                    }
+    CHECK(taken > 1000);
 }

@@ -115,8 +115,10 @@ void CudaExecutor::prepare(Work& w, const Step& step, int32_t variables, std::sp
     const Kernel& kernel = *step.kernel;
     w.buffers = step.buffers, w.variables = variables;
     if (use_ == Backend::Use::Once) w.fused = evaluated(kernel);
-    if (w.fused && w.fused->is_ready()) return;
+    const bool is_made = w.fused && w.fused->is_ready();
     if (!w.fused) w.fused = std::make_shared<Fused>(kernel, backend_.traits(), most);
+    w.scratch = w.fused->kernel.scratch_bytes(most);
+    if (is_made) return;
     if (use_ == Backend::Use::Often) {
         w.fitted = std::make_unique<Fitted>();
         w.fitted->variables.resize(size_t(variables)), w.fitted->alignment.resize(w.buffers.size());
@@ -235,7 +237,7 @@ uint64_t CudaExecutor::scratch_bytes(std::span<const int64_t> variables, uint32_
     uint64_t most = 0;
     for (const Work& w : works_) {
         if (w.call) most = std::max(most, call_scratch(*w.call, variables));
-        if (w.fused) most = std::max(most, w.fused->kernel.scratch_bytes(variables));
+        most = std::max(most, w.scratch);
         if (w.interim) most = std::max(most, most_scratch(w.interim->tape, backend_.units()));
     }
     return most ? most + 256 : 0;
@@ -276,7 +278,7 @@ bool CudaExecutor::run_fused(const Work& w, const ExecutorRun& run) const
     if (g.launches == 0) return false;
     // Contract P6: the same bits on every run, so one way is kept to.
     if (backend_.is_ordered() && f.folds_floats && w.interim) return run_interim(w, run, buffers), false;
-    if (g.which < 0 && w.interim) return run_interim(w, run, buffers), true;       // a class that was thought impossible
+    if ((g.which < 0 || g.scratch_bytes > w.scratch) && w.interim) return run_interim(w, run, buffers), true;     // what was thought impossible
     const Variant& v = f.variants[size_t(g.which)];
     if (v.state.load(std::memory_order_acquire) == Variant::Ready) return run_variant(w, g, run, buffers), false;
     run_interim(w, run, buffers);

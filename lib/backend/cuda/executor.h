@@ -124,6 +124,7 @@ class CudaExecutor final : public Executor {
         std::unique_ptr<Call>    call;
         std::string              name;
         int32_t                  variables = 0;  // that it is run with
+        uint64_t                 scratch = 0;    // fused: the most that was planned for it
         bool                     waits = false;  // it is run by the product whose operand it makes, where that cannot do without
     };
     // What makes a product's operand, and operands as they are before.
