@@ -36,13 +36,15 @@ bool has_large_clusters(const DeviceTraits& device) { return device.compute == 9
 // 85, in a ring 75; of 65536 73 held at once, so 76, in a ring 76; of 65536 f32 77, in a ring 73; softmaxes of 65536 f16 98 so, in a ring 102,
 // of f32 78 and 83; columns of 1024 f16 106 read again, so 110, in a ring 85, of 4096 99 so, in a ring 97, of f32
 // 89 and 83; softmaxes of columns of 1024 f16 120 read again, in a ring 124, of 4096 170 so, in a ring 145. Where threads' last vectors have no points,
-// on an H100, 80 MB of f16 and 160 of f32: softmaxes of columns of 3000 f16 102 read again, so 114, of 1500 in fewer parts 111 and 102; of 30000 f32 115 held at once, so 129, of 50304 f16 80 and 74.
+// on an H100, 80 MB of f16 and 160 of f32: softmaxes of columns of 3000 f16 102 read again, so 114, of 1500 in fewer parts 111 and 102; of 30000 f32 115 held at once, so 129, of 50304 f16 80 and 74. By sixteen blocks softmaxes of 400000
+// f32 176 read again, so 122, norms of columns of 12000 f32 176 and 136, softmaxes of those of f16 102 and 128.
 bool pays(const Arranged& a, bool is_ring, bool is_whole, int32_t log_parts, const DeviceTraits& device)
 {
-    if (log_parts > LOG_CLUSTER) return !is_ring && log_parts == LOG_LARGE_CLUSTER && has_large_clusters(device) && (a.is_across || a.weight > CHEAP);
-    if (!is_whole && a.weight > CHEAP && (a.is_across ? log_parts == LOG_CLUSTER && a.stayed.point_bytes <= 2 : log_parts == 0 && a.stayed.point_bytes > 2)) return false;
-    if (a.is_across) return log_parts > (is_ring && a.weight > CHEAP ? 1 : 0);
-    return is_ring ? a.weight <= CHEAP && log_parts > 1 : a.weight > CHEAP || (log_parts > 1 && a.stayed.point_bytes <= 2);
+    const bool is_dear = a.weight > CHEAP, is_small = a.stayed.point_bytes <= 2;
+    if (log_parts > LOG_CLUSTER) return !is_ring && log_parts == LOG_LARGE_CLUSTER && has_large_clusters(device) && (a.is_across ? !(is_dear && is_small) : is_dear);
+    if (!is_whole && is_dear && (a.is_across ? log_parts == LOG_CLUSTER && is_small : log_parts == 0 && !is_small)) return false;
+    if (a.is_across) return log_parts > (is_ring && is_dear ? 1 : 0);
+    return is_ring ? !is_dear && log_parts > 1 : is_dear || (log_parts > 1 && is_small);
 }
 
 }  // namespace

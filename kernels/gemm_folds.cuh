@@ -158,7 +158,7 @@ struct ChunkFolds {
             add<FOLD + 1>(e, first, terms);
         }
     }
-    // Behind the last chunk.
+    // Behind the last chunk; of a tile that has columns, for there are as many parts as such tiles side by side.
     template <int FOLD = 0>
     DEVICE void end(const Epilogue& e, const FoldSpot& first, i64 part)
     {

@@ -202,7 +202,7 @@ DEVICE void finish_tile(const TensorMap& map, const GemmOutput& o, const TileSpo
         if constexpr (FOLDS > 0) {
             const FoldSpot spot = {first.batch, first.row + at.row + i32(threadIdx.x >> 5 & 3) * 16, first.column + at.column, o.m, o.n, chunk % ACROSS == 0, first.row + at.row + 64 > o.m || first.column + at.column + 32 > o.n};
             folds.add(o.epilogue, spot, terms);
-            if (OVER_A_ROW && chunk % ACROSS == ACROSS - 1) folds.end(o.epilogue, spot, first.column / (32 * ACROSS));
+            if (OVER_A_ROW && chunk % ACROSS == ACROSS - 1 && first.column < o.n) folds.end(o.epilogue, spot, first.column / (32 * ACROSS));
         }
         if (!HAS_RESULT) continue;
         if (number >= MOST && chunk % IN_BOX == 0) {

@@ -397,7 +397,7 @@ DEVICE void store_tile(const StoreMaps& maps, const GemmOutput& o, const TileSpo
             if (i == chunk) stage_words(s.buffers, d[i / CHUNKS] + i % CHUNKS * 16, rows_of_thread(), WORDS - i % CHUNKS * 16);
         __syncwarp();
         store_staged<Word>(o, at, s.buffers + u32(warp) * 2048, operands, is_loose, fix, folds, chunk % CHUNKS == 0);
-        if (OVER_A_ROW && chunk % CHUNKS == CHUNKS - 1) folds.end(o.epilogue, {at.batch, at.row, at.column, o.m, o.n, false, true}, first.column / (2 * WORDS));
+        if (OVER_A_ROW && chunk % CHUNKS == CHUNKS - 1 && first.column < o.n) folds.end(o.epilogue, {at.batch, at.row, at.column, o.m, o.n, false, true}, first.column / (2 * WORDS));
     }
 }
 

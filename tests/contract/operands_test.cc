@@ -66,6 +66,50 @@ TEST_CASE("N7: operands of products that are cast are what they are elsewhere, o
     }
 }
 
+// Behind tiles that fold, on GPUs: by parts of a row, of which the last may have no columns, and about a pivot.
+TEST_CASE("N7: folds over rows of a product are those of all its columns, however many there are")
+{
+    Face f;
+    constexpr int64_t ROWS = 512, DEPTH = 256;
+    const auto low = [](int64_t i) { return double(1 + i % 3); };
+    for (const auto& [t, columns] : {std::pair{NG_E4M3, int64_t(1088)}, {NG_I8, int64_t(576)}}) {
+        Values a, b;
+        for (int64_t i = 0; i < ROWS * DEPTH; i++) a.push_back(low(i / DEPTH));
+        for (int64_t i = 0; i < columns * DEPTH; i++) b.push_back(-low(i / DEPTH));
+        const ng_shape x = shape(t, {ROWS, DEPTH}), y = shape(t, {columns, DEPTH});
+        const Exprs    outs = {f.text("f32(sum(x @ permute(y, [1, 0]), -1))", "x,y", {f.param(0, x), f.param(1, y)}), f.text("f32(max(x @ permute(y, [1, 0]), -1))", "x,y", {f.param(0, x), f.param(1, y)})};
+        ng_prog* const p = f.compile(outs);
+        REQUIRE(ng_prog_wait(p, UINT64_MAX, nullptr) == NG_OK);
+        ng_tensor *const tx = f.tensor(x, a), *const ty = f.tensor(y, b), *const sum = f.make(shape(NG_F32, {ROWS, 1})), *const most = f.make(shape(NG_F32, {ROWS, 1}));
+        double all = 0;
+        for (int64_t j = 0; j < columns; j++) all -= low(j);
+        Values sums, greatest;
+        for (int64_t i = 0; i < ROWS; i++) sums.push_back(low(i) * DEPTH * all), greatest.push_back(-low(i) * DEPTH);
+        for (int turn = 0; turn < 2; turn++) {
+            REQUIRE_MESSAGE(f.run(p, {.args = {tx, ty}, .out = {sum, most}}) == NG_OK, f.said());
+            INFO(columns, " columns of ", int(t));
+            CHECK(differs(f.get(sum), sums) == "");
+            CHECK(differs(f.get(most), greatest) == "");
+        }
+    }
+}
+
+TEST_CASE("N7: a variance behind a product that makes its operand")
+{
+    Face f;
+    constexpr int64_t ROWS = 64, DEPTH = 512, COLUMNS = 1024;
+    Values a, b, want;
+    for (int64_t i = 0; i < ROWS * DEPTH; i++) a.push_back(1 + double(i / DEPTH % 3));
+    for (int64_t i = 0; i < DEPTH * COLUMNS; i++) b.push_back(double(i % COLUMNS % 4));
+    for (int64_t i = 0; i < ROWS; i++) want.push_back(1.25 * std::pow((1 + double(i % 3)) * DEPTH, 2));          // of 0, 1, 2 and 3
+    const ng_shape x = shape(NG_F16, {ROWS, DEPTH}), w = shape(NG_I8, {DEPTH, COLUMNS});
+    ng_prog* const p = f.compile({f.text("f32(var(x @ f16(w), -1))", "x,w", {f.param(0, x), f.param(1, w)})});
+    REQUIRE(ng_prog_wait(p, UINT64_MAX, nullptr) == NG_OK);
+    ng_tensor *const tx = f.tensor(x, a), *const tw = f.tensor(w, b), *const out = f.make(shape(NG_F32, {ROWS, 1}));
+    REQUIRE_MESSAGE(f.run(p, {.args = {tx, tw}, .out = {out}}) == NG_OK, f.said());
+    CHECK(differs(f.get(out), want, 0, 1e-5) == "");
+}
+
 TEST_CASE("N7: what is made of an operand, and of the product behind it, is as if each were stored")
 {
     Operands f;

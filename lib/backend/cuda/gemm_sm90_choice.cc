@@ -269,6 +269,8 @@ bool is_possible(const Form& form, const Form& own, const Choice& c)
     if (is_bare && (p.epilogue_weight > 0 || p.c_type == Dtype::e4m3 || p.c_type == Dtype::e5m2)) return false;
     if (!i.is_split) return c.cluster == i.cluster && c.splits == 1;
     if (p.is_pivoted) return false;      // its blocks have no rows of a part together
+    if (c.cluster > MOST_CLUSTER || c.splits > MOST_SPLITS) return false;
+    if (c.splits > 1 && has_folds(p) && p.epilogue_weight > 0) return false;         // sums that meet in memory are folded nowhere, whatever was measured of the product alone
     if (i.is_odd && !takes_odd(form)) return false;
     if (i.is_cut && !(form.a.lies_even && form.b.lies_even)) return false;
     // Chains of so few multiply-adds are as exact as these for numbers of all sizes, or more; and what is small enough for that goes by them.

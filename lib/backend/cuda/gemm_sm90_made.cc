@@ -40,7 +40,8 @@ double cost_us(const Form& form, const Device& device, int32_t columns, int32_t 
 std::optional<Finisher> made_finisher_of(const Problem& problem, const Device& device, int32_t columns)
 {
     Form form;
-    if (device.compute != 90 || !make_made_form(problem, false, form)) return std::nullopt;
+    // Its threads have no rows of a part together, as what is about a pivot wants.
+    if (device.compute != 90 || problem.is_pivoted || !make_made_form(problem, false, form)) return std::nullopt;
     const Problem& p = form.problem;
     Finisher f = {false, uint32_t(columns), variant_of(form), kernels::made_shared(uint32_t(columns)), {}, 16, 1, p.epilogue.inner > 0, true};
     for (int k = p.epilogue.loads; k < p.epilogue.count; k++) f.kinds[k] = kernels::EpilogueKind(p.epilogue.tensor[k].kind);
@@ -50,7 +51,7 @@ std::optional<Finisher> made_finisher_of(const Problem& problem, const Device& d
 
 bool make_made_form(const Problem& problem, const Finisher& finisher, Form& form)
 {
-    if (!make_made_form(problem, true, form) || variant_of(form) != finisher.variant || (problem.epilogue.inner > 0 && !finisher.has_outer)) return false;
+    if (problem.is_pivoted || !make_made_form(problem, true, form) || variant_of(form) != finisher.variant || (problem.epilogue.inner > 0 && !finisher.has_outer)) return false;
     const Problem& p = form.problem;
     for (int k = p.epilogue.loads; k < p.epilogue.count; k++)
         if (p.epilogue.tensor[k].kind != finisher.kinds[k]) return false;
