@@ -57,7 +57,8 @@ Context::~Context()
 {
     // Nobody holds it, so nothing that belongs to it lives: all has expired.
     sync_device(UINT64_MAX);
-    while (Belonging* thing = next_expired(true)) thing->fate_.remove(thing, *this);
+    Remover me;
+    remove_expired(me);
     backend_->stop();                       // its jobs take memory of the heap, which goes before it
     say_all();
 }
@@ -172,9 +173,9 @@ void Context::delist(Belonging& thing) noexcept
     thing.is_listed_ = false;
 }
 
-Belonging* Context::next_expired(bool may_call_done) noexcept
+// Into the queues, oldest first.
+void Context::sort_expired() noexcept
 {
-    const std::lock_guard hold(lock_);
     Belonging* oldest = nullptr;
     for (Belonging* newest = expired_.exchange(nullptr, std::memory_order_acq_rel); newest;) {
         Belonging* next = std::exchange(newest->next_, oldest);
@@ -186,19 +187,79 @@ Belonging* Context::next_expired(bool may_call_done) noexcept
         (queue.last ? queue.last->next_ : queue.first) = thing;
         queue.last = thing;
     }
-    Queue& queue = quiet_.first || !may_call_done ? quiet_ : with_done_;
-    Belonging* thing = queue.first;
-    if (thing && thing->fate_.is_ready && !thing->fate_.is_ready(*thing, *this)) return nullptr;
-    if (thing && !(queue.first = std::exchange(thing->next_, nullptr))) queue.last = nullptr;
+}
+
+// A done may release thousands of things with a done each, and call what settles: it would recurse once for each of them.
+// What is quiet is removed there too, as its memory may be wanted.
+bool Context::may_remove(Remover& me) const noexcept
+{
+    bool is_within_quiet = false;
+    for (const Remover* r = removers_; r; r = r->next)
+        if (r->thread == me.thread) me.is_nested = true, is_within_quiet |= r->is_quiet;
+    if (me.is_nested) me.may_call_done = false;
+    return !is_within_quiet;
+}
+
+Belonging* Context::next_expired(Remover& me) noexcept
+{
+    const std::lock_guard hold(lock_);
+    sort_expired();
+    Belonging* thing = nullptr;
+    if (me.is_listed || may_remove(me)) {
+        Queue& queue = quiet_.first || !me.may_call_done ? quiet_ : with_done_;
+        thing = queue.first;
+        if (thing && thing->fate_.is_ready && !thing->fate_.is_ready(*thing, *this)) thing = nullptr;
+        if (thing && !(queue.first = std::exchange(thing->next_, nullptr))) queue.last = nullptr;
+        me.is_quiet = &queue == &quiet_;
+    }
+    if (thing) me.number = ++removals_;
+    if (thing && !std::exchange(me.is_listed, true)) me.next = std::exchange(removers_, &me);
+    if (!thing && std::exchange(me.is_listed, false)) {
+        Remover** link = &removers_;
+        while (*link != &me) link = &(*link)->next;
+        *link = me.next;
+    }
     return thing;
+}
+
+void Context::remove_expired(Remover& me) noexcept
+{
+    while (Belonging* thing = next_expired(me)) thing->fate_.remove(thing, *this);
+}
+
+bool Context::is_removing(const Remover& me, uint64_t last) noexcept
+{
+    const std::lock_guard hold(lock_);
+    for (const Remover* r = removers_; r; r = r->next)
+        if (r->thread != me.thread && r->number <= last) return true;
+    return false;
+}
+
+// Whether there was something to wait for, and it has ended.
+bool Context::wait_for_others(const Remover& me) noexcept
+{
+    constexpr uint64_t PATIENCE_NS = 1'000'000'000;
+    const uint64_t last = [&] {
+        const std::lock_guard hold(lock_);
+        return removers_ ? removals_ : 0;
+    }();
+    if (!last || !is_removing(me, last)) return false;
+    const Deadline patience(PATIENCE_NS);
+    for (int turn = 0; is_removing(me, last); turn++)
+        if (!patience.wait(turn)) return false;
+    return true;
 }
 
 void Context::settle(Where where) noexcept
 {
-    const bool may_call_done = where == Where::Poll || !(plan_.flags & NG_CTX_POLL);
-    while (Belonging* thing = next_expired(may_call_done)) thing->fate_.remove(thing, *this);
-    if (where == Where::Poll) say_all();
-    bury(where == Where::Poll);
+    constexpr int LINKS = 3;                // what a removal sets free comes after it: a program's tensor, its memory
+    const bool is_poll = where != Where::Call;
+    Remover me{.may_call_done = is_poll || !(plan_.flags & NG_CTX_POLL)};
+    remove_expired(me);
+    if (me.is_nested) return;
+    for (int i = 0; where == Where::Sync && i < LINKS && wait_for_others(me); i++) remove_expired(me);
+    if (is_poll) say_all();
+    bury(is_poll);
 }
 
 bool Context::is_waiting() noexcept
@@ -261,9 +322,9 @@ ng_status Context::close(uint64_t timeout_ns)
     for (int turn = 0; inside_.load(std::memory_order_acquire) & ~(CLOSING | CLOSED); turn++)
         if (!end.wait(turn)) return NG_NOT_READY;
     if (sync_device(end.left_ns()) == NG_NOT_READY) return NG_NOT_READY;
-    settle(Where::Poll);
+    settle(Where::Sync);
     end_all();
-    settle(Where::Poll);
+    settle(Where::Sync);
     backend_->stop();
     if (workers_) workers_->stop();
     inside_.fetch_or(CLOSED, std::memory_order_acq_rel);

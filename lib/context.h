@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace ng {
@@ -78,8 +79,10 @@ class Context : public RefCounted {
     // level 0 error .. 3 debug. Calls the hook, or keeps the text for ng_ctx_poll.
     void log(int32_t level, const std::string& sentence) noexcept;
     // Frees what was released and calls the done of it, where this call may: in poll, sync and close always, elsewhere
-    // unless NG_CTX_POLL. Call it where hooks may be called: before memory is taken, after work.
-    enum class Where { Call, Poll };
+    // unless NG_CTX_POLL. Call it where hooks may be called: before memory is taken, after work. Inside a done it calls no
+    // other done, which is left to the settle() around it. Sync waits for what other threads are about to end; of a done
+    // that lasts, or waits for this very thread, it waits for the first second.
+    enum class Where { Call, Poll, Sync };
     void settle(Where where) noexcept;
     // Something released waits for the device's work on it.
     bool is_waiting() noexcept;
@@ -91,12 +94,26 @@ class Context : public RefCounted {
     friend void destroy(const Context*) noexcept;
     struct Message { int32_t level; std::string text; };
     struct Queue { Belonging* first = nullptr; Belonging* last = nullptr; };
+    // A thread that removes what expired, one thing after the other; on its stack, and listed while it has one.
+    struct Remover {
+        bool            may_call_done = true;
+        std::thread::id thread = std::this_thread::get_id();
+        bool            is_listed = false, is_nested = false;    // nested: inside a hook that another one of this thread calls
+        bool            is_quiet = true;                         // what it has calls no done
+        uint64_t        number = 0;                              // of what it has, in the order of their removals
+        Remover*        next = nullptr;
+    };
 
     [[noreturn]] void refuse(uint64_t bytes, const char* who);       // that there is no memory
     void expire(Belonging& thing) noexcept;
     void enlist(Belonging& thing) noexcept;
     void delist(Belonging& thing) noexcept;
-    Belonging* next_expired(bool may_call_done) noexcept;
+    void sort_expired() noexcept;
+    bool may_remove(Remover& me) const noexcept;
+    Belonging* next_expired(Remover& me) noexcept;
+    void remove_expired(Remover& me) noexcept;
+    bool is_removing(const Remover& me, uint64_t last) noexcept;     // another thread one of the things up to the last
+    bool wait_for_others(const Remover& me) noexcept;
     Belonging* next_alive() noexcept;
     void say_all() noexcept;
     ng_status sync_device(uint64_t timeout_ns) noexcept;
@@ -117,6 +134,8 @@ class Context : public RefCounted {
     mutable Context*         next_dead_ = nullptr;    // among contexts that nobody holds
     std::mutex               lock_;                   // of what follows; never held while a hook runs
     Queue                    quiet_, with_done_;      // expired, oldest first
+    Remover*                 removers_ = nullptr;     // newest first
+    uint64_t                 removals_ = 0;           // begun so far
     Belonging*               alive_ = nullptr;        // what has something to end
     std::vector<Message>     messages_;
 };

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <thread>
 
 namespace {
@@ -64,6 +65,64 @@ TEST_CASE("done: may call anything but close")
     CHECK(ng_ctx_poll(c, 0, &error) == NG_OK);
     CHECK(done == 1);
     shut(c);
+}
+
+TEST_CASE("done: one at a time on a thread, however many wait and whatever it calls")
+{
+    struct Host {
+        ng_ctx* c;
+        int calls = 0, depth = 0, deepest = 0;
+        std::vector<ng_tensor*> more;
+    };
+    static float memory[64];
+    constexpr int COUNT = 20000;
+    const World w;
+    Host host{w.c, 0, 0, 0, {}};
+    const ng_done_fn done = [](void* user) {
+        Host& h = *static_cast<Host*>(user);
+        h.calls++;
+        h.deepest = std::max(h.deepest, ++h.depth);
+        if (!h.more.empty()) ng_tensor_release(h.more.back()), h.more.pop_back();
+        ng_tensor_release(tensor(h.c, 4));
+        (void)stats(h.c);
+        CHECK(ng_ctx_sync(h.c, nullptr, 0, nullptr) == NG_OK);
+        h.depth--;
+    };
+    std::vector<ng_tensor*> all(COUNT);
+    const ng_shape d = vec(64);
+    for (ng_tensor*& t : all) REQUIRE(ng_tensor_wrap(w.c, &d, memory, sizeof memory, done, &host, &t, &error) == NG_OK);
+    host.more.assign(all.begin() + COUNT / 2, all.end());
+    for (int i = 0; i < COUNT / 2; i++) ng_tensor_release(all[size_t(i)]);
+    CHECK(ng_ctx_sync(w.c, nullptr, 0, &error) == NG_OK);
+    CHECK(host.calls == COUNT);
+    CHECK(host.deepest == 1);
+}
+
+TEST_CASE("done: where another thread is about to call it, a sync returns after it")
+{
+    struct Slow {
+        std::atomic<bool> began{false}, ended{false};
+    };
+    const World w;
+    static float memory[64];
+    const ng_shape d = vec(64);
+    for (int round = 0; round < 4; round++) {
+        Slow slow;
+        const ng_done_fn done = [](void* user) {
+            Slow& s = *static_cast<Slow*>(user);
+            s.began = true;
+            std::this_thread::sleep_for(std::chrono::milliseconds(30));
+            s.ended = true;
+        };
+        ng_tensor* t = nullptr;
+        REQUIRE(ng_tensor_wrap(w.c, &d, memory, sizeof memory, done, &slow, &t, &error) == NG_OK);
+        ng_tensor_release(t);
+        std::thread other([&] { (void)stats(w.c); });
+        while (!slow.began) std::this_thread::yield();
+        CHECK((round % 2 ? ng_ctx_poll(w.c, 0, &error) : ng_ctx_sync(w.c, nullptr, 0, &error)) == NG_OK);
+        CHECK(slow.ended);
+        other.join();
+    }
 }
 
 TEST_CASE("close: what uses the context is lost, release still works")
@@ -222,6 +281,49 @@ TEST_CASE("fork: in the child the parent's things are lost, new contexts work")
     CHECK(status == 0);
     ng_tensor_release(t);
     ng_scope_release(s);
+    shut(c);
+}
+
+TEST_CASE("fork: leaves that another thread binds meanwhile lock nothing in the child")
+{
+    constexpr int FORKS = 100, LEAVES = 40;
+    ng_ctx* c = open_ctx();
+    ng_tensor* two[] = {tensor(c, 4), tensor(c, 4)};
+    ng_expr* leaf = ng_leaf(nullptr, two[0]);
+    std::atomic<bool> stop{false};
+    std::thread binder([&] {
+        for (int i = 0; !stop; i++) (void)ng_expr_bind(leaf, two[i % 2], nullptr);
+    });
+    int failed = 0;
+    for (int i = 0; i < FORKS && !failed; i++) {
+        const pid_t child = fork();
+        if (child == 0) {
+            alarm(10);
+            ng_expr_release(leaf);
+            ng_ctx_desc mine = description(NG_CTX_NO_THREADS);
+            ng_ctx* k = nullptr;
+            bool good = ng_ctx_create(&mine, &k, nullptr) == NG_OK;
+            const ng_shape d = vec(4);
+            ng_expr* e = nullptr;
+            for (int j = 0; good && j < LEAVES; j++) {
+                ng_tensor* t = nullptr;
+                good = ng_tensor_create(k, &d, &t, nullptr) == NG_OK && ng_tensor_fill(t, nullptr, 1, nullptr) == NG_OK;
+                ng_expr* x = ng_leaf(nullptr, t);
+                e = e ? ng_add(e, x) : x;
+            }
+            ng_tensor* o = nullptr;
+            float f[4] = {};
+            good = good && ng_eval(k, nullptr, &e, &o, 1, nullptr) == NG_OK && ng_tensor_get(o, f, 16, nullptr) == NG_OK && f[3] == LEAVES;
+            _exit(good ? 0 : 1);
+        }
+        int status = -1;
+        failed += waitpid(child, &status, 0) != child || status != 0;
+    }
+    stop = true;
+    binder.join();
+    CHECK(failed == 0);
+    ng_expr_release(leaf);
+    for (ng_tensor* t : two) ng_tensor_release(t);
     shut(c);
 }
 #endif
