@@ -121,8 +121,7 @@ ng_status ng_ctx_sync(ng_ctx* c, ng_stream s, uint64_t timeout_ns, ng_error* err
     return inside(c, "ng_ctx_sync", err, [&](Context& context) {
         context.backend().need_stream(s, "ng_ctx_sync");
         const ng_status status = context.backend().sync(s, timeout_ns);
-        if (status == NG_OK && s) context.backend().forget(s);
-        context.settle(Context::Where::Poll);
+        context.settle(Context::Where::Sync);
         return status;
     });
 }

@@ -49,9 +49,8 @@ class Backend {
     virtual ng_stream own_stream() noexcept { return nullptr; }         // what NULL means
     virtual ng_stream stream(uint32_t i) = 0;                // the i-th of its own; 0 is what NULL means
     virtual void      need_stream(ng_stream s, const char* who) = 0;    // NG_E_INVALID for one it cannot have
-    // NULL: all. NG_NOT_READY when the time is over first.
+    // NULL: all. Another is forgotten then, but where something was queued on it meanwhile. NG_NOT_READY when the time is over first.
     virtual ng_status sync(ng_stream s, uint64_t timeout_ns) = 0;
-    virtual void      forget(ng_stream) {}
     virtual uint64_t  mark(ng_stream s) = 0;
     virtual ng_status wait_for(uint64_t mark, uint64_t timeout_ns, const char* who) = 0;    // NG_E_INVALID: no mark of ours
     virtual void      hold(ng_stream s, uint64_t mark, const char* who) = 0;
@@ -63,6 +62,7 @@ class Backend {
     virtual void touch(Track&, const char*, const char*, bool, bool) {}
     virtual void done(Track&, const char*, const char*) {}             // foreign work on it, up to here
     virtual void close() noexcept {}
+    virtual bool is_capturing() const noexcept { return false; }       // what is open: memory that it works in shall stay
     virtual bool is_idle(Track&) noexcept { return true; }
     virtual void wait_until_idle(Track&) noexcept {}
 

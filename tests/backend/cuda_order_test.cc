@@ -1,10 +1,13 @@
 // What orders work and memory on several streams, on the stand-in of the driver: the library, or its caller; and room made under pressure.
+#include "lib/backend/cuda/order.h"
 #include "tests/backend/cuda_host.h"
 #include "tests/backend/emulated_device.h"
 
+#include <thread>
 #include <utility>
 
 using namespace ng;
+using namespace ng::cuda;
 
 namespace {
 
@@ -21,6 +24,53 @@ float first_of(ng_tensor* t, size_t count = 4)
     CHECK(ng_tensor_get(t, all.data(), count * sizeof(float), nullptr) == NG_OK);
     return all[0];
 }
+
+// A context of the library's over one of the host's, whose streams are captured and hold functions; work is late.
+struct Host {
+    const fake::Control& control = emulated_device();
+    const Driver&        driver = Driver::need("a test", stand_in_path());
+    CUcontext            native = nullptr;
+    CUstream             one = nullptr, two = nullptr;
+    ng_ctx*              c = nullptr;
+
+    Host()
+    {
+        control.defer(true);
+        driver.cuDevicePrimaryCtxRetain(&native, 0);
+        driver.cuCtxPushCurrent(native);
+        for (CUstream* s : {&one, &two}) driver.cuStreamCreateWithPriority(s, CU_STREAM_NON_BLOCKING, 0);
+        ng_ctx_desc d = description(NG_CTX_NO_JIT);
+        d.native = native;
+        REQUIRE(ng_ctx_create(&d, &c, nullptr) == NG_OK);
+    }
+    ~Host()
+    {
+        if (c) shut(c);
+        for (CUstream s : {one, two})
+            if (s) driver.cuStreamDestroy(s);
+        driver.cuCtxPopCurrent(&native);
+        driver.cuDevicePrimaryCtxRelease(0);
+        CHECK(control.counts().misuses == 0);
+        CHECK(left(control) == "");
+    }
+    ng_tensor* filled(double value, ng_stream s) const
+    {
+        ng_tensor* t = make(c, 4);
+        CHECK(ng_tensor_fill(t, s, value, nullptr) == NG_OK);
+        return t;
+    }
+    // Whether what body does leaves a capture of s whole.
+    template <class Body>
+    bool captures(CUstream s, Body&& body) const
+    {
+        CUgraph graph = nullptr;
+        driver.cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL);
+        body();
+        if (driver.cuStreamEndCapture.quiet(s, &graph) != CUDA_SUCCESS) return false;
+        driver.cuGraphDestroy(graph);
+        return true;
+    }
+};
 
 }  // namespace
 
@@ -151,5 +201,208 @@ TEST_CASE("cuda: the pressure hook makes room at the limit and where the driver 
         shut(c);
         CHECK(driver.counts().misuses == 0);
         CHECK(left(driver) == "");
+    }
+}
+
+TEST_CASE("S4: a stream is not forgotten where something was queued on it while it was waited for")
+{
+    Host host;
+    struct Late {
+        ng_tensor* t;
+        ng_stream  s;
+    } late = {host.filled(5, host.one), host.one};
+    ng_tensor* y = make(host.c, 4);
+    const auto records = [&] {                       // as all do while there are several streams
+        const uint64_t before = host.control.calls_of("cuEventRecord");
+        CHECK(ng_tensor_fill(y, nullptr, 0, nullptr) == NG_OK);
+        return host.control.calls_of("cuEventRecord") > before;
+    };
+    host.driver.cuLaunchHostFunc(host.one, [](void* user) {
+        const Late& late = *static_cast<const Late*>(user);
+        CHECK(ng_tensor_fill(late.t, late.s, 9, nullptr) == NG_OK);
+    }, &late);
+    CHECK(ng_ctx_sync(host.c, host.one, FOREVER, nullptr) == NG_OK);
+    CHECK(records());
+    CHECK(ng_tensor_copy(y, late.t, nullptr, nullptr) == NG_OK);
+    CHECK(first_of(y) == 9);
+    CHECK(ng_ctx_sync(host.c, host.one, 0, nullptr) == NG_OK);
+    CHECK(!records());
+    for (ng_tensor* t : {late.t, y}) ng_tensor_release(t);
+}
+
+TEST_CASE("captures: a mark takes another stream into a capture, and what came before that is waited for afterwards")
+{
+    Host host;
+    ng_tensor *x = host.filled(7, host.one), *y = host.filled(1, host.two), *z = make(host.c, 4), *w = make(host.c, 4);
+    CUevent joined = nullptr;
+    host.driver.cuEventCreate(&joined, CU_EVENT_DISABLE_TIMING);
+    uint64_t outside = 0, first = 0, second = 0;
+    ng_error error{};
+    CHECK(ng_mark(host.c, nullptr, &outside, nullptr) == NG_OK);
+    const auto join = [&] { host.driver.cuEventRecord(joined, host.two), host.driver.cuStreamWaitEvent(host.one, joined, 0); };
+    CHECK(host.captures(host.one, [&] {
+        CHECK(ng_tensor_fill(z, host.one, 2, nullptr) == NG_OK);
+        CHECK(ng_mark_after(host.c, host.one, outside, &error) == NG_E_INVALID);
+        CHECK(holds(error.text, "outside its capture"));
+        for (uint64_t* mark : {&first, &second}) CHECK(ng_mark(host.c, host.one, mark, nullptr) == NG_OK);
+        CHECK(ng_mark_after(host.c, host.two, first, nullptr) == NG_OK);
+        CHECK(ng_tensor_fill(w, host.two, 3, nullptr) == NG_OK);
+        std::thread([&] { CHECK(ng_mark_wait(host.c, second, FOREVER, nullptr) == NG_OK); }).join();
+        join();
+    }));
+    CHECK(ng_tensor_fill(x, host.one, 8, nullptr) == NG_OK);
+    CHECK(ng_tensor_copy(y, x, host.two, nullptr) == NG_OK);
+    host.driver.cuStreamSynchronize(host.two);
+    CHECK(first_of(y) == 8);
+    // The marks of a capture that has ended take nobody into it, nor into the next.
+    CHECK(ng_mark_after(host.c, host.two, second, nullptr) == NG_OK);
+    CHECK(ng_tensor_fill(w, host.two, 5, nullptr) == NG_OK);
+    CHECK(first_of(w) == 5);
+    CHECK(host.captures(host.one, [&] {
+        uint64_t third = 0;
+        CHECK(ng_mark(host.c, host.one, &third, nullptr) == NG_OK);
+        for (const uint64_t mark : {first, second}) CHECK(ng_mark_after(host.c, host.two, mark, nullptr) == NG_OK);
+        CHECK(ng_mark_wait(host.c, first, FOREVER, nullptr) == NG_OK);
+        CHECK(ng_tensor_fill(w, host.two, 4, nullptr) == NG_OK);
+    }));
+    CHECK(first_of(w) == 4);
+    for (ng_tensor* t : {x, y, z, w}) ng_tensor_release(t);
+    host.driver.cuEventDestroy(joined);
+}
+
+TEST_CASE("captures: what two streams had before they came into one is waited for in it and after it")
+{
+    Host host;
+    ng_tensor *x = host.filled(0, nullptr), *y = host.filled(0, host.two);
+    CUevent joined = nullptr;
+    host.driver.cuEventCreate(&joined, CU_EVENT_DISABLE_TIMING);
+    for (int turn = 0; turn < 48; turn++) {          // thrice the events that are kept
+        CHECK(ng_tensor_fill(x, host.one, turn, nullptr) == NG_OK);              // under way, and in no capture
+        CHECK(host.captures(host.one, [&] {
+            uint64_t mark = 0;
+            CHECK(ng_mark(host.c, host.one, &mark, nullptr) == NG_OK);
+            CHECK(ng_mark_after(host.c, host.two, mark, nullptr) == NG_OK);
+            if (turn % 3) std::thread([&] { CHECK(ng_ctx_sync(host.c, nullptr, FOREVER, nullptr) == NG_OK); }).join();
+            host.driver.cuEventRecord(joined, host.two), host.driver.cuStreamWaitEvent(host.one, joined, 0);
+        }));
+        CHECK(ng_tensor_copy(y, x, host.two, nullptr) == NG_OK);
+        host.driver.cuStreamSynchronize(host.two);
+        CHECK(first_of(y) == turn);
+    }
+    for (ng_tensor* t : {x, y}) ng_tensor_release(t);
+    host.driver.cuEventDestroy(joined);
+}
+
+TEST_CASE("captures: foreign work that ends in one is nobody's to wait for, and what came before it is")
+{
+    Host host;
+    ng_tensor *x = host.filled(5, nullptr), *y = make(host.c, 4);
+    CHECK(ng_tensor_copy(y, x, host.one, nullptr) == NG_OK);
+    CHECK(host.captures(host.one, [&] {
+        CHECK(ng_tensor_use(y, host.one, NG_USE_WRITE, nullptr, nullptr) == NG_OK);
+        CHECK(ng_tensor_use(y, host.one, NG_USE_DONE, nullptr, nullptr) == NG_OK);
+        std::thread([&] { CHECK(first_of(y) == 5); }).join();
+        std::thread([&] { CHECK(ng_tensor_close(y, nullptr) == NG_OK); }).join();
+    }));
+    for (ng_tensor* t : {x, y}) ng_tensor_release(t);
+}
+
+TEST_CASE("captures: what no event tells of, as its stream was alone until it captured, is under way until that ends")
+{
+    Host host;
+    ng_tensor *x = host.filled(5, nullptr), *y = make(host.c, 4);
+    ng_error error{};
+    CHECK(host.captures(static_cast<CUstream>(ng_ctx_stream(host.c, 0)), [&] {
+        CHECK(ng_tensor_copy(y, x, host.one, &error) == NG_E_UNSUPPORTED);
+        CHECK(holds(error.text, "call ng_mark before"));
+        CHECK(ng_ctx_sync(host.c, nullptr, FOREVER, nullptr) == NG_NOT_READY);
+        CHECK(ng_ctx_poll(host.c, 0, nullptr) >= 0);
+    }));
+    CHECK(ng_tensor_copy(y, x, host.one, nullptr) == NG_OK);
+    CHECK(first_of(y) == 5);
+    for (ng_tensor* t : {x, y}) ng_tensor_release(t);
+}
+
+TEST_CASE("marks: they stay apart however many came before, and end in a status")
+{
+    const fake::Control& control = emulated_device();
+    control.defer(true);
+    const Driver& driver = Driver::need("a test", stand_in_path());
+    const DeviceContext home = DeviceContext::primary(driver, 0);
+    const CurrentContext now(home);
+    const Stream own = make_stream(home, StreamKind::Ordered), s = make_stream(home, StreamKind::Independent);
+    constexpr uint64_t MOST_NUMBER = UINT64_MAX / StreamOrder::MOST;
+    for (const uint64_t before : {uint64_t(0), (uint64_t(1) << 24) + 5, uint64_t(1) << 40, MOST_NUMBER - 20}) {
+        StreamOrder order(home, own.get(), true, before);
+        bool is_done = false;
+        const auto queue = [&] {
+            is_done = false;
+            order.open(s.get());
+            driver.cuLaunchHostFunc(s.get(), [](void* done) { *static_cast<bool*>(done) = true; }, &is_done);
+            order.close();
+        };
+        queue();
+        const uint64_t mark = order.mark(s.get());
+        CHECK(order.wait_for(mark, FOREVER, "ng_mark_wait") == NG_OK);
+        CHECK(is_done);
+        CHECK(order.sync(s.get(), false, FOREVER) == NG_OK);
+        queue();
+        CHECK(order.wait_for(mark, 0, "ng_mark_wait") == NG_OK);         // of before it was forgotten
+        CHECK(!is_done);
+        const uint64_t other = order.mark(s.get());
+        for (const uint64_t bad : {other + StreamOrder::MOST, other + 1, uint64_t(1), uint64_t(0)})
+            CHECK(thrown_by([&] { (void)order.wait_for(bad, 0, "ng_mark_wait"); }).status == NG_E_INVALID);
+        CHECK(order.wait_for(other, FOREVER, "ng_mark_wait") == NG_OK);
+        CHECK(is_done);
+        if (before < MOST_NUMBER - 20) continue;
+        const Error full = thrown_by([&] { for (int i = 0; i < 20; i++) (void)order.mark(own.get()); });
+        CHECK_MESSAGE(full.status == NG_E_LIMIT, full.text);
+        queue();
+        CHECK(order.sync(nullptr, true, FOREVER) == NG_OK);
+        CHECK(is_done);
+    }
+}
+
+TEST_CASE("captures: all streams are waited for, and the context is closed, beside one that another thread captures")
+{
+    for (const bool closes : {false, true}) {
+        Host host;
+        ng_tensor *x = host.filled(3, host.one), *y = host.filled(4, host.two);
+        bool is_done = false;
+        host.driver.cuLaunchHostFunc(host.two, [](void* done) { *static_cast<bool*>(done) = true; }, &is_done);
+        CHECK(host.captures(host.one, [&] {
+            CHECK(ng_tensor_fill(x, host.one, 5, nullptr) == NG_OK);
+            std::thread([&] {
+                CHECK(ng_ctx_sync(host.c, nullptr, 0, nullptr) == NG_NOT_READY);
+                CHECK(ng_ctx_sync(host.c, nullptr, 1000000000, nullptr) == NG_OK);
+                CHECK(is_done);
+                CHECK(ng_ctx_sync(host.c, nullptr, FOREVER, nullptr) == NG_OK);
+                CHECK(ng_ctx_sync(host.c, host.one, FOREVER, nullptr) == NG_OK);
+                if (closes) shut(std::exchange(host.c, nullptr));
+            }).join();
+        }));
+        for (ng_tensor* t : {x, y}) ng_tensor_release(t);
+    }
+}
+
+TEST_CASE("streams: the fault of one keeps nobody from waiting for the others, nor does one that was destroyed meanwhile")
+{
+    for (const bool is_faulty : {true, false}) {
+        Host host;
+        ng_tensor *x = host.filled(3, nullptr), *y = host.filled(4, host.one), *z = host.filled(5, host.two);
+        if (is_faulty) host.control.fail_function("cuEventSynchronize", 1, 999);
+        else
+            host.driver.cuLaunchHostFunc(static_cast<CUstream>(ng_ctx_stream(host.c, 0)), [](void* user) {
+                Host& host = *static_cast<Host*>(user);
+                CHECK(ng_ctx_sync(host.c, host.two, FOREVER, nullptr) == NG_OK);
+                host.driver.cuStreamDestroy(std::exchange(host.two, nullptr));
+            }, &host);
+        bool is_done = false;
+        host.driver.cuLaunchHostFunc(host.one, [](void* done) { *static_cast<bool*>(done) = true; }, &is_done);
+        ng_error error{};
+        CHECK(ng_ctx_sync(host.c, nullptr, FOREVER, &error) == (is_faulty ? NG_E_DEVICE : NG_OK));
+        CHECK(error.native == (is_faulty ? 999 : 0));
+        CHECK(is_done);
+        for (ng_tensor* t : {x, y, z}) ng_tensor_release(t);
     }
 }

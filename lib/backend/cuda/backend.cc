@@ -210,6 +210,14 @@ void CudaBackend::stop() noexcept
     streams_.clear();
     meeting_ = {};
     own_ = {}, uploads_ = {};
+    const std::lock_guard hold(blocks_lock_);
+    is_stopped_ = true;
+    if (blocks_ == 0) end_home();
+}
+
+// What is lent beyond the context's end comes back to its pool first.
+void CudaBackend::end_home() noexcept
+{
     pool_.reset();
     home_.end();
 }
@@ -221,9 +229,12 @@ void* CudaBackend::allocate(uint64_t bytes, size_t, ng_purpose purpose) noexcept
     try {
         const CurrentContext now(home_);
         const RelaxedCapture relaxed(home_.driver());
-        if (purpose != NG_MEM_STAGING) return reinterpret_cast<void*>(pool_->try_allocate(bytes, static_cast<CUstream>(first_stream(purpose))));
         void* memory = nullptr;
-        return home_.driver().cuMemHostAlloc.quiet(&memory, std::max<uint64_t>(bytes, 1), 0) == CUDA_SUCCESS ? memory : nullptr;
+        if (purpose != NG_MEM_STAGING) memory = reinterpret_cast<void*>(pool_->try_allocate(bytes, static_cast<CUstream>(first_stream(purpose))));
+        else if (home_.driver().cuMemHostAlloc.quiet(&memory, std::max<uint64_t>(bytes, 1), 0) != CUDA_SUCCESS) memory = nullptr;
+        const std::lock_guard hold(blocks_lock_);
+        blocks_ += memory != nullptr;
+        return memory;
     } catch (...) {
         return nullptr;
     }
@@ -231,11 +242,14 @@ void* CudaBackend::allocate(uint64_t bytes, size_t, ng_purpose purpose) noexcept
 
 void CudaBackend::free(void* memory, uint64_t, ng_purpose purpose) noexcept
 {
-    if (!pool_) return;                              // stopped: it went with the pool
-    const CurrentContext now(home_, std::nothrow);
-    const RelaxedCapture relaxed(home_.driver());
-    if (purpose == NG_MEM_STAGING) (void)home_.driver().cuMemFreeHost.quiet(memory);
-    else pool_->free(reinterpret_cast<CUdeviceptr>(memory), own_.get());
+    {
+        const CurrentContext now(home_, std::nothrow);
+        const RelaxedCapture relaxed(home_.driver());
+        if (purpose == NG_MEM_STAGING) (void)home_.driver().cuMemFreeHost.quiet(memory);
+        else pool_->free(reinterpret_cast<CUdeviceptr>(memory), own_.get());
+    }
+    const std::lock_guard hold(blocks_lock_);
+    if (--blocks_ == 0 && is_stopped_) end_home();
 }
 
 void CudaBackend::trim(uint64_t keep_bytes)
@@ -250,7 +264,7 @@ void CudaBackend::need_alive()
     blaming(false, [&] {
         const CurrentContext now(home_);
         const RelaxedCapture relaxed(home_.driver());
-        (void)cuda::is_idle(home_, own_.get());
+        if (!cuda::is_capturing(home_, own_.get())) (void)cuda::is_idle(home_, own_.get());
     });
 }
 

@@ -9,6 +9,7 @@
 #include "lib/backend/cuda/order.h"
 
 #include <atomic>
+#include <mutex>
 #include <type_traits>
 #include <vector>
 
@@ -101,7 +102,6 @@ class CudaBackend final : public Backend {
     {
         return blaming(false, [&] { return order_.sync(static_cast<CUstream>(s), !s, timeout_ns); });
     }
-    void      forget(ng_stream s) override { order_.forget(static_cast<CUstream>(s)); }
     uint64_t  mark(ng_stream s) override
     {
         return blaming(false, [&] { return order_.mark(static_cast<CUstream>(s)); });
@@ -115,6 +115,7 @@ class CudaBackend final : public Backend {
         blaming(false, [&] { order_.hold(static_cast<CUstream>(s), mark, who); });
     }
 
+    bool is_capturing() const noexcept override { return order_.is_capturing(); }
     std::unique_ptr<Track> make_track() override { return std::make_unique<CudaTrack>(); }
     void open(ng_stream s) override
     {
@@ -177,6 +178,7 @@ class CudaBackend final : public Backend {
     Digest tuned_key() const;
     Stream new_stream(StreamKind kind);
     void copy_strides(const StridedCopy& copy, CUstream stream);
+    void end_home() noexcept;
 
     Context&             context_;
     DeviceContext        home_;
@@ -185,6 +187,9 @@ class CudaBackend final : public Backend {
     const int32_t        compute_;
     const int32_t        most_shared_;   // bytes of a block
     std::optional<MemoryPool> pool_;
+    std::mutex blocks_lock_;
+    uint64_t   blocks_ = 0;              // that were allocated and did not come back
+    bool       is_stopped_ = false;
     Stream               own_, uploads_;
     StreamOrder          order_;
     Shipped              shipped_;

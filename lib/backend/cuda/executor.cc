@@ -55,11 +55,10 @@ void Fused::unload() noexcept
     for (size_t i = 0; i < kernel.classes().size(); i++) variants[i].unload();
 }
 
+// What is being made now drops its code itself.
 void Variant::unload() noexcept
 {
-    if (state.load(std::memory_order_acquire) != Ready) return;
-    state.store(Refused, std::memory_order_relaxed);
-    code = nullptr;
+    if (state.exchange(Refused, std::memory_order_acq_rel) == Ready) code = nullptr;
 }
 
 // ---- making -----------------------------------------------------------------------------------------------------------

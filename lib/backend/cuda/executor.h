@@ -198,7 +198,9 @@ void Variant::make(Body&& body) noexcept
 {
     try {
         body();
-        state.store(Ready, std::memory_order_release);
+        int before = state.load(std::memory_order_relaxed);
+        while (before != Refused && !state.compare_exchange_weak(before, Ready, std::memory_order_acq_rel, std::memory_order_relaxed)) continue;
+        if (before == Refused) code = nullptr;           // unloaded meanwhile
     } catch (const Error& fault) {
         error = std::make_unique<Error>(fault);
         state.store(Refused, std::memory_order_release);

@@ -4,20 +4,22 @@
 #include "lib/deadline.h"
 
 #include <algorithm>
+#include <span>
 
 namespace ng::cuda {
 namespace {
 
-// A mark is a stream's id and a submission's number.
-constexpr int NUMBER_BITS = 40;
-constexpr uint64_t NUMBER_MASK = (uint64_t(1) << NUMBER_BITS) - 1;
+// A mark is a submission's number and its stream's slot: at a thousand million a second good for nine years.
+constexpr uint64_t MOST_NUMBER = UINT64_MAX / StreamOrder::MOST - 1;
+
+constexpr const char* UNMARKED = "a stream captures, and no event tells of what it got before; call ng_mark before its capture begins, or end that first";
 
 const auto PER_THREAD_STREAM = reinterpret_cast<CUstream>(uintptr_t(2));     // CU_STREAM_PER_THREAD
 
 }  // namespace
 
-StreamOrder::StreamOrder(const DeviceContext& home, CUstream own, bool orders)
-    : home_(home), own_(own), orders_(orders), slots_(std::make_unique<Slot[]>(MOST))
+StreamOrder::StreamOrder(const DeviceContext& home, CUstream own, bool orders, uint64_t before)
+    : home_(home), own_(own), orders_(orders), slots_(std::make_unique<Slot[]>(MOST)), number_(before)
 {
     (void)slot_of(own, "ng_ctx_create");
 }
@@ -39,8 +41,9 @@ size_t StreamOrder::slot_of(CUstream s, const char* who)
         if (of != home_.native()) throw Error(NG_E_INVALID, text(who, ": s is a stream of another CUcontext"));
     }
     Slot& slot = slots_[at];
-    slot.native = native, slot.id = next_id_++, slot.last = 0;
+    slot.native = native, slot.id = slot.last = ++number_;
     slot.recorded.fill(0), slot.waited.fill(0), slot.waited_id.fill(0);
+    slot.capture = slot.first_captured = slot.last_captured = 0;
     used_ = std::max(used_, at + 1), alive_++;
     return at;
 }
@@ -59,11 +62,11 @@ void StreamOrder::need(CUstream s, const char* who)
     (void)slot_of(s, who);
 }
 
-void StreamOrder::forget(CUstream s)
+// What another thread has queued on it since that number was not waited for. The context's own stays.
+void StreamOrder::forget(uint64_t id, uint64_t number)
 {
-    const std::lock_guard hold(lock_);
-    for (size_t i = 1; i < used_; i++)
-        if (slots_[i].id && slots_[i].native == s) slots_[i].id = 0, slots_[i].native = nullptr, alive_--;
+    Slot* const slot = find(id);
+    if (slot && slot != &slots_[0] && slot->last == number) slot->id = 0, slot->native = nullptr, alive_--;
 }
 
 void StreamOrder::forget_all() noexcept
@@ -74,37 +77,60 @@ void StreamOrder::forget_all() noexcept
 
 // ---- events -----------------------------------------------------------------------------------------------------------
 
-void StreamOrder::record(Slot& slot)
+// Whether an event recorded there is of work that runs: neither in a capture nor, on the legacy stream, beside one.
+bool StreamOrder::may_record(CUstream native) const noexcept
+{
+    int state = CU_STREAM_CAPTURE_STATUS_NONE;
+    const CUresult result = home_.driver().cuStreamIsCapturing.quiet(native, &state);
+    return result != CUDA_ERROR_STREAM_CAPTURE_IMPLICIT && state == CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+// Which capture gathers what it gets; 0: none.
+uint64_t StreamOrder::capture_of(CUstream native) const noexcept
+{
+    int state = CU_STREAM_CAPTURE_STATUS_NONE;
+    uint64_t id = 0;
+    const CUresult result = home_.driver().cuStreamGetCaptureInfo.quiet(native, &state, &id, nullptr, nullptr, nullptr);
+    return result == CUDA_SUCCESS && state == CU_STREAM_CAPTURE_STATUS_ACTIVE ? id : 0;
+}
+
+const Event& StreamOrder::record(Slot& slot)
 {
     const size_t at = slot.next;
     if (!slot.events[at]) slot.events[at].emplace(home_);
     slot.events[at]->record(slot.native);
     slot.recorded[at] = slot.last;
     slot.next = (at + 1) % EVENTS;
+    return *slot.events[at];
 }
 
-// The earliest event that comes after this submission.
-const Event& StreamOrder::event_after(Slot& slot, uint64_t number)
+// The earliest event that comes after this submission; null: there is none, and none can be recorded in a capture.
+const Event* StreamOrder::event_after(Slot& slot, uint64_t number)
 {
-    const auto earliest = [&] {
-        size_t best = EVENTS;
-        for (size_t i = 0; i < EVENTS; i++)
-            if (slot.recorded[i] >= number && (best == EVENTS || slot.recorded[i] < slot.recorded[best])) best = i;
-        return best;
-    };
-    size_t best = earliest();
-    if (best == EVENTS) record(slot), best = earliest();
-    return *slot.events[best];
+    size_t best = EVENTS;
+    for (size_t i = 0; i < EVENTS; i++)
+        if (slot.recorded[i] >= number && (best == EVENTS || slot.recorded[i] < slot.recorded[best])) best = i;
+    if (best != EVENTS) return &*slot.events[best];
+    return may_record(slot.native) ? &record(slot) : nullptr;
 }
 
-// What the open stream gets from now on comes after that submission of another.
-void StreamOrder::wait(Slot& slot, uint64_t id, uint64_t number)
+bool StreamOrder::has_waited(const Slot& slot, uint64_t number) const noexcept
 {
+    const Slot& mine = slots_[current_];
+    const size_t other = size_t(&slot - slots_.get());
+    return &slot == &mine || (mine.waited_id[other] == slot.id && mine.waited[other] >= number);
+}
+
+// What the open stream, which does not capture, gets from now on comes after that submission of another.
+void StreamOrder::wait(Slot& slot, uint64_t number)
+{
+    if (has_waited(slot, number)) return;
+    const Event* const event = event_after(slot, number);
+    if (!event) throw Error(NG_E_UNSUPPORTED, UNMARKED);
     Slot& mine = slots_[current_];
     const size_t other = size_t(&slot - slots_.get());
-    if (&slot == &mine || (mine.waited_id[other] == id && mine.waited[other] >= number)) return;
-    event_after(slot, number).hold(mine.native);
-    mine.waited_id[other] = id, mine.waited[other] = number;
+    event->hold(mine.native);
+    mine.waited_id[other] = slot.id, mine.waited[other] = number;
 }
 
 // ---- what is queued ---------------------------------------------------------------------------------------------------
@@ -118,7 +144,7 @@ void StreamOrder::open(CUstream s)
         current_ = slot_of(s, "a stream");
         int state = CU_STREAM_CAPTURE_STATUS_NONE;
         is_capturing_ = home_.driver().cuStreamIsCapturing.quiet(slots_[current_].native, &state) == CUDA_SUCCESS && state == CU_STREAM_CAPTURE_STATUS_ACTIVE;
-        slots_[current_].last++;
+        if (!is_capturing_) slots_[current_].last = ++number_;
     } catch (...) {
         now_.reset();
         lock_.unlock();
@@ -156,7 +182,7 @@ void StreamOrder::touch(CudaTrack& track, const char* begin, const char* end, bo
         const CudaTrack::Entry e = track.entries_[i];
         Slot* const slot = find(e.stream);
         if (!slot) continue;                                    // forgotten, and done before that
-        if (is_full || (conflicts(e) && (waits || e.is_ours))) wait(*slot, e.stream, e.number);
+        if (is_full || (conflicts(e) && (waits || e.is_ours))) wait(*slot, e.number);
         const bool is_over = is_full || is_covered(e);
         if (!is_over) track.entries_[kept++] = e;
         else if (is_full || !waits) begin = std::min(begin, e.begin), end = std::max(end, e.end), writes |= is_full || e.writes, is_ours |= e.is_ours;
@@ -167,6 +193,7 @@ void StreamOrder::touch(CudaTrack& track, const char* begin, const char* end, bo
 
 void StreamOrder::done(CudaTrack& track, const char* begin, const char* end)
 {
+    if (is_capturing_) return;
     const Slot& mine = slots_[current_];
     bool is_known = false;
     for (size_t i = 0; i < track.count_; i++) {
@@ -244,7 +271,8 @@ bool StreamOrder::is_idle(CudaTrack& track) noexcept
         Slot* const slot = find(track.entries_[i].stream);
         bool is_done = true;
         try {
-            is_done = !slot || event_after(*slot, track.entries_[i].number).is_done();
+            const Event* const event = slot ? event_after(*slot, track.entries_[i].number) : nullptr;
+            is_done = !slot || (event && event->is_done());
         } catch (...) {
             // A device that answers no more has nothing under way.
         }
@@ -260,23 +288,34 @@ void StreamOrder::wait_until_idle(CudaTrack& track) noexcept
     for (int turn = 0; !is_idle(track); turn++) (void)never.wait(turn);
 }
 
+// In a capture the mark is for those that join it, and kept apart.
 uint64_t StreamOrder::mark(CUstream s)
 {
     const std::lock_guard hold(lock_);
     const CurrentContext now(home_);
-    Slot& slot = slots_[slot_of(s, "ng_mark")];
-    slot.last++;
-    record(slot);
-    return slot.id << NUMBER_BITS | slot.last;
+    const size_t at = slot_of(s, "ng_mark");
+    Slot& slot = slots_[at];
+    if (number_ >= MOST_NUMBER) throw Error(NG_E_LIMIT, text("ng_mark: the context has seen ", number_, " submissions, and marks tell no more apart; make another"));
+    const uint64_t capture = capture_of(slot.native), number = ++number_;
+    if (capture) {
+        if (!slot.captured) slot.captured.emplace(home_);
+        slot.captured->record(slot.native);
+        if (slot.capture != capture) slot.capture = capture, slot.first_captured = number;
+        slot.last_captured = number;
+    } else {
+        slot.last = number;
+        record(slot);
+    }
+    return number * MOST + at;
 }
 
 // Null: the stream was forgotten, all that it had is done.
 StreamOrder::Slot* StreamOrder::slot_of_mark(uint64_t mark, uint64_t& number, const char* who)
 {
-    const uint64_t id = mark >> NUMBER_BITS;
-    number = mark & NUMBER_MASK;
-    Slot* const slot = id ? find(id) : nullptr;
-    if (!id || id >= next_id_ || !number || (slot && number > slot->last))
+    const size_t at = mark % MOST;
+    number = mark / MOST;
+    Slot* const slot = at < used_ && slots_[at].id && slots_[at].id < number ? &slots_[at] : nullptr;
+    if (!number || number > number_ || at >= used_ || (slot && number > std::max(slot->last, slot->last_captured)))
         throw Error(NG_E_INVALID, text(who, ": ", mark, " is no mark that ng_mark gave for this context"));
     return slot;
 }
@@ -289,9 +328,11 @@ ng_status StreamOrder::wait_for(uint64_t mark, uint64_t timeout_ns, const char* 
         const std::lock_guard hold(lock_);
         Slot* const slot = slot_of_mark(mark, number, who);
         if (!slot) return NG_OK;
-        stream = slot->id;
+        stream = slot->id, number = std::min(number, slot->last);
+        if (number == stream) return NG_OK;              // marked in a capture, and nothing came before that
         const CurrentContext now(home_);
-        event = &event_after(*slot, number);
+        event = event_after(*slot, number);
+        if (!event) throw Error(NG_E_UNSUPPORTED, text(who, ": ", UNMARKED));
     }
     const CurrentContext now(home_);
     const RelaxedCapture relaxed(home_.driver());
@@ -304,6 +345,7 @@ ng_status StreamOrder::wait_for(uint64_t mark, uint64_t timeout_ns, const char* 
     return NG_OK;
 }
 
+// A mark of a capture that goes on takes s into it. Of one that has ended, it stands for what came before it.
 void StreamOrder::hold(CUstream s, uint64_t mark, const char* who)
 {
     open(s);
@@ -312,31 +354,73 @@ void StreamOrder::hold(CUstream s, uint64_t mark, const char* who)
         ~Close() { order.close(); }
     } close{*this};
     uint64_t number;
-    if (Slot* const slot = slot_of_mark(mark, number, who)) wait(*slot, slot->id, number);
+    Slot* const slot = slot_of_mark(mark, number, who);
+    Slot& mine = slots_[current_];
+    if (!slot || slot == &mine) return;
+    if (number >= slot->first_captured && number <= slot->last_captured && capture_of(slot->native) == slot->capture) {
+        if (!is_capturing_) record(mine);                // it cannot later
+        slot->captured->hold(mine.native);
+        is_capturing_ = true;
+        return;
+    }
+    number = std::min(number, slot->last);
+    if (number == slot->id || has_waited(*slot, number)) return;
+    if (is_capturing_) throw Error(NG_E_INVALID, text(who, ": s captures, and the mark is of work outside its capture; let s wait before that begins"));
+    wait(*slot, number);
+}
+
+// All that the stream holds so far, the host's own work as well. A look records nothing: who looks often would fill the stream.
+StreamOrder::Awaited StreamOrder::latest(Slot& slot, uint64_t timeout_ns)
+{
+    Awaited a = {nullptr, slot.id, slot.last, false};
+    if (!may_record(slot.native)) {
+        a.is_over = slot.last == slot.id;
+        if (!a.is_over) a.event = event_after(slot, slot.last);
+        return a;
+    }
+    a.is_over = !Deadline(timeout_ns).is_never() && cuda::is_idle(home_, slot.native);
+    if (!a.is_over && timeout_ns) a.event = &record(slot);
+    return a;
 }
 
 ng_status StreamOrder::sync(CUstream s, bool all, uint64_t timeout_ns)
 {
     const Deadline deadline(timeout_ns);
-    struct Waited { CUstream native; uint64_t id, number; };
-    std::array<Waited, MOST> streams;
+    std::array<Awaited, MOST> awaited;
     size_t count = 0;
-    {
-        const std::lock_guard hold(lock_);
-        for (size_t i = 0; slots_ && i < used_; i++)
-            if (slots_[i].id && (all || slots_[i].native == native_of(s))) streams[count++] = {slots_[i].native, slots_[i].id, slots_[i].last};
-    }
-    if (!count) return NG_OK;                // also after forget_all(), when there is no context to be current
+    std::optional<Error> fault;
+    const auto attempt = [&](auto&& call) {
+        try {
+            call();
+        } catch (const Error& error) {
+            if (!fault) fault = error;
+        }
+    };
+    std::unique_lock hold(lock_);
+    if (!slots_) return NG_OK;               // after forget_all() there is no context to be current
     const CurrentContext now(home_);
     const RelaxedCapture relaxed(home_.driver());
-    for (size_t i = 0; i < count; i++) {
-        if (deadline.is_never()) home_.driver().cuStreamSynchronize(streams[i].native);
-        for (int turn = 0; !deadline.is_never() && !cuda::is_idle(home_, streams[i].native); turn++)
-            if (!deadline.wait(turn)) return NG_NOT_READY;
-        const std::lock_guard hold(lock_);
-        landed(streams[i].id, streams[i].number);
-    }
-    return NG_OK;
+    for (size_t i = 0; i < used_; i++)
+        if (slots_[i].id && (all || slots_[i].native == native_of(s))) attempt([&] { awaited[count] = latest(slots_[i], timeout_ns), count++; });
+    hold.unlock();
+    const auto is_over = [&](const Awaited& a) {
+        if (a.is_over || !a.event) return a.is_over;
+        if (deadline.is_never()) return a.event->wait(), true;
+        for (int turn = 0; !a.event->is_done(); turn++)
+            if (!deadline.wait(turn)) return false;
+        return true;
+    };
+    bool is_ready = true;
+    for (const Awaited& a : std::span(awaited.data(), count))
+        attempt([&] {
+            if (!is_over(a)) return void(is_ready = false);
+            hold.lock();
+            landed(a.id, a.number);
+            if (!all) forget(a.id, a.number);
+            hold.unlock();
+        });
+    if (fault) throw *fault;
+    return is_ready ? NG_OK : NG_NOT_READY;
 }
 
 }  // namespace ng::cuda

@@ -25,20 +25,20 @@ class CudaTrack final : public Track {
     size_t count_ = 0;
 };
 
-// Each stream's submissions are numbered. While there is one stream nothing is recorded and nobody waits; from the second
-// stream on each submission ends with an event, of which the last few are kept: who waits for an older one waits for the
-// next that is there. Everything but what says otherwise is under one lock, which open() takes and close() leaves.
+// Submissions are numbered. While there is one stream nothing is recorded and nobody waits; from the second stream on each
+// submission ends with an event, of which the last few are kept: who waits for an older one waits for the next that is
+// there. What a capture gathers has no number and its streams no new event: who waits for them waits for what came before it.
+// Everything but what says otherwise is under one lock, which open() takes and close() leaves.
 class StreamOrder {
   public:
     static constexpr size_t MOST = 64;       // streams that a context remembers at once
 
     // own: what NULL means. orders: false under NG_CTX_CALLER_ORDERS, where nobody waits but for what is_ours: memory that
-    // came or goes, and what is worked in.
-    StreamOrder(const DeviceContext& home, CUstream own, bool orders);
+    // came or goes, and what is worked in. before: the number before the first.
+    StreamOrder(const DeviceContext& home, CUstream own, bool orders, uint64_t before = 0);
 
     // Remembers s; NG_E_INVALID for another context's, NG_E_LIMIT. Takes the lock by itself.
     void need(CUstream s, const char* who);
-    void forget(CUstream s);
     void forget_all() noexcept;              // all events are destroyed
 
     void open(CUstream s);                   // the driver's context is current until close()
@@ -54,12 +54,14 @@ class StreamOrder {
     // Whether a kernel may start on it before the one ahead has ended: not on the default ones, whose handles are 0 to 2.
     bool     may_overlap() const noexcept { return reinterpret_cast<uintptr_t>(stream()) > 2; }
 
-    // These take the lock for moments, and wait without it.
+    // These take the lock for moments, and wait without it. What a stream got before it captures, and no event tells of, is not idle.
     bool      is_idle(CudaTrack& track) noexcept;
     void      wait_until_idle(CudaTrack& track) noexcept;
     uint64_t  mark(CUstream s);
     ng_status wait_for(uint64_t mark, uint64_t timeout_ns, const char* who);
     void      hold(CUstream s, uint64_t mark, const char* who);
+    // All: every stream, and the first fault is thrown when the others were waited for. Else s is forgotten, but where
+    // something was queued on it meanwhile.
     ng_status sync(CUstream s, bool all, uint64_t timeout_ns);
     // The tags that were noted last and not waited for since: "; under way were "a", "b"", or "". is_open: by who has opened.
     std::string under_way(bool is_open) const;
@@ -68,12 +70,15 @@ class StreamOrder {
     static constexpr size_t EVENTS = 16;
     struct Slot {
         CUstream native = nullptr;
-        uint64_t id = 0;                     // 0: free
-        uint64_t last = 0;                   // number of the latest submission
+        uint64_t id = 0;                     // the number when it was taken; 0: free
+        uint64_t last = 0;                   // number of the latest submission; id: there was none
         std::array<std::optional<Event>, EVENTS> events;
         std::array<uint64_t, EVENTS> recorded{};     // the number each was recorded after; 0: none
         size_t next = 0;
         std::array<uint64_t, MOST> waited{}, waited_id{};    // by slot: of its submissions, those up to here come before
+        // The latest capture that was marked: its id, its marks' numbers, and the latest of them.
+        uint64_t capture = 0, first_captured = 0, last_captured = 0;
+        std::optional<Event> captured;
     };
     // One submission with a tag, of the last few.
     struct Flight {
@@ -81,14 +86,25 @@ class StreamOrder {
         std::array<char, 48> tag{};
     };
     static constexpr size_t FLIGHTS = 8;
-    void landed(uint64_t stream, uint64_t number);
+    void     landed(uint64_t stream, uint64_t number);
     CUstream native_of(CUstream s) const noexcept { return s ? s : own_; }
-    size_t  slot_of(CUstream s, const char* who);
-    Slot*   find(uint64_t id) noexcept;
-    void    record(Slot& slot);
-    const Event& event_after(Slot& slot, uint64_t number);
-    void    wait(Slot& slot, uint64_t id, uint64_t number);
-    Slot*   slot_of_mark(uint64_t mark, uint64_t& number, const char* who);
+    size_t   slot_of(CUstream s, const char* who);
+    Slot*    find(uint64_t id) noexcept;
+    bool     may_record(CUstream native) const noexcept;
+    uint64_t capture_of(CUstream native) const noexcept;
+    const Event& record(Slot& slot);
+    const Event* event_after(Slot& slot, uint64_t number);
+    bool     has_waited(const Slot& slot, uint64_t number) const noexcept;
+    void     wait(Slot& slot, uint64_t number);
+    Slot*    slot_of_mark(uint64_t mark, uint64_t& number, const char* who);
+    // What sync() waits for: a stream, up to where, and the event of that. Without one, and not over: another look tells.
+    struct Awaited {
+        const Event* event;
+        uint64_t     id, number;
+        bool         is_over;
+    };
+    Awaited  latest(Slot& slot, uint64_t timeout_ns);
+    void     forget(uint64_t id, uint64_t number);
 
     const DeviceContext& home_;
     const CUstream own_;
@@ -99,7 +115,7 @@ class StreamOrder {
     std::optional<CurrentContext> now_;
     std::unique_ptr<Slot[]> slots_;
     size_t   used_ = 0, alive_ = 0, current_ = 0;    // used_: slots ever taken
-    uint64_t next_id_ = 1;
+    uint64_t number_;                        // the latest of all, 0: none
     bool     is_capturing_ = false;
 };
 
