@@ -3,8 +3,9 @@
 
 #include "jit/node_numbers.h"
 
+#include <sched.h>
+
 #include <algorithm>
-#include <atomic>
 #include <stack>
 #include <utility>
 
@@ -26,7 +27,7 @@ uint64_t hash_parts(const Node& n)
     for (const int64_t i : n.extra->ints) h = mixed(h, uint64_t(i));
     for (const Extent& e : n.extra->extents) h = mixed(h, e.hash());
     h = mixed(h, std::hash<std::string>()(n.extra->text));
-    return mixed(h, reinterpret_cast<uintptr_t>(n.extra->tensor.get()));
+    return mixed(h, reinterpret_cast<uintptr_t>(n.extra->tensor.address()));
 }
 uint32_t hash_of(const Node& n) { return uint32_t(hash_parts(n) >> 32); }
 
@@ -40,9 +41,44 @@ bool equal(const Node& a, const Node& b)
 
 }  // namespace
 
+uint32_t LeafTensor::lock() const noexcept
+{
+    constexpr int SPINS = 100;               // what is done under it takes less
+    uint32_t state = state_.load(std::memory_order_relaxed);
+    for (int spins = 0; state % 2 || !state_.compare_exchange_weak(state, state + 1, std::memory_order_acquire, std::memory_order_relaxed); spins++) {
+        if (spins >= SPINS) sched_yield();
+        state = state_.load(std::memory_order_relaxed);
+    }
+    return state;
+}
+
+std::shared_ptr<void> LeafTensor::get() const noexcept
+{
+    const uint32_t state = lock();
+    std::shared_ptr<void> tensor = tensor_;
+    unlock(state);
+    return tensor;
+}
+
+const void* LeafTensor::address() const noexcept
+{
+    const uint32_t state = lock();
+    const void* address = tensor_.get();
+    unlock(state);
+    return address;
+}
+
+// The old tensor ends after the lock: its end is the library's, and may be long.
+void LeafTensor::bind(std::shared_ptr<void> tensor) noexcept
+{
+    const uint32_t state = lock();
+    tensor_.swap(tensor);
+    unlock(state + 2);
+}
+
 bool NodeExtra::equals(const NodeExtra& o) const
 {
-    return ints == o.ints && extents == o.extents && text == o.text && tensor == o.tensor;
+    return ints == o.ints && extents == o.extents && text == o.text && tensor.address() == o.tensor.address();
 }
 
 void Node::set_args(std::span<const NodeRef> args)
@@ -134,8 +170,9 @@ NodeRef poison(const Error& error)
     return NodeRef(n.get());
 }
 
-std::shared_ptr<void> leaf_tensor(const Node& leaf) { return std::atomic_load(&leaf.extra->tensor); }
-void bind_leaf(const Node& leaf, std::shared_ptr<void> tensor) { std::atomic_store(&leaf.extra->tensor, std::move(tensor)); }
+std::shared_ptr<void> leaf_tensor(const Node& leaf) { return leaf.extra->tensor.get(); }
+void bind_leaf(const Node& leaf, std::shared_ptr<void> tensor) { leaf.extra->tensor.bind(std::move(tensor)); }
+uint32_t leaf_binds(const Node& leaf) { return leaf.extra->tensor.binds(); }
 
 std::string name_near(const Node& start)
 {

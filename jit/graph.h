@@ -9,6 +9,7 @@
 #include "jit/zeroed.h"
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -21,13 +22,35 @@ struct Node;
 using NodeRef = Ref<const Node>;
 void destroy(const Node* node) noexcept;     // iterative: a chain of a million nodes is no recursion
 
+// A leaf's tensor, read by some while others bind it anew. The lock is its own: those of std::atomic_load are the process's,
+// and a child of a fork may find them taken for ever. It never reads its parent's leaves.
+class LeafTensor {
+  public:
+    LeafTensor& operator=(std::shared_ptr<void> tensor) noexcept    // of a node that nobody shares yet
+    {
+        tensor_ = std::move(tensor);
+        return *this;
+    }
+    std::shared_ptr<void> get() const noexcept;
+    const void* address() const noexcept;
+    void bind(std::shared_ptr<void> tensor) noexcept;
+    uint32_t binds() const noexcept { return state_.load(std::memory_order_acquire) / 2; }
+
+  private:
+    uint32_t lock() const noexcept;          // gives the state as it was
+    void unlock(uint32_t state) const noexcept { state_.store(state, std::memory_order_release); }
+
+    mutable std::atomic<uint32_t> state_{0};     // binds * 2, + 1 while locked
+    std::shared_ptr<void> tensor_;
+};
+
 // What few nodes have.
 struct NodeExtra {
     std::vector<NodeRef>  args;              // all of them, where there are more than three
     std::vector<int64_t>  ints;
     Extents               extents;
     std::string           text;              // a tag's name
-    mutable std::shared_ptr<void> tensor;    // a leaf's; read and written by leaf_tensor, bind_leaf alone
+    mutable LeafTensor    tensor;            // a leaf's
     std::unique_ptr<Error> error;            // a poison's
     bool equals(const NodeExtra& other) const;
 };
@@ -117,6 +140,8 @@ class Graph {
 NodeRef poison(const Error& error);          // of no graph
 std::shared_ptr<void> leaf_tensor(const Node& leaf);
 void bind_leaf(const Node& leaf, std::shared_ptr<void> tensor);
+// How often it was bound anew: while that stays, so does its tensor.
+uint32_t leaf_binds(const Node& leaf);
 // The nearest tag that names n, looking through what does not compute; "" if none.
 std::string name_near(const Node& n);
 // "f32 [64, -1]" and, where there is one, its tag: for sentences.

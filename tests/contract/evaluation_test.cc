@@ -140,6 +140,39 @@ TEST_CASE("E1: a program told of an alias plans for it, in place or anywhere in 
     CHECK(differs(f.get(low), reversed(counted(64))) == "");
 }
 
+TEST_CASE("E1: a leaf that another thread binds meanwhile is one tensor to the whole evaluation, the output or not")
+{
+    constexpr int N = 5000;
+    for (const uint32_t flags : {0u, uint32_t(NG_CTX_REFERENCE)})
+        for (const bool has_twin : {false, true}) {
+            Face f(flags, 1);
+            const Values first = counted(N), second = counted(N, 10000);
+            ng_tensor *t = f.tensor(first), *o = f.tensor(second);
+            ng_scope* apart = ng_scope_create(f.c, 0);
+            ng_expr *x = ng_leaf(f.s, t), *still = ng_leaf(has_twin ? apart : f.s, t), *turned = ng_slice(x, 0, NG_END, NG_END, -1);
+            const Exprs e = {turned, ng_sub(still, ng_const(f.s, 0, 1))};
+            ng_tensor* less = f.make(shape(NG_F32, {N}));
+            std::atomic<bool> stop{false};
+            std::thread binder([&] {
+                for (int i = 0; !stop; i++) (void)ng_expr_bind(x, i % 2 ? t : o, nullptr);
+            });
+            int strays = 0;
+            for (int round = 0; round < 100; round++) {
+                f.put(o, second);
+                strays += f.eval_into(e, {o, less}) != NG_OK;
+                const Values got = f.get(o);
+                strays += differs(got, counted(N, N - 1, -1)) != "" && differs(got, counted(N, 10000 + N - 1, -1)) != "";
+                // In one scope still is the very node x.
+                const bool is_second = !has_twin && got[0] >= 10000;
+                strays += differs(f.get(less), counted(N, is_second ? 9999 : -1)) != "";
+            }
+            stop = true;
+            binder.join();
+            CHECK(strays == 0);
+            ng_scope_release(apart);
+        }
+}
+
 TEST_CASE("E2: views of one memory with equal strides overlap by their elements: planes and combs apart are apart")
 {
     Face f;

@@ -4,6 +4,8 @@
 #include "jit/snapshot.h"
 
 #include <doctest/doctest.h>
+
+#include <chrono>
 #include <pthread.h>
 
 #include <algorithm>
@@ -197,8 +199,10 @@ TEST_CASE("leaves: bound anew they lend the new tensor, while other threads read
     const std::shared_ptr<int> one = std::make_shared<int>(1), two = std::make_shared<int>(2);
     const NodeRef x = build::leaf(g, one, layout({4}));
     CHECK(leaf_tensor(*x) == one);
+    CHECK(leaf_binds(*x) == 0);
     bind_leaf(*x, two);
     CHECK(leaf_tensor(*x) == two);
+    CHECK(leaf_binds(*x) == 1);
     CHECK(one.use_count() == 1);
     CHECK_FALSE(build::leaf(g, one, layout({4})) == x);       // x is a leaf of another tensor now
     std::atomic<bool> stop{false};
@@ -211,6 +215,8 @@ TEST_CASE("leaves: bound anew they lend the new tensor, while other threads read
     stop = true;
     reader.join();
     CHECK(odd == 0);
+    CHECK(leaf_binds(*x) == 20001);
+    CHECK(one.use_count() + two.use_count() == 4);            // ours, x's and the other leaf's
 }
 
 TEST_CASE("topological: operands first, each node once, whatever the number of paths")
@@ -228,6 +234,35 @@ TEST_CASE("topological: operands first, each node once, whatever the number of p
     CHECK(is_sorted(order));
     for (const NodeRef& r : roots) CHECK(std::ranges::count(order, r.get()) == 1);
     CHECK(topological({}).empty());
+}
+
+TEST_CASE("subst: a node, params by their index, leaves by their tensor, the first that stands for it; as many as there are nodes")
+{
+    Graph g;
+    Layout l;
+    l.dims = {4}, l.strides = {1};
+    const std::shared_ptr<void> tensor = std::make_shared<int>(1);
+    const NodeRef a = param(g, 0, {4}), b = param(g, 1, {4}), t = build::leaf(g, tensor, l), u = build::leaf(g, std::make_shared<int>(2), l);
+    const NodeRef e = build::map(g, Op::add, {build::map(g, Op::mul, {a, t}), build::map(g, Op::exp, {u})}), inner = e->arg(1);
+    Graph h;
+    const NodeRef from[] = {param(h, 0, {4}), build::leaf(h, tensor, l), a, inner}, to[] = {b, a, u, b};
+    CHECK(build::subst(g, e, from, to) == build::map(g, Op::add, {build::map(g, Op::mul, {b, a}), b}));
+    CHECK(build::subst(g, e, {}, {}) == e);
+    CHECK(build::subst(g, inner, {&inner, 1}, {&t, 1}) == t);
+
+    const auto seconds = [&](uint32_t count) {
+        std::vector<NodeRef> params, leaves;
+        for (uint32_t i = 0; i < count; i++) params.push_back(param(g, i, {4})), leaves.push_back(build::leaf(g, std::make_shared<int>(3), l));
+        NodeRef sum = params[0];
+        for (const NodeRef& p : params) sum = build::map(g, Op::add, {sum, p});
+        const auto start = std::chrono::steady_clock::now();
+        const NodeRef is = build::subst(g, build::subst(g, sum, params, leaves), leaves, params);
+        CHECK(is == sum);
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
+    const double few = seconds(1000), many = seconds(16000);
+    MESSAGE("1000 of 1000: " << few << " s, 16000 of 16000: " << many << " s");
+    CHECK(many < 64 * few + 0.2);                                   // 16 if linear, 256 if quadratic
 }
 
 TEST_CASE("snapshot: numbered operands first, uses counted, and what only derivatives use left out")
