@@ -45,7 +45,10 @@ Ref<Tensor> view_of_leaf(const Node& e)
     }
     TensorForm form;
     form.dtype = view.dtype, form.flags = base->flags, form.rank = int(view.dims.size());
-    for (size_t i = 0; i < view.dims.size(); i++) form.dims[i] = view.dims[i].constant(), form.strides[i] = view.strides[i].constant();
+    std::vector<int64_t> strides;
+    for (size_t i = 0; i < view.dims.size(); i++) form.dims[i] = view.dims[i].constant(), strides.push_back(view.strides[i].constant());
+    need_countable(form, "ng_tensor_view");
+    form.set_strides(strides);
     const int64_t offset = form.count() ? view.offset.constant() * bytes_of(view.dtype) : 0;
     return base->view(offset, form);
 }

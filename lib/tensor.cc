@@ -39,6 +39,13 @@ void TensorForm::make_row_major() noexcept
     }
 }
 
+void TensorForm::set_strides(std::span<const int64_t> given) noexcept
+{
+    make_row_major();
+    for (size_t i = 0; i < given.size(); i++)
+        if (dims[i] > 1) strides[i] = given[i];
+}
+
 std::string text_of(const TensorForm& form)
 {
     std::string all = text(name_of(form.dtype), " [");
@@ -61,13 +68,18 @@ TensorForm form_of(const ng_shape* given, const char* who)
     const auto negative = std::find_if(d.dims, d.dims + d.ndim, [](int64_t n) { return n < 0; });
     if (negative != d.dims + d.ndim)
         throw Error(NG_E_SHAPE, text(who, ": ", text_of(form), ": axis ", negative - d.dims, " has a length that is known when run; a tensor's are known now"));
-    // Row-major strides are products of lengths: that they fit must be known before they are made.
-    int64_t whole = bytes_of(form.dtype);
-    for (int i = 0; i < d.ndim; i++) whole = checked(whole, std::max<int64_t>(d.dims[i], 1), 0, form, who);
-    form.make_row_major();
-    if (d.flags & NG_STRIDED) std::copy_n(d.strides, d.ndim, form.strides.begin());
+    need_countable(form, who);
+    if (d.flags & NG_STRIDED) form.set_strides({d.strides, size_t(d.ndim)});
+    else form.make_row_major();
     reach_of(form, who);
     return form;
+}
+
+// Row-major strides are such products too, where a length of 0 counts as 1.
+void need_countable(const TensorForm& form, const char* who)
+{
+    int64_t whole = bytes_of(form.dtype);
+    for (int i = 0; i < form.rank; i++) whole = checked(whole, std::max<int64_t>(form.dims[size_t(i)], 1), 0, form, who);
 }
 
 Reach reach_of(const TensorForm& form, const char* who)
@@ -131,7 +143,8 @@ Ref<Tensor> Tensor::view(int64_t byte_offset, TensorForm form) const
     form.flags = flags;
     const bool is_empty = reach.high == 0;
     const int64_t start = is_empty ? 0 : data - memory->data() + byte_offset;
-    if (start + reach.low < 0 || start + reach.high > int64_t(memory->bytes()))
+    // A host that does not know how many bytes it lends may say UINT64_MAX.
+    if (start + reach.low < 0 || uint64_t(start) + uint64_t(reach.high) > memory->bytes())
         throw Error(NG_E_BUG, text(who, ": ", text_of(form), " at byte ", start, " is outside its memory of ", memory->bytes(), " bytes"));
     return new Tensor(memory, memory->data() + start, form, reach);
 }

@@ -4,6 +4,7 @@
 #include "lib/memory.h"
 
 #include <array>
+#include <span>
 
 namespace ng {
 
@@ -17,10 +18,14 @@ struct TensorForm {
     int64_t count() const noexcept;                  // elements; of a form that reach_of accepted
     uint64_t bytes() const noexcept { return uint64_t(count()) * uint64_t(bytes_of(dtype)); }
     void make_row_major() noexcept;
+    // Those of axes of one element at most stay row-major: they lead nowhere, and may be any number.
+    void set_strides(std::span<const int64_t> given) noexcept;
 };
 // Checked: NG_E_SHAPE for lengths that are not known, NG_E_DTYPE, NG_E_INVALID for flags that no tensor has.
 TensorForm form_of(const ng_shape* d, const char* who);
 std::string text_of(const TensorForm& form);               // "f32 [4, 5]"
+// Of its lengths, before anything multiplies them: NG_E_LIMIT when the elements' bytes do not fit 63 bits.
+void need_countable(const TensorForm& form, const char* who);
 
 // Bytes from element 0 to the first byte that is touched and past the last: low <= 0 <= high, both 0 when empty.
 // NG_E_LIMIT when they do not fit 63 bits.

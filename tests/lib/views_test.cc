@@ -132,6 +132,76 @@ TEST_CASE("view: never outside its memory")
     ng_tensor_release(t);
 }
 
+TEST_CASE("view: whose elements no 63 bits count is refused as a tensor of them is")
+{
+    const World w;
+    ng_tensor *t = tensor(w.c, 4), *v = nullptr;
+    ng_scope* s = ng_scope_create(w.c, 0);
+    for (const std::vector<int64_t>& strides : {std::vector<int64_t>{1, 0}, {0, 0}}) {
+        const ng_shape d = shape(NG_F32, {4, (int64_t(1) << 62) + 1}, strides);
+        CHECK(ng_tensor_view(ng_view(ng_leaf(s, t), &d, 0), &v, &error) == NG_E_LIMIT);
+        CHECK(ng_tensor_create(w.c, &d, &v, &error) == NG_E_LIMIT);
+        CHECK(v == nullptr);
+    }
+    ng_scope_release(s);
+    ng_tensor_release(t);
+}
+
+TEST_CASE("view: of memory whose size the host does not know")
+{
+    const World w;
+    float memory[4] = {1, 2, 3, 4};
+    const ng_shape d = vec(4);
+    ng_tensor *t = nullptr, *v = nullptr;
+    REQUIRE(ng_tensor_wrap(w.c, &d, memory, UINT64_MAX, nullptr, nullptr, &t, &error) == NG_OK);
+    ng_scope* s = ng_scope_create(w.c, 0);
+    REQUIRE(ng_tensor_view(ng_slice(ng_leaf(s, t), 0, NG_END, NG_END, -1), &v, &error) == NG_OK);
+    CHECK(data_of<float>(v) == memory + 3);
+    const Pin<Tensor> base(t);
+    const ng_shape whole = shape(NG_I64, {int64_t(1) << 59});
+    CHECK_NOTHROW(base->view(8, ng::form_of(&whole, "test")));
+    CHECK_THROWS_AS(base->view(-4, ng::form_of(&d, "test")), ng::Error);
+    ng_scope_release(s);
+    ng_tensor_release(v), ng_tensor_release(t);
+}
+
+TEST_CASE("strides: of an axis of one element at most they are row-major, whatever was said")
+{
+    const World w;
+    const auto strides_of = [](ng_tensor* t) {
+        ng_shape d{};
+        d.size = sizeof d;
+        REQUIRE(ng_tensor_shape(t, &d) == NG_OK);
+        return std::vector<int64_t>(d.strides, d.strides + d.ndim);
+    };
+    float memory[6] = {0, 1, 2, 3, 4, 5};
+    int64_t dims[4] = {2, 3, 1, 1}, strides[4] = {3, 1, INT64_MAX, INT64_MIN};
+    DLManagedTensorVersioned m{};
+    m.version.major = 1;
+    m.t.data = memory, m.t.device.type = 1, m.t.ndim = 4, m.t.shape = dims, m.t.strides = strides;
+    m.t.dtype.code = 2, m.t.dtype.bits = 32, m.t.dtype.lanes = 1;
+    ng_tensor *t = nullptr, *v = nullptr, *empty = nullptr;
+    REQUIRE(ng_tensor_from_dlpack(w.c, &m, nullptr, &t, &error) == NG_OK);
+    CHECK(strides_of(t) == std::vector<int64_t>{3, 1, 1, 1});
+    ng_scope* s = ng_scope_create(w.c, 0);
+    ng_expr* x = ng_leaf(s, t);
+    for (ng_expr* e : {ng_slice(x, 2, NG_END, NG_END, -1), ng_slice(x, 3, 0, NG_END, 2)}) {
+        REQUIRE_MESSAGE(ng_tensor_view(e, &v, &error) == NG_OK, error.text);
+        float got[6];
+        CHECK(ng_tensor_get(v, got, sizeof got, &error) == NG_OK);
+        CHECK(std::memcmp(got, memory, sizeof got) == 0);
+        ng_tensor_release(v);
+    }
+    const ng_shape one = shape(NG_F32, {1, 6}, {INT64_MAX, 1});
+    REQUIRE(ng_tensor_view(ng_view(x, &one, 0), &v, &error) == NG_OK);
+    CHECK(strides_of(v) == std::vector<int64_t>{6, 1});
+    const ng_shape none = shape(NG_F32, {3, 0}, {2, INT64_MIN});
+    REQUIRE(ng_tensor_create(w.c, &none, &empty, &error) == NG_OK);
+    CHECK(strides_of(empty) == std::vector<int64_t>{2, 1});
+    ng_scope_release(s);
+    ng_tensor_release(empty), ng_tensor_release(v), ng_tensor_release(t);
+}
+
 TEST_CASE("dlpack: out, and in again, over the same memory")
 {
     const World w, second;
