@@ -146,6 +146,7 @@ void move_between(const Tensor& dst, const Tensor& src, const WorkPiece* dense, 
 {
     Backend& backend = dst.context().backend();
     if (!dense) return backend.move(copy_between(dst, dst.data, dst, src.data, src), s);
+    if (backend.is_capturing()) throw Error(NG_E_INVALID, "ng_tensor_copy: dst and src overlap: that takes memory, which a capture cannot keep");
     dense->touch(order);
     const TensorForm form = nested(dst);
     backend.move(copy_between(dst, dense->memory(), form, src.data, src), s);

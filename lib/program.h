@@ -29,7 +29,7 @@ class Program final : public Belonging {
     // Tables of a run; then, in workspace, temporaries and what steps scratch in. On the host's own memory both are one
     // piece; else the program has the tables of one run, which the order of the device guards.
     struct Frame {
-        uint64_t pins, uses, buffers, variables, tables;     // in the tables; bytes of them
+        uint64_t pins, uses, buffers, variables, spans, tables;      // in the tables; bytes of them
         uint64_t scratch, work;                              // in the work; bytes of it
         uint64_t bytes;                                      // of workspace
     };
@@ -37,6 +37,7 @@ class Program final : public Belonging {
         char *tables, *work;
     };
     struct Running;
+    struct Span { const char *begin, *end; size_t slot; };      // of memory, and whose
 
     Program(Context& context, std::vector<NodeRef> roots, CompileOptions options);
     friend void destroy(const Program*) noexcept;
@@ -45,6 +46,7 @@ class Program final : public Belonging {
     Room room_in(char* workspace) const;
     ng_status run_in(const Room& room, const ng_run& r, ng_stream s, Ordered& order, std::vector<uint32_t>& apart);
     void touch_all(const Running& run, Ordered& order) const;
+    size_t slot_of(int32_t index) const;
     void find_apart(const Running& run, std::vector<uint32_t>& apart) const;
     void bind_arguments(Running& run, const ng_run& r);
     void bind_outputs(Running& run, const ng_run& r);
@@ -55,6 +57,8 @@ class Program final : public Belonging {
     void check_port(const Port& port, const Tensor& t, Running& run, const char* what, int32_t at) const;
     void check_all(Running& run) const;
     void check_overlaps(Running& run, const ng_run& r) const;
+    void check_pair(const Running& run, size_t a, size_t b) const;
+    void check_workspace(const ng_run& r, const Tensor& work) const;
     const Tensor& pin(Running& run, size_t slot, ng_tensor* handle, const char* what, int32_t at);
     ng_status run_apart(const ng_run& r, ng_stream s, const std::vector<uint32_t>& outputs);
     static void end(Belonging& thing, Context& context) noexcept;

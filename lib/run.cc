@@ -13,12 +13,13 @@ struct Program::Running {
     Use*         uses;
     char**       buffers;
     int64_t*     variables;
+    Span*        spans;
     size_t       slots = 0;
     bool         has_lengths = false;
 
     Running(char* memory, const Frame& f)
         : pins(reinterpret_cast<Pin<Tensor>*>(memory + f.pins)), uses(reinterpret_cast<Use*>(memory + f.uses)),
-          buffers(reinterpret_cast<char**>(memory + f.buffers)), variables(reinterpret_cast<int64_t*>(memory + f.variables)) {}
+          buffers(reinterpret_cast<char**>(memory + f.buffers)), variables(reinterpret_cast<int64_t*>(memory + f.variables)), spans(reinterpret_cast<Span*>(memory + f.spans)) {}
     ~Running()
     {
         for (size_t i = slots; i-- > 0;) uses[i].~Use(), pins[i].~Pin();
@@ -173,27 +174,49 @@ void Program::check_all(Running& run) const
 // E1, E2: outputs lie apart from each other and from arguments, but for what the program was told of.
 void Program::check_overlaps(Running& run, const ng_run& r) const
 {
-    const size_t args = plan_.args.size(), outs = plan_.outs.size();
-    // The tables of this run lie in the workspace: whatever the caller vouches for, nothing else may.
-    if (const Pin<Tensor> work(r.workspace); work) {
-        const auto shares = [&](const Tensor& t) { return overlaps(*work, t); };
-        for (size_t i = 0; i < args + outs; i++)
-            if (run.pins[i] && shares(*run.pins[i])) throw Error(NG_E_INVALID, text("ng_prog_run: the workspace overlaps ", i < args ? "argument " : "output ", i < args ? size_t(plan_.args[i].index) : i - args));
-        if (std::ranges::any_of(leaves_, [&](const Ref<Tensor>& leaf) { return shares(*leaf); })) throw Error(NG_E_INVALID, "ng_prog_run: the workspace overlaps a leaf of the program");
-    }
     if (r.flags & NG_RUN_DISTINCT) return;
-    for (size_t j = 0; j < outs; j++) {
-        if (!run.pins[args + j]) continue;
-        const Tensor& out = *run.pins[args + j];
-        for (size_t k = 0; k < j; k++)
-            if (run.pins[args + k] && overlaps(out, *run.pins[args + k])) throw Error(NG_E_INVALID, text("ng_prog_run: outputs ", k, " and ", j, " overlap"), int32_t(j));
-        const int32_t alias = j < options_.alias.size() ? options_.alias[j] : -1;
-        for (size_t i = 0; i < args; i++)
-            if (plan_.args[i].index != alias && overlaps(out, *run.pins[i]))
-                throw Error(NG_E_INVALID, text("ng_prog_run: output ", j, " overlaps argument ", plan_.args[i].index, ", which the program was not told of (ng_compile_desc.alias)"), int32_t(j));
-        for (const Ref<Tensor>& leaf : leaves_)
-            if (overlaps(out, *leaf)) throw Error(NG_E_INVALID, text("ng_prog_run: output ", j, " overlaps a leaf of the program"), int32_t(j));
-    }
+    const size_t bound = plan_.args.size() + plan_.outs.size();
+    size_t count = 0;
+    const auto add = [&](const Tensor& t, size_t slot) { new (run.spans + count++) Span{t.begin, t.end, slot}; };
+    for (size_t i = 0; i < bound; i++)
+        if (run.pins[i]) add(*run.pins[i], i);
+    for (size_t i = 0; i < leaves_.size(); i++) add(*leaves_[i], bound + i);
+    std::sort(run.spans, run.spans + count, [](const Span& a, const Span& b) { return a.begin < b.begin; });
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = i + 1; k < count && run.spans[k].begin < run.spans[i].end; k++) check_pair(run, std::min(run.spans[i].slot, run.spans[k].slot), std::max(run.spans[i].slot, run.spans[k].slot));
+}
+
+// a, the first, and b: of arguments, then outputs, then leaves.
+void Program::check_pair(const Running& run, size_t a, size_t b) const
+{
+    const size_t args = plan_.args.size(), bound = args + plan_.outs.size();
+    const auto is_output = [&](size_t slot) { return slot >= args && slot < bound; };
+    if (!is_output(a) && !is_output(b)) return;
+    const size_t j = (is_output(b) ? b : a) - args;
+    if (a < args && j < options_.alias.size() && options_.alias[j] == plan_.args[a].index) return;
+    if (!overlaps(*run.pins[a], b < bound ? *run.pins[b] : *leaves_[b - bound])) return;
+    if (b >= bound) throw Error(NG_E_INVALID, text("ng_prog_run: output ", j, " overlaps a leaf of the program"), int32_t(j));
+    if (a >= args) throw Error(NG_E_INVALID, text("ng_prog_run: outputs ", a - args, " and ", j, " overlap"), int32_t(j));
+    throw Error(NG_E_INVALID, text("ng_prog_run: output ", j, " overlaps argument ", plan_.args[a].index, ", which the program was not told of (ng_compile_desc.alias)"), int32_t(j));
+}
+
+// The tables of a run lie in it, and are written while the rest is looked at: whatever the caller vouches for, nothing else may lie there.
+void Program::check_workspace(const ng_run& r, const Tensor& work) const
+{
+    const auto check = [&](ng_tensor* handle, const char* what, size_t at) {
+        if (const Pin<Tensor> t(handle); t && overlaps(work, *t)) throw Error(NG_E_INVALID, text("ng_prog_run: the workspace overlaps ", what, at));
+    };
+    for (const Port& p : plan_.args)
+        if (r.args && uint32_t(p.index) < r.nargs) check(r.args[p.index], "argument ", size_t(p.index));
+    for (size_t j = 0; r.out && j < std::min<size_t>(r.nout, plan_.outs.size()); j++) check(r.out[j], "output ", j);
+    if (std::ranges::any_of(leaves_, [&](const Ref<Tensor>& leaf) { return overlaps(work, *leaf); })) throw Error(NG_E_INVALID, "ng_prog_run: the workspace overlaps a leaf of the program");
+}
+
+// Of the argument of this index; as many as there are: none has it. They ascend.
+size_t Program::slot_of(int32_t index) const
+{
+    const auto at = std::ranges::lower_bound(plan_.args, index, {}, &Port::index);
+    return at != plan_.args.end() && at->index == index ? size_t(at - plan_.args.begin()) : plan_.args.size();
 }
 
 void Program::find_apart(const Running& run, std::vector<uint32_t>& apart) const
@@ -202,9 +225,8 @@ void Program::find_apart(const Running& run, std::vector<uint32_t>& apart) const
     const size_t args = plan_.args.size();
     for (size_t j = 0; j < plan_.outs.size(); j++) {
         if (!plan_.direct[j] || !run.pins[args + j]) continue;
-        for (size_t i = 0; i < args; i++)
-            if (plan_.args[i].index == options_.alias[j] && overlaps(*run.pins[args + j], *run.pins[i]) && !begins_alike(*run.pins[args + j], *run.pins[i]))
-                apart.push_back(uint32_t(j));
+        const size_t i = slot_of(options_.alias[j]);
+        if (i < args && overlaps(*run.pins[args + j], *run.pins[i]) && !begins_alike(*run.pins[args + j], *run.pins[i])) apart.push_back(uint32_t(j));
     }
 }
 
@@ -232,10 +254,7 @@ void Program::bind_buffers(Running& run, char* work) const
         case Place::Work: data = work + layout_.offsets[b]; break;
         case Place::Out: data = run.pins[args + size_t(buffer.index)] ? run.pins[args + size_t(buffer.index)]->data : nullptr; break;
         case Place::Leaf: data = leaves_[size_t(buffer.index)]->data; break;
-        case Place::Arg:
-            for (size_t i = 0; i < args; i++)
-                if (plan_.args[i].index == buffer.index) data = run.pins[i]->data;
-            break;
+        case Place::Arg: data = run.pins[slot_of(buffer.index)]->data; break;
         }
     }
 }
@@ -291,13 +310,17 @@ ng_status Program::run_apart(const ng_run& r, ng_stream s, const std::vector<uin
     ng_run again = r;
     again.out = out.data();
     const ng_status status = this->run(again, s);
-    for (size_t i = 0; status >= 0 && i < outputs.size(); i++) {
+    for (size_t i = 0; status >= 0 && status != NG_NOT_READY && i < outputs.size(); i++) {
         const Pin<Tensor> from(made.handles[i]), to(r.out[outputs[i]]);
+        // Longer tensors lend their heads: of what is behind those nothing was made.
+        const Extents& wanted = plan_.outs[outputs[i]].dims;
+        std::array<int64_t, NG_MAX_NDIM> dims = to->dims;
+        for (size_t a = 0; r.lengths && a < wanted.size(); a++) dims[a] = wanted[a].value({r.lengths, size_t(plan_.lengths)});
         const Use use = use_of(*to, "ng_prog_run", "out");
         Ordered order(context().backend(), s);
         touch(order, *to, true);
         touch(order, *from, false);
-        const StridedCopy back = {to->data, from->data, bytes_of(to->dtype), to->rank, to->dims, to->strides, from->strides};
+        const StridedCopy back = {to->data, from->data, bytes_of(to->dtype), to->rank, dims, to->strides, from->strides};
         if (context().backend().is_host()) copy_strided(back, context().parallel_as_is());
         else context().backend().move(back, s);
     }
@@ -320,11 +343,12 @@ ng_status Program::run(const ng_run& r, ng_stream s)
         if (&given->context() != &context()) throw Error(NG_E_INVALID, "ng_prog_run: the workspace is of another context");
         if (given->bytes() < frame_.bytes) throw Error(NG_E_INVALID, text("ng_prog_run: the workspace has ", given->bytes(), " bytes, the program needs ", frame_.bytes, " (ng_prog_info.workspace_bytes)"));
         if (reinterpret_cast<uintptr_t>(given->data) % 64) throw Error(NG_E_INVALID, "ng_prog_run: the workspace should begin at a multiple of 64 bytes");
+        check_workspace(r, *given);
         touch(order, *given, true);
         status = run_in(room_in(given->data), r, s, order, apart);
     } else {
         uint32_t piece;
-        const WorkPiece* const work = workspaces_->claim(piece);
+        const WorkPiece* const work = workspaces_->claim(s, piece);
         if (!work) return NG_NOT_READY;
         struct Release {
             Workspaces& w;
@@ -334,6 +358,8 @@ ng_status Program::run(const ng_run& r, ng_stream s)
         work->touch(order);
         status = run_in(room_in(work->memory()), r, s, order, apart);
     }
+    if (!apart.empty() && context().backend().is_capturing())
+        throw Error(NG_E_INVALID, text("ng_prog_run: output ", apart[0], " lies over its argument, but not on the very elements: that takes memory, which a capture cannot keep"), int32_t(apart[0]));
     order.close();
     if (!apart.empty()) return run_apart(r, s, apart);
     if (status == NG_NOT_READY) return status;

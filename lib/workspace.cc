@@ -9,10 +9,15 @@ constexpr size_t ALIGNMENT = 64;
 }
 
 WorkPiece::WorkPiece(Context& context, uint64_t bytes, const char* who, ng_purpose purpose)
-    : context_(context), bytes_(bytes), purpose_(purpose), memory_(static_cast<char*>(context.allocate(bytes, ALIGNMENT, purpose, who))),
-      track_(purpose == NG_MEM_NODE ? nullptr : context.backend().make_track())
+    : context_(context), bytes_(bytes), purpose_(purpose), track_(purpose == NG_MEM_NODE ? nullptr : context.backend().make_track()),
+      memory_(static_cast<char*>(context.allocate(bytes, ALIGNMENT, purpose, who)))
 {
-    context.track_new(track_.get(), memory_, bytes);
+    try {
+        context.track_new(track_.get(), memory_, bytes);
+    } catch (...) {
+        context_.free(memory_, bytes_, purpose_, track_.get());
+        throw;
+    }
 }
 
 const Fate Workspaces::FATE = {Workspaces::end, Workspaces::remove};
@@ -36,20 +41,33 @@ void Workspaces::grow(uint64_t bytes, const char* who)
         Piece& p = pieces_[i];
         while (p.busy.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
         try {
-            p.work = std::make_unique<WorkPiece>(context(), bytes, who);
+            if (!p.work || p.work->bytes() < bytes) p.work = std::make_unique<WorkPiece>(context(), bytes, who);       // else another thread wanted more
         } catch (...) {
             p.busy.store(false, std::memory_order_release);
             throw;
         }
         p.busy.store(false, std::memory_order_release);
     }
-    bytes_.store(bytes, std::memory_order_release);
+    uint64_t before = bytes_.load(std::memory_order_relaxed);
+    while (before < bytes && !bytes_.compare_exchange_weak(before, bytes, std::memory_order_release, std::memory_order_relaxed)) continue;
 }
 
-const WorkPiece* Workspaces::claim(uint32_t& index) noexcept
+bool Workspaces::take(uint32_t index) noexcept
+{
+    return !pieces_[index].busy.load(std::memory_order_relaxed) && !pieces_[index].busy.exchange(true, std::memory_order_acquire);
+}
+
+const WorkPiece* Workspaces::claim(ng_stream s, uint32_t& index) noexcept
 {
     for (index = 0; index < count_; index++)
-        if (!pieces_[index].busy.load(std::memory_order_relaxed) && !pieces_[index].busy.exchange(true, std::memory_order_acquire)) return pieces_[index].work.get();
+        if (pieces_[index].last.load(std::memory_order_relaxed) == s && take(index)) return pieces_[index].work.get();
+    const uint32_t first = turn_.fetch_add(1, std::memory_order_relaxed);
+    for (uint32_t i = 0; i < count_; i++) {
+        index = (first + i) % count_;
+        if (!take(index)) continue;
+        pieces_[index].last.store(s, std::memory_order_relaxed);
+        return pieces_[index].work.get();
+    }
     return nullptr;
 }
 

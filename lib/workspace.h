@@ -13,6 +13,7 @@ class WorkPiece {
     WorkPiece(Context& context, uint64_t bytes, const char* who, ng_purpose purpose = NG_MEM_WORK);
     ~WorkPiece() { context_.free(memory_, bytes_, purpose_, track_.get()); }
     WorkPiece(const WorkPiece&) = delete;
+    uint64_t bytes() const noexcept { return bytes_; }
     char* memory() const noexcept { return memory_; }
     Track* track() const noexcept { return track_.get(); }
     // What is queued until the order is closed waits for what others queued on it.
@@ -22,8 +23,8 @@ class WorkPiece {
     Context&               context_;
     const uint64_t         bytes_;
     const ng_purpose       purpose_;
+    const std::unique_ptr<Track> track_;
     char* const            memory_;
-    std::unique_ptr<Track> track_;
 };
 
 // As many pieces of equal size as runs may be under way; programs may share them, their runs are then ordered.
@@ -33,18 +34,20 @@ class Workspaces final : public Belonging {
     // At least so many bytes a piece from now on. Waits for runs under way.
     void grow(uint64_t bytes, const char* who);
 
-    // A piece that nobody else has until vacate; null when all are taken. No lock, no allocation.
-    const WorkPiece* claim(uint32_t& index) noexcept;
+    // A piece that nobody else has until vacate, the one that this stream had last if it may be; null when all are taken. No lock, no allocation.
+    const WorkPiece* claim(ng_stream s, uint32_t& index) noexcept;
     void  vacate(uint32_t index) noexcept { pieces_[index].busy.store(false, std::memory_order_release); }
     uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_acquire); }
 
   private:
     struct Piece {
         std::atomic<bool>          busy{false};
+        std::atomic<ng_stream>     last{nullptr};
         std::unique_ptr<WorkPiece> work;
     };
     Workspaces(Context& context, uint32_t count);
     friend void destroy(const Workspaces*) noexcept;
+    bool take(uint32_t index) noexcept;
     void give_back() noexcept;
     static void end(Belonging& thing, Context& context) noexcept;
     static void remove(Belonging* thing, Context& context) noexcept;
@@ -53,6 +56,7 @@ class Workspaces final : public Belonging {
     std::unique_ptr<Piece[]> pieces_;
     const uint32_t           count_;
     std::atomic<uint64_t>    bytes_{0};
+    std::atomic<uint32_t>    turn_{0};
 };
 void destroy(const Workspaces* workspaces) noexcept;
 

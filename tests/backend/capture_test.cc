@@ -277,3 +277,49 @@ TEST_CASE("captures: a product whose rows are folded is ready when its program i
     for (ng_tensor* x : t) ng_tensor_release(x);
     shut(c);
 }
+
+// A graph would write there whenever it runs, and whoever has that memory then would see it.
+TEST_CASE("captures: what takes memory of its own is refused, and nothing of it is in the graph")
+{
+    Host host;
+    ng_ctx* c = adopted(host, NG_CTX_NO_JIT);
+    constexpr int64_t N = 64;
+    ng_scope* s = ng_scope_create(c, 0);
+    const ng_shape d = vector_of(N);
+    ng_expr* const x = ng_param(s, 0, &d), *const e = ng_add(x, x);
+    const int32_t over[] = {0};
+    ng_compile_desc desc{};
+    desc.size = sizeof desc, desc.alias = over;
+    ng_prog* p = nullptr;
+    ng_error error{};
+    REQUIRE_MESSAGE(ng_compile(c, &desc, &e, 1, &p, &error) == NG_OK, error.text);
+    ng_tensor *whole = make(c, N + 1), *head = nullptr, *tail = nullptr;
+    ng_expr* const leaf = ng_leaf(s, whole);
+    REQUIRE(ng_tensor_view(ng_slice(leaf, 0, 0, N, 1), &head, &error) == NG_OK);
+    REQUIRE(ng_tensor_view(ng_slice(leaf, 0, 1, N + 1, 1), &tail, &error) == NG_OK);
+    put(whole, 3, N + 1);
+    ng_run r{};
+    r.size = sizeof r, r.nargs = r.nout = 1, r.args = &head, r.out = &tail;
+    CHECK(ng_prog_run(p, host.stream, &r, &error) == NG_OK);
+    CHECK(first_of(tail, N) == 6);
+    ng_status ran = NG_OK, copied = NG_OK, evaluated = NG_OK;
+    ng_expr* const sum = ng_sum(leaf, NG_ALL, 0);
+    ng_tensor* none = nullptr;
+    const CUgraphExec exec = host.captured([&] {
+        ran = ng_prog_run(p, host.stream, &r, &error);
+        copied = ng_tensor_copy(tail, head, host.stream, nullptr);
+        evaluated = ng_eval(c, host.stream, &sum, &none, 1, &error);
+    });
+    REQUIRE(exec != nullptr);
+    CHECK_MESSAGE(evaluated == NG_E_INVALID, error.text);
+    CHECK(ran == NG_E_INVALID);
+    CHECK(copied == NG_E_INVALID);
+    put(whole, 5, N + 1);
+    host.replay(exec);
+    CHECK(first_of(tail, N) == 5);
+    host.driver.cuGraphExecDestroy(exec);
+    ng_prog_release(p);
+    for (ng_tensor* t : {tail, head, whole}) ng_tensor_release(t);
+    ng_scope_release(s);
+    shut(c);
+}

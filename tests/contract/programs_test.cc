@@ -262,6 +262,21 @@ TEST_CASE("P2: a workspace that will not do is refused by what it lacks, and not
     CHECK(f.run(p, call) == NG_OK);
 }
 
+TEST_CASE("P2: a run whose workspace is also its argument is refused before anything is written there")
+{
+    Face f;
+    const ng_shape d = shape(NG_F32, {-1});
+    ng_prog* const p = f.compile({ng_neg(f.param(0, d))}, {.length_max = {4096}});
+    const auto     elements = int64_t(f.info(p).workspace_bytes / 4 + 16);
+    ng_tensor *const memory = f.tensor(shape(NG_F32, {elements}), Values(size_t(elements), 1)), *const out = f.make(shape(NG_F32, {elements}));
+    if (elements > 4096) return;
+    Call call = {.args = {memory}, .out = {out}};
+    call.workspace = memory;
+    CHECK(f.run(p, call) == NG_E_INVALID);
+    CHECK_MESSAGE(f.says("overlaps argument 0"), f.said());
+    CHECK(differs(f.get(memory), Values(size_t(elements), 1)) == "");
+}
+
 TEST_CASE("P4: strides are those declared unless NG_ANY, alignment is the kernel's business")
 {
     Face f;

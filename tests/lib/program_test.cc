@@ -63,14 +63,14 @@ TEST_CASE("workspaces: as many claims as pieces, then none until one is vacated;
         uint32_t index[4];
         const WorkPiece* piece[3];
         for (uint32_t i = 0; i < 3; i++) {
-            piece[i] = w->claim(index[i]);
+            piece[i] = w->claim(nullptr, index[i]);
             REQUIRE(piece[i]);
             CHECK(uintptr_t(piece[i]->memory()) % 64 == 0);
             for (uint32_t k = 0; k < i; k++) CHECK(piece[i]->memory() != piece[k]->memory());
         }
-        CHECK(w->claim(index[3]) == nullptr);
+        CHECK(w->claim(nullptr, index[3]) == nullptr);
         w->vacate(index[1]);
-        CHECK(w->claim(index[3]) == piece[1]);
+        CHECK(w->claim(nullptr, index[3]) == piece[1]);
         for (const uint32_t i : {0u, 1u, 2u}) w->vacate(i);
         w->grow(500, "test");
         CHECK(w->bytes() == 1000);
@@ -80,10 +80,39 @@ TEST_CASE("workspaces: as many claims as pieces, then none until one is vacated;
         REQUIRE(ng_ctx_limit(c, 8000) == NG_OK);
         CHECK_THROWS_AS(w->grow(1 << 20, "test"), ng::Error);      // what cannot grow stays as it was, every piece to be claimed
         CHECK(w->bytes() == 2000);
-        for (uint32_t i = 0; i < 3; i++) REQUIRE(w->claim(index[i]));
+        for (uint32_t i = 0; i < 3; i++) REQUIRE(w->claim(nullptr, index[i]));
         for (uint32_t i = 0; i < 3; i++) w->vacate(index[i]);
     }
     CHECK(stats(c).workspace_bytes == 0);
+    shut(c);
+}
+
+TEST_CASE("workspaces: of two that grow one at once the greater wish counts, and a stream has the piece that it had")
+{
+    ng_ctx* c = open_ctx();
+    {
+        const Pin<Context> context(c);
+        for (int turn = 0; turn < 200; turn++) {
+            const Ref<Workspaces> w = Workspaces::create(*context, 64, 2, "test");
+            std::thread small([&] { w->grow(4096, "test"); });
+            w->grow(1 << 20, "test");
+            small.join();
+            CHECK(w->bytes() == 1 << 20);
+            for (uint32_t i = 0, index; i < 2; i++) CHECK(w->claim(nullptr, index)->bytes() == 1 << 20);
+        }
+        const Ref<Workspaces> w = Workspaces::create(*context, 64, 2, "test");
+        int streams[2];
+        const WorkPiece* had[2];
+        for (int turn = 0; turn < 3; turn++)
+            for (int s : {0, 1}) {
+                uint32_t index;
+                const WorkPiece* const piece = w->claim(&streams[s], index);
+                if (turn == 0) had[s] = piece;
+                CHECK(piece == had[s]);
+                w->vacate(index);
+            }
+        CHECK(had[0] != had[1]);
+    }
     shut(c);
 }
 
@@ -100,7 +129,7 @@ TEST_CASE("workspaces: growth waits for the claim that is out, and threads never
             threads.emplace_back([&] {
                 while (!stop) {
                     uint32_t index;
-                    const WorkPiece* const piece = w->claim(index);
+                    const WorkPiece* const piece = w->claim(nullptr, index);
                     if (!piece) continue;
                     if (inside[index]++) odd++;
                     std::fill(piece->memory(), piece->memory() + 64, char(index));
