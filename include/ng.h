@@ -277,8 +277,9 @@ NG_API ng_expr *ng_random(ng_scope *s NG_OPT, ng_random_kind k, ng_expr *key, ng
  *   atom    12 | 0.5 | 1e-5 | inf | nan | true | name | ( e ) | word(e, ..) | f16(e), a cast;
  *           then any slices: [1:-1, ::2, None, ..., -1]
  * Words are the operations of the block below without ng_, and take, concat, reshape, stop (ng_surrogate without a
- * path). Reductions take axes (1, or [0, 2]) and keep them; without axes the result is a scalar. names win over words.
- * A fault has its column in err->at. Numbers are read in the C locale. */
+ * path). Reductions take axes (1, or [0, 2]) and keep them; without axes the result is a scalar. max(x, axes, lowest),
+ * of floats, is -inf of nothing. names win over words. A fault has its column in err->at. Numbers are read in the C
+ * locale. */
 NG_API ng_expr *ng_parse (ng_scope *s NG_OPT, const char *text, const char *names NG_OPT,
                           ng_expr *const *values NG_N(n), uint32_t n);
 
@@ -485,7 +486,8 @@ NG_API ng_status ng_grad (ng_expr *const *y NG_N(ny), ng_expr *const *dy NG_OPT 
                                    ng_expr *const *wrt NG_N(n), ng_expr **dx NG_N(n), uint32_t n, ng_error *err NG_OPT);
 /* The value of value, the derivative of path; NULL: none. */
 NG_API ng_expr *ng_surrogate(ng_expr *value, ng_expr *path NG_OPT);
-/* y, but ng_grad gives x[i] the expression dx[i], in which dy, a param of y's shape, stands for the cotangent. */
+/* y, but ng_grad gives x[i] the expression dx[i], in which dy, a param of y's shape, stands for the cotangent. Neither
+ * y nor an x may use dy (NG_E_INVALID): it needs an index of its own, since params of one index and shape are one. */
 NG_API ng_expr *ng_custom_grad(ng_expr *y, ng_expr *dy, ng_expr *const *x NG_N(n), ng_expr *const *dx NG_N(n),
                                uint32_t n);
 NG_API ng_expr *ng_subst (ng_expr *e, ng_expr *const *from NG_N(n), ng_expr *const *to NG_N(n), uint32_t n);

@@ -1,9 +1,89 @@
 // Building marks on nodes, and whole expressions anew with other parts.
 #include "jit/build.h"
 
+#include <optional>
+#include <queue>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace ng::build {
+namespace {
+
+// Looks for dy below what rules compute, the newest nodes first. What is older than dy cannot use it, and what belongs to
+// the value of a rule of the same dy does not: it was refused, or searched. So rules upon rules of one dy, or each of one
+// made for it, are searched once.
+class Search {
+  public:
+    explicit Search(const Node& dy) : dy_(dy) {}
+    bool finds_below(const NodeRef& root);
+
+  private:
+    struct Entry {
+        int32_t     age;
+        const Node* node;
+        bool operator<(const Entry& o) const { return age < o.age; }
+    };
+    // Behind dy in the order of birth; of nodes of other graphs any number.
+    int32_t age_of(const Node& n) const { return int32_t(n.place() - dy_.place()); }
+    bool is_older(const Node& n) const { return dy_.graph() && n.graph() == dy_.graph() && age_of(n) < 0; }
+    static bool is_value(const Node& n, size_t operand) { return n.op != Op::custom_grad || (operand != 1 && operand < 2 + size_t(n.int_at(0))); }
+
+    const Node& dy_;
+    std::unordered_set<const Node*> settled_;
+};
+
+bool Search::finds_below(const NodeRef& root)
+{
+    std::priority_queue<Entry> waiting;
+    waiting.push({age_of(*root), root.get()});
+    while (!waiting.empty()) {
+        const Node& n = *waiting.top().node;
+        waiting.pop();
+        if (&n == &dy_) return true;
+        if (is_older(n) || !settled_.insert(&n).second) continue;
+        const bool was_searched = n.op == Op::custom_grad && n.arg(1).get() == &dy_;
+        for (size_t i = 0; i < n.args().size(); i++) {
+            const Node& a = *n.arg(i);
+            if (!is_value(n, i)) continue;
+            if (was_searched) settled_.insert(&a);
+            else waiting.push({age_of(a), &a});
+        }
+    }
+    return false;
+}
+
+// What stands for what, by which nodes are the same variable; of several the first counts.
+class Replacements {
+  public:
+    explicit Replacements(std::span<const NodeRef> from)
+    {
+        for (size_t i = 0; i < from.size(); i++) {
+            const Node& n = *from[i];
+            if (n.op == Op::param) params_.emplace(n.value, i);
+            else if (n.op == Op::leaf) leaves_.emplace(leaf_tensor(n).get(), i);
+            else nodes_.emplace(&n, i);
+        }
+    }
+    // The place in from; nothing: it stays.
+    std::optional<size_t> find(const Node& n) const
+    {
+        if (n.op == Op::param) return in(params_, n.value);
+        return n.op == Op::leaf ? in(leaves_, static_cast<const void*>(leaf_tensor(n).get())) : in(nodes_, &n);
+    }
+
+  private:
+    template <class Key>
+    static std::optional<size_t> in(const std::unordered_map<Key, size_t>& map, Key key)
+    {
+        const auto at = map.find(key);
+        return at == map.end() ? std::nullopt : std::optional(at->second);
+    }
+    std::unordered_map<int64_t, size_t>     params_;         // by index
+    std::unordered_map<const void*, size_t> leaves_;         // by tensor
+    std::unordered_map<const Node*, size_t> nodes_;
+};
+
+}  // namespace
 
 NodeRef tag(Graph& g, NodeRef x, const char* name)
 {
@@ -43,6 +123,13 @@ NodeRef custom_grad(Graph& g, NodeRef y, NodeRef dy, std::span<const NodeRef> x,
         if (!same(d->shape, args[2 + i]->shape))
             throw Error(NG_E_SHAPE, text("ng_custom_grad: dx[", i, "] is ", describe(*d), ", x[", i, "] ", describe(*args[2 + i]), ": they should have one shape"), int32_t(i));
         args.push_back(d);
+    }
+    Search search(*dy);
+    const bool is_own = dy->value > UINT16_MAX;              // softmax's and its like: no caller's param has such an index
+    for (size_t i = 0; i < 2 + x.size() && !is_own; i++) {
+        if (i == 1 || !search.finds_below(args[i])) continue;
+        const std::string user = i == 0 ? "y" : text("x[", i - 2, "]");
+        throw Error(NG_E_INVALID, text("ng_custom_grad: ", user, " uses dy, ", describe(*dy), "; dy should be a param that neither y nor an x uses, as one of an index that is nothing else's"));
     }
     Ref<Node> n = raw(Op::custom_grad, y->dtype, y->shape, args);
     n->more().ints = {int64_t(x.size())};
@@ -90,18 +177,11 @@ NodeRef rebuild(Graph& g, const Node& n, std::span<const NodeRef> a)
 
 NodeRef subst(Graph& g, NodeRef e, std::span<const NodeRef> from, std::span<const NodeRef> to)
 {
+    const Replacements replacements(from);
     std::unordered_map<const Node*, NodeRef> now;
-    const auto stands_for = [](const Node& n, const Node& f) {
-        if (&n == &f) return true;
-        if (n.op != f.op) return false;
-        return n.op == Op::param ? n.value == f.value : n.op == Op::leaf && leaf_tensor(n) == leaf_tensor(f);
-    };
     for (const Node* n : topological({&e, 1})) {
-        NodeRef replacement;
-        for (size_t i = 0; i < from.size() && !replacement; i++)
-            if (stands_for(*n, *from[i])) replacement = strong(g, to[i]);
-        if (replacement) {
-            now.emplace(n, replacement);
+        if (const auto i = replacements.find(*n)) {
+            now.emplace(n, strong(g, to[*i]));
             continue;
         }
         bool changed = false;

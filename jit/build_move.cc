@@ -233,14 +233,17 @@ NodeRef concat(Graph& g, std::span<const NodeRef> given, int32_t axis)
     axis = axis_of(axis, x[0]->rank(), "ng_concat");
     Dtype t = x[0]->dtype;
     Extents dims = x[0]->dims();
+    std::vector<Term> along = dims[size_t(axis)].terms();        // added up together: one by one, thousands of lengths took quadratic time
     for (size_t i = 1; i < x.size(); i++) {
         if (x[i]->dtype != t) t = promote(t, x[i]->dtype, "ng_concat");
         bool fits = x[i]->rank() == int(dims.size());
         for (size_t a = 0; fits && a < dims.size(); a++) fits = int(a) == axis || x[i]->dims()[a] == dims[a];
         if (!fits) throw Error(NG_E_SHAPE, text("ng_concat: ", describe(*x[i]), " does not go behind ", describe(*x[0]), " along axis ", axis), int32_t(i));
-        dims[size_t(axis)] = dims[size_t(axis)] + x[i]->dims()[size_t(axis)];
+        std::ranges::move(x[i]->dims()[size_t(axis)].terms(), std::back_inserter(along));
+        if (along.size() > 2 * Extent::MAX_TERMS) along = Extent::of_terms(std::move(along)).terms();
     }
     if (x.size() == 1) return x[0];
+    dims[size_t(axis)] = Extent::of_terms(std::move(along));
     for (NodeRef& n : x) n = cast(g, n, t);
     return g.intern(raw(Op::concat, t, shape_ref(std::move(dims)), x, axis));
 }

@@ -1,6 +1,8 @@
 // Counts traffic and arithmetic of steps at given lengths.
 #include "jit/cost.h"
 
+#include "jit/error.h"
+
 #include <algorithm>
 #include <map>
 
@@ -18,66 +20,78 @@ bool is_fast(Op op)
     }
 }
 
-uint64_t elements(const View& v, std::span<const int64_t> variables)
+// What lengths may be at most can be more than fits: sums and products that exceed 64 bits are the greatest number.
+struct Count {
+    uint64_t n = 0;
+    Count(uint64_t n_ = 0) : n(n_) {}
+    friend Count operator+(Count a, Count b) { uint64_t r; return __builtin_add_overflow(a.n, b.n, &r) ? UINT64_MAX : r; }
+    friend Count operator*(Count a, Count b) { uint64_t r; return __builtin_mul_overflow(a.n, b.n, &r) ? UINT64_MAX : r; }
+    Count& operator+=(Count b) { return *this = *this + b; }
+    Count& operator*=(Count b) { return *this = *this * b; }
+};
+void add(uint64_t& sum, Count n) { sum = (Count(sum) + n).n; }
+
+Count elements(const View& v, std::span<const int64_t> variables)
 {
-    uint64_t n = 1;
+    Count n = 1;
     for (size_t i = 0; i < v.dims.size(); i++)
-        if (!v.strides[i].is(0)) n *= uint64_t(std::max<int64_t>(v.dims[i].value(variables), 0));
+        if (!v.strides[i].is(0)) n *= extent_at(v.dims[i], variables);
     return n;
 }
-uint64_t bytes(const View& v, std::span<const int64_t> variables) { return elements(v, variables) * uint64_t(bytes_of(v.dtype)); }
+Count size(Dtype t) { return uint64_t(bytes_of(t)); }
+Count bytes(const View& v, std::span<const int64_t> variables) { return elements(v, variables) * size(v.dtype); }
 
 // Points of the space at which an access differs.
-uint64_t points(const Kernel& k, int32_t access, std::span<const int64_t> variables)
+Count points(const Kernel& k, int32_t access, std::span<const int64_t> variables)
 {
-    uint64_t n = 1;
+    Count n = 1;
     for (size_t a = 0; a < k.axes.size(); a++)
-        if (access < 0 || !k.accesses[size_t(access)].strides[a].is(0)) n *= uint64_t(std::max<int64_t>(k.axes[a].extent.value(variables), 0));
+        if (access < 0 || !k.accesses[size_t(access)].strides[a].is(0)) n *= extent_at(k.axes[a].extent, variables);
     return n;
 }
 
 Cost fused(const Kernel& k, std::span<const int64_t> variables)
 {
     Cost c;
-    uint64_t all = points(k, -1, variables), rows = 1;
+    Count all = points(k, -1, variables), rows = 1;
     for (const KernelAxis& a : k.axes)
-        if (!a.reduced) rows *= uint64_t(std::max<int64_t>(a.extent.value(variables), 0));
-    std::map<std::pair<int32_t, uint64_t>, uint64_t> read;        // views of one buffer, once an extent
+        if (!a.reduced) rows *= extent_at(a.extent, variables);
+    std::map<std::pair<int32_t, uint64_t>, Count> read;           // views of one buffer, once an extent
     for (size_t i = 0; i < k.values.size(); i++) {
         const Value& v = k.values[i];
-        c.instructions += uint64_t(weight_of(k, i)) * (v.row && v.kind != ValueKind::Fold ? rows : all);
+        add(c.instructions, Count(uint64_t(weight_of(k, i))) * (v.row && v.kind != ValueKind::Fold ? rows : all));
         const bool computes = (v.kind == ValueKind::Map || v.kind == ValueKind::Fold) && is_float(v.type);
-        if (computes) c.flops += v.kind == ValueKind::Map && v.row ? rows : all;
+        if (computes) add(c.flops, v.kind == ValueKind::Map && v.row ? rows : all);
         if (v.kind == ValueKind::Load) {
-            const uint64_t n = points(k, v.access, variables) * uint64_t(bytes_of(v.type));
-            read[{v.buffer, n}] = n;
+            const Count n = points(k, v.access, variables) * size(v.type);
+            read[{v.buffer, n.n}] = n;
         } else if (v.kind == ValueKind::Gather) {
-            c.moved_bytes += all * uint64_t(bytes_of(v.type));
+            add(c.moved_bytes, all * size(v.type));
         }
     }
-    for (const auto& [key, n] : read) c.moved_bytes += n;
+    for (const auto& [key, n] : read) add(c.moved_bytes, n);
     for (const StoreTo& s : k.stores) {
-        const uint64_t n = points(k, s.access, variables);
-        c.moved_bytes += n * uint64_t(bytes_of(k.values[size_t(s.value)].type)), c.instructions += STORING * n;
+        const Count n = points(k, s.access, variables);
+        add(c.moved_bytes, n * size(k.values[size_t(s.value)].type)), add(c.instructions, Count(STORING) * n);
     }
     return c;
 }
 
 uint64_t product_flops(const Step& s, std::span<const int64_t> variables)
 {
-    const uint64_t out = elements(s.out, variables);
-    const auto dim = [&](const View& v, size_t axis) { return uint64_t(std::max<int64_t>(v.dims[axis].value(variables), 0)); };
+    const Count out = elements(s.out, variables), two = 2;
+    const auto dim = [&](const View& v, size_t axis) { return Count(extent_at(v.dims[axis], variables)); };
     const auto filter = [&](const View& w) {
-        uint64_t n = 1;
+        Count n = 1;
         for (size_t a = 1; a < w.dims.size(); a++) n *= dim(w, a);
         return n;
     };
     switch (s.node->op) {
-    case Op::matmul: return 2 * out * dim(s.in[0], s.in[0].dims.size() - 1);
-    case Op::conv: return 2 * out * filter(s.in[1]);
-    case Op::conv_dx: return 2 * elements(s.in[1], variables) * filter(s.in[0]);
-    case Op::conv_dw: return 2 * elements(s.in[1], variables) * filter(s.out);
-    default: return out;
+    case Op::matmul: return (two * out * dim(s.in[0], s.in[0].dims.size() - 1)).n;
+    case Op::conv: return (two * out * filter(s.in[1])).n;
+    case Op::conv_dx: return (two * elements(s.in[1], variables) * filter(s.in[0])).n;
+    case Op::conv_dw: return (two * elements(s.in[1], variables) * filter(s.out)).n;
+    default: return out.n;
     }
 }
 
@@ -106,6 +120,15 @@ int32_t weight_of(const Kernel& kernel, size_t value)
     }
 }
 
+uint64_t extent_at(const Extent& e, std::span<const int64_t> variables)
+{
+    try {
+        return uint64_t(std::max<int64_t>(e.value(variables), 0));
+    } catch (const Error&) {
+        return UINT64_MAX;
+    }
+}
+
 Cost cost_of(const Step& s, std::span<const int64_t> variables)
 {
     if (s.kernel) return fused(*s.kernel, variables);
@@ -113,10 +136,10 @@ Cost cost_of(const Step& s, std::span<const int64_t> variables)
     if (s.node) c.flops = product_flops(s, variables);
     c.instructions = instructions_of(s, c.flops);
     const bool put = s.node && s.node->op == Op::put;              // only the places that are written, and what says so
-    if (put) c.moved_bytes = bytes(s.in[1], variables) + 2 * bytes(s.in[2], variables);
+    if (put) add(c.moved_bytes, bytes(s.in[1], variables) + Count(2) * bytes(s.in[2], variables));
     if (put) return c;
-    for (const View& v : s.in) c.moved_bytes += bytes(v, variables);
-    c.moved_bytes += bytes(s.out, variables);
+    for (const View& v : s.in) add(c.moved_bytes, bytes(v, variables));
+    add(c.moved_bytes, bytes(s.out, variables));
     return c;
 }
 
@@ -125,7 +148,7 @@ Cost cost_of(const Plan& plan, std::span<const int64_t> variables)
     Cost all;
     for (const Step& s : plan.steps) {
         const Cost c = cost_of(s, variables);
-        all.moved_bytes += c.moved_bytes, all.flops += c.flops, all.instructions += c.instructions;
+        add(all.moved_bytes, c.moved_bytes), add(all.flops, c.flops), add(all.instructions, c.instructions);
     }
     return all;
 }

@@ -10,6 +10,8 @@ struct Cost {
 };
 // Of a value at a point: about its instructions.
 int32_t weight_of(const Kernel& kernel, size_t value);
+// At these lengths, which may be greater than any memory: what exceeds its bits is the greatest number.
+uint64_t extent_at(const Extent& e, std::span<const int64_t> variables);
 Cost cost_of(const Step& step, std::span<const int64_t> variables);
 Cost cost_of(const Plan& plan, std::span<const int64_t> variables);
 

@@ -106,7 +106,7 @@ uint64_t Explainer::bytes_of_buffer(const Buffer& b) const
 {
     uint64_t bytes = uint64_t(bytes_of(b.dtype));
     const auto times = [&](const Extent& e) {
-        if (__builtin_mul_overflow(bytes, uint64_t(std::max<int64_t>(e.value(variables_), 0)), &bytes)) bytes = UINT64_MAX;
+        if (__builtin_mul_overflow(bytes, extent_at(e, variables_), &bytes)) bytes = UINT64_MAX;
     };
     if (b.place == Place::Work) times(b.count);
     else if (const Port* p = port_of(b)) std::ranges::for_each(p->dims, times);

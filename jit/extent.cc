@@ -10,6 +10,8 @@ namespace {
 
 [[noreturn]] void overflow() { throw Error(NG_E_LIMIT, "an extent exceeds 63 bits"); }
 
+[[noreturn]] void too_many_terms() { throw Error(NG_E_LIMIT, text("a shape's polynomial of lengths has more than ", Extent::MAX_TERMS, " terms")); }
+
 int64_t added(int64_t a, int64_t b)
 {
     int64_t r;
@@ -64,6 +66,9 @@ Extent Extent::of_terms(std::vector<Term> terms)
             kept.push_back(std::move(t));
     }
     std::erase_if(kept, [](const Term& t) { return t.coefficient == 0; });
+    if (kept.size() > MAX_TERMS) too_many_terms();
+    if (!kept.empty() && kept[0].variables.size() > MAX_DEGREE)
+        throw Error(NG_E_LIMIT, ng::text("a shape's polynomial of lengths multiplies more than ", MAX_DEGREE, " lengths"));
     if (kept.empty()) return Extent(0);
     if (kept.size() == 1 && kept[0].variables.empty()) return Extent(kept[0].coefficient);
     auto* list = new Terms;
@@ -115,6 +120,18 @@ int64_t Extent::value(std::span<const int64_t> variables) const
     int64_t sum = 0;
     for (const Term& t : terms_->list) sum = added(sum, value_of(t, variables));
     return sum;
+}
+
+int64_t Extent::wrapped(std::span<const int64_t> variables) const noexcept
+{
+    if (!terms_) return constant_;
+    uint64_t sum = 0;
+    for (const Term& t : terms_->list) {
+        uint64_t p = uint64_t(t.coefficient);
+        for (const int32_t v : t.variables) p *= uint64_t(variables[size_t(v)]);
+        sum += p;
+    }
+    return int64_t(sum);
 }
 
 int64_t Extent::most(std::span<const int64_t> largest) const
@@ -218,7 +235,7 @@ Extent operator*(const Extent& a, const Extent& b)
     if (a.is(1)) return b;
     if (b.is(1)) return a;
     const std::vector<Term> left = a.terms(), right = b.terms();
-    if (left.size() * right.size() > 4096) throw Error(NG_E_LIMIT, "a shape's polynomial of lengths has more than 4096 terms");
+    if (left.size() * right.size() > Extent::MAX_TERMS) too_many_terms();
     std::vector<Term> list;
     for (const Term& x : left)
         for (const Term& y : right)

@@ -22,6 +22,7 @@ struct Term {
 class Extent {
   public:
     static constexpr int32_t HIDDEN = 1 << 20;
+    static constexpr size_t  MAX_TERMS = 4096, MAX_DEGREE = 64;      // beyond: NG_E_LIMIT. So all that is made is read back
 
     Extent(int64_t constant = 0) : constant_(constant) {}
     static Extent variable(int32_t v);
@@ -37,6 +38,7 @@ class Extent {
     void    mark_variables(std::vector<bool>& mentioned) const;      // grows with them; hidden ones do not count
 
     int64_t value(std::span<const int64_t> variables) const;
+    int64_t wrapped(std::span<const int64_t> variables) const noexcept;    // modulo 2^64: strides that nobody goes along may be any numbers
     // No value is more where each variable is 0 or above, and these at most: 12 - n is largest where n is least.
     int64_t most(std::span<const int64_t> largest) const;
     std::optional<Extent> divided_by(const Extent& divisor) const;  // the exact quotient

@@ -14,6 +14,7 @@ namespace ng {
 //   permute(x, [1, 0, -1]), -1: new   window(x, axis, start, count)   view(x, [dims], [strides], offset)
 //   put(x, i, y, axis, FOLD)   scan(x, axis, FOLD [, exclusive] [, reverse])   segment(x, offsets, FOLD)
 //   argsort(x, axis [, reverse])        FOLD: last sum prod min max
+//   max(x, axes, lowest), of floats: of nothing it is -inf, where max(x, axes) is refused
 //   iota([4]) iota([3, 4], axis) iota(f32, [3, 4], axis), i64 without a type   length(-1)
 //   random(uniform | normal | bits, f32, [dims], key [, step])   cast_stochastic(x, f16, bits, key [, step])
 //   bitcast(x, i32)   keep(x)   stop(x)   surrogate(value, path)   custom_grad(y, dy, [x, ..], [dx, ..])

@@ -2,6 +2,7 @@
 #include "jit/parser.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace ng {
 
@@ -21,9 +22,10 @@ void Parser::keywords(std::span<const Keyword> known, double* pad_value, uint32_
         take();
         if (pad_value && key.text == "pad_value") {
             const bool negative = skip(Tok::Minus);
-            if (now_.kind != Tok::Integer && now_.kind != Tok::Real) fault(now_.at, "found ", found(now_), ", expected a number");
+            const bool infinite = now_.kind == Tok::Name && now_.text == "inf", none = now_.kind == Tok::Name && now_.text == "nan";
+            if (now_.kind != Tok::Integer && now_.kind != Tok::Real && !infinite && !none) fault(now_.at, "found ", found(now_), ", expected a number");
             const Token t = take();
-            const double v = t.kind == Tok::Real ? t.real : double(t.integer);
+            const double v = infinite ? INFINITY : none ? NAN : t.kind == Tok::Real ? t.real : double(t.integer);
             *pad_value = negative ? -v : v;
             continue;
         }

@@ -94,6 +94,11 @@ NodeRef Parser::reduction(const Token& word, Op op)
     ng_axes which = NG_ALL;
     uint32_t flags = 0;
     if (skip(Tok::Comma)) which = axes(*x, word), flags = NG_KEEP;
+    if (op == Op::max && flags && this->flags(MAX_FLAGS)) {
+        close(word);
+        if (!is_float(x->dtype)) fault(word.at, word.text, " of ", describe(*x), ": only floats have a lowest value, -inf, to be that of nothing");
+        return built(word.at, [&] { return build::greatest(graph_, build::strong(graph_, x), which); });
+    }
     close(word);
     return built(word.at, [&] { return info(op).kind == Class::Norm ? build::norm(graph_, op, x, which) : build::reduce(graph_, op, x, which, flags); });
 }
@@ -174,23 +179,24 @@ Extent Parser::extent()
 {
     const uint32_t at = now_.at;
     bool negative = skip(Tok::Minus), plain = now_.kind == Tok::Integer;
-    Extent sum = 0;
-    for (int terms = 0;; terms++) {
-        if (terms > 64) text_fault(now_.at, "an extent of more than 64 terms", NG_E_LIMIT);
+    std::vector<Term> sum;                                   // added up once
+    for (size_t terms = 0;; terms++) {
+        if (terms >= Extent::MAX_TERMS) text_fault(now_.at, text("an extent of more than ", Extent::MAX_TERMS, " terms"), NG_E_LIMIT);
         Extent term = factor();
         if (plain && now_.kind != Tok::Star && now_.kind != Tok::Plus && now_.kind != Tok::Minus)
             return negative ? length_of(-term.constant(), at) : term;
         plain = false;
-        for (int factors = 0; skip(Tok::Star); factors++) {
-            if (factors > 64) text_fault(now_.at, "an extent of more than 64 factors", NG_E_LIMIT);
+        for (size_t factors = 0; skip(Tok::Star); factors++) {
+            if (factors >= Extent::MAX_DEGREE) text_fault(now_.at, text("an extent of more than ", Extent::MAX_DEGREE, " factors"), NG_E_LIMIT);
             term = term * factor();
         }
-        sum = negative ? sum - term : sum + term;
+        for (Term& t : (negative ? term * Extent(-1) : term).terms()) sum.push_back(std::move(t));
         if (now_.kind != Tok::Plus && now_.kind != Tok::Minus) break;
         negative = take().kind == Tok::Minus;
     }
-    if (sum.is_constant() && sum.constant() < 0) text_fault(at, text("an extent of ", sum.constant()), NG_E_SHAPE);
-    return sum;
+    const Extent e = Extent::of_terms(std::move(sum));
+    if (e.is_constant() && e.constant() < 0) text_fault(at, text("an extent of ", e.constant()), NG_E_SHAPE);
+    return e;
 }
 
 // [2, -1, _], or one extent without brackets; where _ stands there is a 1.

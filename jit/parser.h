@@ -160,6 +160,7 @@ Dtype find_type(std::string_view name);       // Dtype::count_: none
 inline constexpr const char* FOLDS[] = {"last", "sum", "prod", "min", "max"};                          // ng_fold
 inline constexpr const char* KINDS[] = {"uniform", "normal", "bits"};                                  // ng_random_kind
 inline constexpr const char* POOLS[] = {"max", "mean", "l2"};                                          // ng_pool_kind
+inline constexpr const char* MAX_FLAGS[] = {"lowest"};
 inline constexpr const char* SCAN_FLAGS[] = {"exclusive", "reverse"};                                  // ng_scan_flag_, by bit
 inline constexpr const char* PRODUCT_FLAGS[] = {"tf32"};
 inline constexpr const char* POOL_FLAGS[] = {"ceil", "count_pad"};

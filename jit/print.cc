@@ -85,9 +85,9 @@ std::string conv_text(const Node& n, int axes)
     const int32_t ones[3] = {1, 1, 1};
     std::string s = keyword_text("stride", d.stride, ones, axes) + keyword_text("dilate", d.dilate, ones, axes) +
                     pads_text(d.pad_lo, d.pad_hi, axes) + keyword_text("groups", &d.groups, ones, 1);
-    if (d.pad_value != 0) {
+    if (const auto bits = std::bit_cast<int64_t>(d.pad_value)) {             // -0.0 too
         Node value;
-        value.op = Op::constant, value.dtype = Dtype::f64, value.value = std::bit_cast<int64_t>(d.pad_value);
+        value.op = Op::constant, value.dtype = Dtype::f64, value.value = bits;
         s += ", pad_value = " + literal_text(value, Style::Pretty);
     }
     return s + flags_text(PRODUCT_FLAGS, d.flags);
@@ -287,7 +287,7 @@ Piece Printer::write(const Item& i)
     const std::string word = name_of(f.word);
     if (is_map(f.word)) return prefix_of(f.word) || binary_of(f.word) ? write_operator(i) : call(word, operands(f));
     if (f.total) return call(word, operands(f));
-    if (info(f.word).kind != Class::Node) return call(word, operands(f) + ", " + axes_text(f.axes));
+    if (info(f.word).kind != Class::Node) return call(word, operands(f) + ", " + axes_text(f.axes) + flags_text(MAX_FLAGS, has_lowest(n)));
     const bool zero_step = !f.operands.empty() && f.operands.back().node->op == Op::constant && f.operands.back().node->value == 0;
     switch (n.op) {
     case Op::matmul: return n.value == 0 ? write_operator(i) : call(word, operands(f) + parameters(i));

@@ -139,8 +139,10 @@ bool Wordings::reads_back(const Node& n, std::span<const Written> operands)
     std::vector<NodeRef> args;
     scratch();
     for (const Written& w : operands) args.push_back(read(w));
+    const auto axes = ng_axes(n.value);
     try {
-        NodeRef again = is_fold(n.op) ? build::reduce(scratch_, n.op, args[0], ng_axes(n.value), NG_KEEP) : build::rebuild(scratch_, n, args);
+        const NodeRef again = has_lowest(n) ? build::greatest(scratch_, build::strong(scratch_, args[0]), axes)
+                            : is_fold(n.op) ? build::reduce(scratch_, n.op, args[0], axes, NG_KEEP) : build::rebuild(scratch_, n, args);
         return same(again.get(), &n, 3);
     } catch (const Error&) {
         return false;
@@ -199,7 +201,7 @@ Wording Wordings::wording_of(const Node& n)
     if (is_norm(n, wording)) return wording;
     if (n.op == Op::reshape && n.rank() == 0) {
         const Node* fold = n.arg(0).get();
-        if (is_fold(fold->op) && fold->rank() > 0) wording.word = fold->op, wording.core = fold, wording.total = true;
+        if (is_fold(fold->op) && fold->rank() > 0 && !has_lowest(*fold)) wording.word = fold->op, wording.core = fold, wording.total = true;
     }
     wording.axes = ng_axes(wording.core->value);
     if (infers(wording.word)) {

@@ -39,6 +39,8 @@ class Wordings {
     Graph scratch_;
 };
 
+// A maximum that is -inf of nothing.
+inline bool has_lowest(const Node& n) { return n.op == Op::max && n.extra && n.extra->ints == std::vector<int64_t>{1}; }
 // A node without its tags.
 const Node* below_tags(const Node* n);
 // "-0.5", "2", "inf": reads back as the constant where its type is inferred.

@@ -13,7 +13,7 @@ namespace {
 using namespace serial;
 
 constexpr int64_t  MAX_EXTENT = int64_t(1) << 60;
-constexpr uint64_t MAX_TERMS = 256, MAX_DEGREE = 64, MAX_NAMES = 4096, MAX_INTS = 64;
+constexpr uint64_t MAX_NAMES = 4096, MAX_INTS = 64;
 
 class Reader {
   public:
@@ -142,12 +142,12 @@ void Loader::read_options()
 // Lengths beyond those that have a greatest value are refused here: nothing later looks at all extents.
 Extent Loader::read_extent()
 {
-    const size_t terms = in_.count(MAX_TERMS, "the number of an extent's terms");
+    const size_t terms = in_.count(Extent::MAX_TERMS, "the number of an extent's terms");
     if (!terms) return Extent(in_.signed_number());
     std::vector<Term> list(terms);
     for (Term& t : list) {
         t.coefficient = in_.signed_number();
-        t.variables.resize(in_.count(MAX_DEGREE, "a term's degree"));
+        t.variables.resize(in_.count(Extent::MAX_DEGREE, "a term's degree"));
         for (int32_t& v : t.variables) {
             const uint64_t length = in_.number(MAX_LENGTHS - 1, "a length's number");
             if (length >= out_.options.length_max.size()) in_.fault(text("length ", -1 - int64_t(length), " has no greatest value"));
@@ -173,18 +173,24 @@ Extents Loader::read_dims(const char* what)
     return dims;
 }
 
-// What handling the extents of a shape may cost; 0 where no length occurs.
+// What handling the extents of a shape may cost; 0 where no length occurs. Sizes and strides multiply them from either end.
 Weight weight_of(const Extents& dims)
 {
+    constexpr uint64_t MOST = uint64_t(1) << 32;
     Weight w;
-    uint64_t product = 1;
+    std::vector<std::pair<uint64_t, uint64_t>> factors;      // terms, degree
     for (const Extent& e : dims) {
-        if (e.is_constant()) continue;
-        const std::vector<Term> terms = e.terms();
+        const std::vector<Term> terms = e.is_constant() ? std::vector<Term>() : e.terms();
         for (const Term& t : terms) w.each += 1 + t.variables.size();
-        product = std::min<uint64_t>(product * terms.size(), uint64_t(1) << 32);
+        factors.emplace_back(std::max<size_t>(terms.size(), 1), terms.empty() ? 0 : terms[0].variables.size());
     }
-    w.multiplied = w.each * product;
+    for (int end = 0; w.each && end < 2; end++, std::ranges::reverse(factors)) {
+        uint64_t product = 1, degree = 0;
+        for (const auto& [terms, more] : factors) {
+            product = std::min(product * terms, MOST), degree += more;
+            if (degree) w.multiplied += product * (1 + degree);
+        }
+    }
     return w;
 }
 
@@ -237,21 +243,14 @@ void Loader::read_node(SavedNode& n)
     node_shapes_.push_back(shape);
 }
 
-// Builders look at the extents of operands and results; some multiply them, concatenating adds them up one by one.
+// Builders look at the extents of operands and results; some multiply them, concatenating sorts them.
 void Loader::charge_node(const SavedNode& n, uint32_t shape, std::span<const uint32_t> args)
 {
     const bool multiplies = n.op == Op::reshape || n.op == Op::view || n.op == Op::param || is_fold(n.op);
     const auto weight = [&](uint32_t s) { return multiplies ? weights_[s].multiplied : weights_[s].each; };
     uint64_t sum = weight(shape);
     for (const uint32_t a : args) sum += weight(node_shapes_[a]);
-    charge(sum);
-    if (n.op != Op::concat || !sum) return;
-    Extent along = 0;
-    for (const NodeRef& a : n.args) {
-        if (n.value < 0 || n.value >= a->rank()) return;             // the builder will say so
-        along = along + a->dims()[size_t(n.value)];
-        charge(along.terms().size());
-    }
+    charge(n.op == Op::concat ? 4 * sum : sum);
 }
 
 void Loader::read_nodes()

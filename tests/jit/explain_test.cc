@@ -175,6 +175,19 @@ TEST_CASE("explain: a fused step says what it reads, writes, computes and costs"
     CHECK(e.has("\"kind\": \"output\", \"index\": 0, \"dtype\": \"f32\", \"bytes\": 8192, \"name\": \"y\""));
 }
 
+TEST_CASE("explain: what lengths of 2^61 and more move is the greatest number, not what is left of it")
+{
+    Graph g;
+    const NodeRef x = build::param(g, 0, layout(Dtype::f32, {Extent::variable(0)}));
+    for (const NodeRef& y : {build::map(g, Op::add, {x, build::weak(g, 1)}), build::concat(g, std::vector{x, x, x}, 0)}) {
+        const Explained e(y);
+        for (const int64_t most : {int64_t(1) << 61, INT64_MAX}) {
+            CHECK(cost_of(e.plan, std::vector<int64_t>{most}).moved_bytes == UINT64_MAX);
+            CHECK(is_json(explain(e.plan, {&y, 1}, std::vector<int64_t>{most})));
+        }
+    }
+}
+
 TEST_CASE("explain: steps know the nodes that they compute")
 {
     Room room;

@@ -368,6 +368,38 @@ TEST_CASE("rules of the caller: surrogates and own derivatives")
     CHECK(s.numbers(s.derived(first, x, x)) == s.numbers(s.text("x * k * k", {"x", "k"}, {x, k})));
 }
 
+TEST_CASE("rules of the caller: a dy that y or an x uses is refused; thousands of rules, of one dy or of many, are searched in linear time")
+{
+    Slopes s;
+    s.g = Graph(size_t(1) << 20, 9);
+    const NodeRef dy = s.param({3}), other = s.param({3}), x = s.param({3}), dx = s.text("d * x", {"d", "x"}, {dy, x}), uses = s.text("x + d", {"d", "x"}, {dy, x});
+    const auto says = [&](const NodeRef& y, const NodeRef& at) {
+        try {
+            return build::custom_grad(s.g, y, dy, {&at, 1}, {&dx, 1}), std::string();
+        } catch (const Error& e) {
+            return e.text.substr(0, e.text.find(','));
+        }
+    };
+    const std::string y_uses = "ng_custom_grad: y uses dy", x_uses = "ng_custom_grad: x[0] uses dy";
+    CHECK((says(uses, x) == y_uses && says(dy, x) == y_uses && says(build::surrogate(s.g, uses, x), x) == y_uses && says(x, dy) == x_uses && says(x, uses) == x_uses));
+    const NodeRef inner = build::custom_grad(s.g, x, other, {&x, 1}, {&dx, 1});       // dy in an inner rule's derivative is no part of its value
+    CHECK((says(inner, inner) == "" && says(build::custom_grad(s.g, uses, other, {&x, 1}, {&dx, 1}), x) == y_uses));
+
+    const auto seconds = [](int count, bool is_shared) {            // of h + rule(sin(h)), of one dy that was there first or of one a rule
+        Graph g(size_t(1) << 20, 8);
+        const Layout l = Slopes().layout(Dtype::f32, {3});
+        NodeRef d = build::param(g, 0, l), h = build::param(g, 1, l);
+        const auto start = std::chrono::steady_clock::now();
+        for (uint32_t i = 2; i < 2 + uint32_t(count); i++) {
+            if (!is_shared) d = build::param(g, i, l);
+            const NodeRef by = build::map(g, Op::mul, {d, h}), rule = build::custom_grad(g, build::map(g, Op::sin, {h}), d, {&h, 1}, {&by, 1});
+            h = build::map(g, Op::add, {h, rule});
+        }
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
+    for (const bool is_shared : {true, false}) CHECK(seconds(16000, is_shared) < 64 * seconds(1000, is_shared) + 0.2);     // 16 if linear, 256 if quadratic
+}
+
 TEST_CASE("D9: a chain of 100000 nodes, a thousand slices, a thousand rules: linear")
 {
     const auto seconds = [](const std::function<void()>& f) {

@@ -1,4 +1,5 @@
 // What texts mean: precedence, words, slices, faults with their columns, and texts written from nodes read back.
+#include "jit/grad.h"
 #include "jit/lex.h"
 #include "jit/parse.h"
 
@@ -342,10 +343,12 @@ TEST_CASE("to_text: reads back as the same node")
         "(p0 * 2) @ permute(p0, [1, 0])", "matmul(p0, p1, tf32)", "x = p0 * p1; y = x + 1; x * y / (x - y)", "stop(p0) + keep(p1)", "surrogate(p0, p0 * 2)",
         "iota([4])", "iota(f32, [4, -1], 1)", "random(uniform, f32, [3], 7)", "random(normal, f64, [3, 2], p7, p7 + 1)", "cast_stochastic(p0, f16, 4, p7)",
         "bitcast(p0, i32)", "window(p0, 0, p2[0, 0], 2)", "conv(p5, p6, stride = 2, pad = 1)", "conv(p5, p6, pad_lo = 1, pad_value = -0.5, dilate = [1, 2])",
+        "conv(p5, p6, pad_value = inf)", "conv(p5, p6, pad_value = -inf)", "conv(p5, p6, pad_value = nan)", "conv(p5, p6, pad_value = -0.0)", "conv_dx(p6, conv(p5, p6), [2, 4, 9, 9], pad_value = -inf)",
+        "max(p4, 0, lowest)", "max(p4 * 2 - 1, [0, 1], lowest) + p0", "max(p3, 0, lowest)", "reshape(max(p4, [0, 1], lowest), [])", "max(p4, [], lowest)", "max(inf, [], lowest)",
         "pool(p5, max, window = 2)", "pool(p5, l2, window = [3, 2], stride = 1, pad = [1, 0])", "pool(p5, max, channel_window = 3, channel_stride = 1, channel_pad = 1)",
         "pool_dx(p5, pool(p5, max, window = 3), max, window = 3)", "conv_dx(p6, conv(p5, p6), [2, 4, 9, 9])", "conv_dw(p5, conv(p5, p6), [8, 4, 3, 3])",
         "pool(p5, p5 * 2, max, window = 2)", "pool(p5, max(p5, 0) - p5, max)", "pool_dx(p5, p5, max)", "p0[4:4:-1]", "p0[:, :0]",
-        "slice_at(iota([-1]), 0, [0, -2], 1)", "slice_at(p4, 0, [(-1)-1, 2], -1)", "slice_at(p4, -2, [-2, 3*(-1)+1], 2)", "view(p0, [3, 2], [-1, 3], 5)", "broadcast(p1, [2, 3]) + broadcast(p1, [2, 3])", "custom_grad(p0 * 2, p0, [p1], [p1 * p1])", "true", "2", "2.0", "-3", "inf",
+        "slice_at(iota([-1]), 0, [0, -2], 1)", "slice_at(p4, 0, [(-1)-1, 2], -1)", "slice_at(p4, -2, [-2, 3*(-1)+1], 2)", "view(p0, [3, 2], [-1, 3], 5)", "broadcast(p1, [2, 3]) + broadcast(p1, [2, 3])", "custom_grad(p0 * 2, p3, [p1], [p1 * p1])", "true", "2", "2.0", "-3", "inf",
         "-9223372036854775808", "u64(18446744073709551615)", "i8(3)", "f16(0.1)", "e4m3(0.3)", "length(-1) * 2", "p0 * p7", "nan", "-nan", "p0 * (inf - inf)"};
     Room room;
     for (const char* text : TEXTS) {
@@ -356,6 +359,51 @@ TEST_CASE("to_text: reads back as the same node")
         CHECK(room(written) == e);
         CHECK(to_text(room(written)) == written);
     }
+}
+
+TEST_CASE("to_text: derivatives of what may be nothing read back, and are taken of nothing")
+{
+    Room room;
+    const NodeRef none = [&] { Layout l; l.dims = {0, 3}, l.strides = {3, 1}; return build::param(room.graph, 20, l); }();
+    for (const char* text : {"softmax(p4, 0)", "log_softmax(p4, [0, 1])", "logsumexp(p4 * 2, 0)", "softmax(f64(p4), 0)", "softmax(p4 / 3)"}) {
+        CAPTURE(text);
+        const NodeRef y = room(text), x = room.at("p4");
+        std::vector<NodeRef> dx;
+        grad(room.graph, {&y, 1}, {}, {&x, 1}, dx);
+        const std::string written = to_text(dx[0]);
+        CAPTURE(written);
+        CHECK(written.find("lowest") != std::string::npos);
+        CHECK(room(written) == dx[0]);
+    }
+    const std::string_view name = "x";
+    CHECK(to_text(parse(room.graph, "max(x, 0, lowest)", {&name, 1}, {&none, 1})) == "broadcast(f32(-inf), [1, 3])");
+    CHECK(room("max(p0, 0, lowest)") == room("max(p0, 0)"));         // there is always something
+    CHECK(room.fault("max(p2, 0, lowest)").status == NG_E_INVALID);
+    CHECK(room.fault("max(p0, lowest)").status == NG_E_INVALID);
+    CHECK(room.fault("min(p0, 0, lowest)").status == NG_E_INVALID);
+    CHECK(room.fault("max(p0, 0, low)").at == 11);
+}
+
+TEST_CASE("extents: as many terms and factors as are made are written and read back")
+{
+    Room room;
+    const auto terms = [](size_t count) {
+        std::string s = "2*(-1)";
+        for (size_t i = 2; i <= count; i++) s += (i % 2 ? "+" : "+3*") + text("(-", i, ")");
+        return s;
+    };
+    const NodeRef most = room("iota([" + terms(Extent::MAX_TERMS) + "])");
+    CHECK(most->dims()[0].terms().size() == Extent::MAX_TERMS);
+    CHECK(room(to_text(most)) == most);
+    CHECK(room.fault("iota([" + terms(Extent::MAX_TERMS + 1) + "])").status == NG_E_LIMIT);
+    std::string power = "2";
+    for (size_t i = 0; i < Extent::MAX_DEGREE; i++) power += "*(-1)";
+    const NodeRef steep = room("iota([" + power + "])");
+    CHECK(room(to_text(steep)) == steep);
+    CHECK(room.fault("iota([" + power + "*(-1)])").status == NG_E_LIMIT);
+    CHECK_THROWS_AS((void)(steep->dims()[0] * Extent::variable(0)), Error);
+    CHECK_THROWS_AS((void)(most->dims()[0] + Extent::variable(Extent::MAX_TERMS)), Error);
+    CHECK(room("iota([(-1)+5-(-1)])") == room("iota([5])"));
 }
 
 TEST_CASE("to_text: few parentheses, no casts that are inferred, parts named once")

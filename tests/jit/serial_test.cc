@@ -71,6 +71,38 @@ TEST_CASE("serial: derivatives come back, those of derivatives too")
     }
 }
 
+TEST_CASE("serial: extents of as many terms as are made come back")
+{
+    for (const size_t count : {size_t(300), Extent::MAX_TERMS}) {
+        Graph g;
+        std::vector<NodeRef> parts;
+        CompileOptions o;
+        o.length_max.assign(count, 10);
+        for (size_t i = 0; i < count; i++) parts.push_back(build::param(g, uint32_t(i), layout(Dtype::f32, {Extent::variable(int32_t(i))})));
+        const NodeRef all = build::concat(g, parts, 0);
+        CHECK(all->dims()[0].terms().size() == count);
+        round_trip({&all, 1}, o);
+        parts.push_back(build::param(g, 60000, layout(Dtype::f32, {Extent::variable(60000)})));
+        if (count == Extent::MAX_TERMS) CHECK_THROWS_AS(build::concat(g, parts, 0), Error);
+    }
+    Graph g;
+    NodeRef x = build::param(g, 0, layout(Dtype::f32, {Extent::variable(0), Extent::variable(1), Extent::variable(2), Extent::variable(3), Extent::variable(4), Extent::variable(5), Extent::variable(6), Extent::variable(7)}));
+    for (int32_t a = 0; a < 8; a++) x = build::concat(g, std::array{x, build::slice(g, x, a, 1, NG_END, 1)}, a);
+    const NodeRef flat = build::reshape_rest(g, x, std::array<int64_t, 1>{NG_REST}), sums[] = {build::reduce(g, Op::sum, x, NG_ALL, 0), flat};
+    CHECK(flat->dims()[0].terms().size() == 256);
+    CompileOptions o;
+    o.length_max.assign(8, 3);
+    round_trip(sums, o);
+
+    std::vector<NodeRef> sides[2];
+    for (int32_t v = 0; v < 120; v++) sides[v % 2].push_back(build::param(g, uint32_t(v), layout(Dtype::f32, v % 2 ? Extents{1, Extent::variable(v)} : Extents{Extent::variable(v), 1})));
+    NodeRef square = build::map(g, Op::mul, {build::concat(g, sides[0], 0), build::concat(g, sides[1], 1)});
+    square = build::reshape_rest(g, square, std::array<int64_t, 2>{1, NG_REST});
+    CHECK(square->dims()[1].terms().size() == 3600);
+    o.length_max.assign(120, 2);
+    round_trip({&square, 1}, o);
+}
+
 TEST_CASE("serial: the picking pool of a derivative's derivative keeps its kind")
 {
     Room room;
