@@ -220,6 +220,9 @@ PoolShape checked(const ng_pool_desc* d, int spatial, const char* who)
     s.channel_stride = full.channel_stride ? full.channel_stride : s.channel_window, s.channel_pad = full.channel_pad;
     if (s.channel_window < 1 || s.channel_stride < 1 || s.channel_pad < 0 || (s.channel_pad && s.channel_pad >= s.channel_window))
         throw Error(NG_E_INVALID, text(who, ": the window over channels is ", s.channel_window, ", its stride ", s.channel_stride, ", its padding ", s.channel_pad));
+    constexpr double MOST_TAPS = int64_t(1) << 40;
+    if (double(s.channel_window) * s.window[0] * s.window[1] * s.window[2] > MOST_TAPS)
+        throw Error(NG_E_LIMIT, text(who, ": a window over ", s.channel_window, " channels and [", s.window[0], ", ", s.window[1], ", ", s.window[2], "] has more than 2^40 elements"));
     return s;
 }
 

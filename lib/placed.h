@@ -5,6 +5,8 @@
 
 #include <ng.h>
 
+#include <algorithm>
+
 namespace ng {
 
 // Dims, strides and offset of a view, known when run.
@@ -14,6 +16,7 @@ class Placed {
     int   rank() const { return int(view_.dims.size()); }
     Dtype type() const { return view_.dtype; }
     bool  is_unit(int axis) const { return view_.dims[size_t(axis)].is(1); }
+    bool  is_known(int axis) const { return view_.dims[size_t(axis)].is_constant(); }
 
     struct Numbers {
         int64_t dims[NG_MAX_NDIM], strides[NG_MAX_NDIM];
@@ -23,16 +26,18 @@ class Placed {
     {
         char* const base = run.buffers[view_.buffer];
         evaluate({run.variables, size_t(variables)}, n);
-        n.data = base ? base + view_.offset.value({run.variables, size_t(variables)}) * bytes_of(view_.dtype) : nullptr;
+        const auto offset = uint64_t(view_.offset.wrapped({run.variables, size_t(variables)})) * uint64_t(bytes_of(view_.dtype));
+        n.data = base ? reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(base) + offset) : nullptr;
     }
-    void evaluate(std::span<const int64_t> variables, Numbers& n) const
+    // Dims have been checked; of what has no element, or one along an axis, strides and offset may be any number.
+    void evaluate(std::span<const int64_t> variables, Numbers& n) const noexcept
     {
-        for (size_t i = 0; i < view_.dims.size(); i++) n.dims[i] = view_.dims[i].value(variables), n.strides[i] = view_.strides[i].value(variables);
+        for (size_t i = 0; i < view_.dims.size(); i++) n.dims[i] = view_.dims[i].wrapped(variables), n.strides[i] = view_.strides[i].wrapped(variables);
     }
-    // The greatest dims of any lengths up to these.
+    // The greatest dims of any lengths up to these; none is below 0, though a window may fit none of the lengths.
     void evaluate_most(std::span<const int64_t> largest, Numbers& n) const
     {
-        for (size_t i = 0; i < view_.dims.size(); i++) n.dims[i] = view_.dims[i].most(largest), n.strides[i] = view_.strides[i].value(largest);
+        for (size_t i = 0; i < view_.dims.size(); i++) n.dims[i] = std::max<int64_t>(0, view_.dims[i].most(largest)), n.strides[i] = view_.strides[i].value(largest);
     }
 
   private:

@@ -1,4 +1,5 @@
 // The stable order of lines: keys whose bits sort as their values do, then a radix sort from the lowest byte.
+#include "lib/backend/cpu/saturated.h"
 #include "lib/backend/cpu/walk.h"
 
 #include <algorithm>
@@ -67,7 +68,7 @@ uint64_t line_bytes(int64_t n) { return (2 * uint64_t(n) * sizeof(Entry) + 63) /
 
 }  // namespace
 
-uint64_t argsort_workspace(const int64_t* dims, int axis, uint32_t workers) { return workers * line_bytes(dims[axis]); }
+uint64_t argsort_workspace(const int64_t* dims, int axis, uint32_t workers) { return room_of_workers(line_bytes(std::min(dims[axis], MOST_ROOM)), workers); }
 
 void argsort(const Operand& x, const Operand& y, int rank, int axis, uint32_t flags, const IndexPlace& place)
 {

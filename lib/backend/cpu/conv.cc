@@ -2,6 +2,7 @@
 #include "lib/backend/cpu/conv.h"
 
 #include "lib/backend/cpu/number_codes.h"
+#include "lib/backend/cpu/saturated.h"
 
 #include <algorithm>
 #include <numeric>
@@ -86,11 +87,11 @@ Copied copied(const Operand& x, const Operand& y, const Operand& w, const ConvWi
     Copied c = {{x.dims[0], x.dims[1]}, {}, 0};
     double all = double(x.dims[0]) * double(x.dims[1]), alone = all;
     for (int d = 0; d < window.spatial; d++) {
-        const int64_t reach = (y.dims[SPATIAL + d] - 1) * window.stride[d] + (w.dims[SPATIAL + d] - 1) * window.dilate[d] + 1;
+        const int64_t reach = plus(times(y.dims[SPATIAL + d] - 1, window.stride[d]), times(w.dims[SPATIAL + d] - 1, window.dilate[d]) + 1);
         c.dims[SPATIAL + d] = std::max<int64_t>(reach, 0), c.low[d] = -window.pad_lo[d];
         all *= double(c.dims[SPATIAL + d]), alone *= double(x.dims[SPATIAL + d]);
     }
-    c.most = int64_t(std::max(alone, std::min(all, MOST_MARGINS * alone)));
+    c.most = int64_t(std::min(std::max(alone, std::min(all, MOST_MARGINS * alone)), double(MOST_ROOM)));
     if (all > MOST_MARGINS * alone)
         for (int d = 0; d < window.spatial; d++) c.dims[SPATIAL + d] = x.dims[SPATIAL + d], c.low[d] = 0;
     return c;
@@ -118,10 +119,6 @@ Residue residue_of(int64_t residue, int64_t extent, int64_t taps, const ConvWind
     return r;
 }
 
-// Few outputs to one input channel: a product of matrices would be mostly padding.
-constexpr int64_t FEW_OUTPUTS = 4;
-bool is_depthwise(const Operand& w, const ConvWindow& window) { return w.dims[1] == 1 && w.dims[0] / window.groups <= FEW_OUTPUTS; }
-
 // Without its spatial axes.
 Depthwise depthwise_of(const Operand& in, const Operand& w, const Operand& out, const ConvWindow& window)
 {
@@ -141,6 +138,16 @@ Depthwise forward_depthwise(const Operand& x, const Operand& w, const Operand& y
                                                     x.dims[s], x.strides[s], y.strides[s], w.strides[s]};
     }
     return d;
+}
+
+// What it takes is said by taps, steps and advances alone.
+Depthwise filters_depthwise(const Operand& w, const ConvWindow& window) { return forward_depthwise(w, w, w, window); }
+
+// Few outputs to one input channel: a product of matrices would be mostly padding.
+constexpr int64_t FEW_OUTPUTS = 4;
+bool is_depthwise(const Operand& w, const ConvWindow& window)
+{
+    return w.dims[1] == 1 && w.dims[0] / window.groups <= FEW_OUTPUTS && is_modest(filters_depthwise(w, window));
 }
 
 bool is_flat(const ConvWindow& window) { return window.spatial == 2 && window.stride[0] == 1 && window.stride[1] == 1; }
@@ -245,18 +252,21 @@ bool is_worth_copying(const Operand& dw, int64_t taps) { return taps >= 4 && dw.
 int64_t taps_of(const Operand& w, const ConvWindow& window)
 {
     int64_t taps = 1;
-    for (int d = 0; d < window.spatial; d++) taps *= w.dims[SPATIAL + d];
+    for (int d = 0; d < window.spatial; d++) taps = times(taps, w.dims[SPATIAL + d]);
     return taps;
 }
 
 ChannelsLast channels_last(const Operand& x, const Operand& dy, const Operand& dw, const ConvWindow& window)
 {
-    ChannelsLast l = {copied(x, dy, dw, window), 0, 0, 0, 0, 0, taps_of(dw, window) * dw.dims[1]};
-    const auto   take = [&](int64_t bytes) { return l.bytes += uint64_t((bytes + 63) / 64 * 64), l.bytes - uint64_t((bytes + 63) / 64 * 64); };
-    l.input = take(l.copy.most * bytes_of(x.type));
-    l.result = take(dw.dims[0] * l.columns * bytes_of(dw.type));
-    l.offsets = take(l.columns * int64_t(sizeof(int64_t)));
-    l.points = take(x.dims[1] * int64_t(sizeof(Point)));
+    ChannelsLast l = {copied(x, dy, dw, window), 0, 0, 0, 0, 0, times(taps_of(dw, window), dw.dims[1])};
+    const auto   take = [&](int64_t count, int64_t bytes_each) {
+        const auto bytes = uint64_t((bounded(times(count, bytes_each)) + 63) / 64 * 64);
+        return l.bytes += bytes, l.bytes - bytes;
+    };
+    l.input = take(l.copy.most, bytes_of(x.type));
+    l.result = take(times(dw.dims[0], l.columns), bytes_of(dw.type));
+    l.offsets = take(l.columns, sizeof(int64_t));
+    l.points = take(x.dims[1], sizeof(Point));
     return l;
 }
 
@@ -323,15 +333,21 @@ uint64_t conv_workspace(const ProductTable& table, const Operand& x, const Opera
 {
     const int64_t taps = taps_of(w, window);
     int64_t       inputs = x.dims[0], outputs = y.dims[0];
-    for (int d = 0; d < window.spatial; d++) inputs *= x.dims[SPATIAL + d], outputs *= y.dims[SPATIAL + d];
+    for (int d = 0; d < window.spatial; d++) inputs = times(inputs, x.dims[SPATIAL + d]), outputs = times(outputs, y.dims[SPATIAL + d]);
     const int64_t c = w.dims[1], k = w.dims[0] / window.groups;
     // Which of the three is asked for shows in no operand: room for each.
-    const uint64_t forward = product_workspace(table, panels_for(table, x.type, w.type, y.type), k, outputs, c * taps, workers);
-    const uint64_t data = product_workspace(table, panels_for(table, w.type, y.type, x.type), c, inputs, k * taps, workers);
-    const uint64_t filter = product_workspace(table, panels_for(table, x.type, y.type, w.type), k, c * taps, outputs, workers);
+    const uint64_t forward = product_workspace(table, panels_for(table, x.type, w.type, y.type), k, outputs, times(c, taps), workers);
+    const uint64_t data = product_workspace(table, panels_for(table, w.type, y.type, x.type), c, inputs, times(k, taps), workers);
+    const uint64_t filter = product_workspace(table, panels_for(table, x.type, y.type, w.type), k, times(c, taps), outputs, workers);
     const uint64_t direct = is_depthwise(w, window) ? depthwise_workspace(forward_depthwise(x, w, y, window), workers) : 0;
     const uint64_t flat = is_flat(window) ? std::max(flat_workspace(forward_flat(x, w, y, window), table, workers), flat_workspace(dx_flat(w, y, x, window), table, workers)) : 0;
     return std::max({forward, data, filter, direct, flat});
+}
+
+uint64_t conv_few_workspace(const Operand& w, const ConvWindow& window, uint32_t workers)
+{
+    const Depthwise d = filters_depthwise(w, window);
+    return is_modest(d) ? depthwise_workspace(d, workers) : 0;
 }
 
 uint64_t conv_dw_workspace(const ProductTable& table, const Operand& x, const Operand& dy, const Operand& dw, const ConvWindow& window, uint32_t workers)
@@ -376,14 +392,14 @@ void conv_dx(const Operand& w, const Operand& dy, const Operand& dx, const ConvW
 {
     if (is_flat(window) && !is_depthwise(w, window) && !is_image_last(dy) && run_flat(dx_flat(w, dy, dx, window), place)) return;
     const Gradient gradient = {w, dy, dx, window};
-    int64_t        residues = 1;
-    for (int d = 0; d < window.spatial; d++) residues *= window.stride[d];
+    int64_t        residues = 1, count[WINDOW_AXES];   // those that have positions
+    for (int d = 0; d < window.spatial; d++) count[d] = std::min(window.stride[d], std::max<int64_t>(dx.dims[SPATIAL + d], 1)), residues *= count[d];
     for (int64_t n = 0; n < residues; n++) {
         Residue each[WINDOW_AXES];
         int64_t rest = n;
         for (int d = 0; d < window.spatial; d++) {
-            each[d] = residue_of(rest % window.stride[d], dx.dims[SPATIAL + d], w.dims[SPATIAL + d], window, d);
-            rest /= window.stride[d];
+            each[d] = residue_of(rest % count[d], dx.dims[SPATIAL + d], w.dims[SPATIAL + d], window, d);
+            rest /= count[d];
         }
         bool reads = true;
         for (int d = 0; d < window.spatial; d++) reads &= each[d].taps > 0;

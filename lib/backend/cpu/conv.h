@@ -24,6 +24,8 @@ struct Depthwise {
 
 // Grows with taps, steps and advances; extents do not matter.
 uint64_t depthwise_workspace(const Depthwise& largest, uint32_t workers);
+// Whether a worker's part of it is a few MB at most: many taps and wide steps are better read through a window.
+bool     is_modest(const Depthwise& d);
 void     run_depthwise(const Depthwise& d, const Workplace& place);
 // The same with w as the result: the sum over n and positions of in and out; depth is 1.
 void     run_depthwise_dw(const Depthwise& d, const Workplace& place);

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace ng::cpu {
 namespace {
 
 // Rows and lanes of the result that are in flight at once. Rows in scratch end in zeros up to a whole vector of any kind.
 constexpr int64_t ROWS = 8, COLUMNS = 256, LANES = 64, VECTOR = 16, NUMBER = 8;
+constexpr int64_t PIECE = 512;         // additions of a derivative's lane, summed by themselves: of more, f32 would lose what one element adds
 
 int64_t rounded(int64_t n) { return (n + VECTOR - 1) / VECTOR * VECTOR; }
 int64_t least_tap(const SpatialAxis& a) { return std::min<int64_t>(0, (a.taps - 1) * a.advance); }
@@ -36,14 +38,15 @@ class Worker {
     {
         const auto take = [&](int64_t numbers) { return scratch += numbers * NUMBER, scratch - numbers * NUMBER; };
         sums_ = take(ROWS * COLUMNS), line_ = take(COLUMNS), blank_ = take(LANES);
-        tap_sums_ = take(taps_ * LANES), taken_ = take(taps_ * LANES);
+        tap_sums_ = take(taps_ * LANES), tap_totals_ = take(taps_ * LANES), taken_ = take(taps_ * LANES);
         starts_ = reinterpret_cast<const void**>(take(taps_)), factor_starts_ = reinterpret_cast<const void**>(take(taps_));
         rows_ = scratch;
         uint64_t fill = 0;
         std::memcpy(&fill_, line_of(table, packed_, d.in.type, reinterpret_cast<const char*>(&d.fill), 1, 1, &fill), size_t(bytes_));
         repeat(blank_, 0, LANES);
+        one_ = packed_ == PACKED_F32 ? 0x3f800000 : packed_ == PACKED_F64 ? 0x3ff0000000000000 : 1;
     }
-    static int64_t numbers(int64_t taps) { return ROWS * COLUMNS + COLUMNS + LANES + 2 * taps * LANES + 2 * taps; }
+    static int64_t numbers(int64_t taps) { return ROWS * COLUMNS + COLUMNS + LANES + 3 * taps * LANES + 2 * taps; }
     static Packed  packed(const Depthwise& d) { return packed_for(d.in.type, d.w.type, d.sum_type); }
     void plane(int64_t image, int64_t channel);
     void plane_dw(int64_t channel);
@@ -64,6 +67,9 @@ class Worker {
     void        load_factors(int64_t channel, int64_t depth, int64_t lanes, char* out);
     char*       out_at(int64_t image, int64_t channel, const int64_t* position) const;
     void        store(const Operand& to, char* at, int64_t step, const void* numbers, int64_t count) const;
+    void        begin_sums();
+    void        add_piece();
+    void        end_sums();
     void        reduce(int64_t channel, int64_t lanes) const;
     void        finish(const int64_t* first, const int64_t* count) const;
 
@@ -102,9 +108,11 @@ class Worker {
     const Packed        packed_;
     const DirectLoops&  loops_;
     const int64_t       bytes_, taps_;
-    char *              sums_, *line_, *blank_, *tap_sums_, *taken_, *rows_;
+    char *              sums_, *line_, *blank_, *tap_sums_, *tap_totals_, *taken_, *rows_;
     const void **       starts_, **factor_starts_;
-    uint64_t            fill_ = 0;
+    uint64_t            fill_ = 0, one_;
+    int64_t             additions_ = 0;      // to each lane of tap_sums_
+    bool                has_totals_ = false;
 };
 
 void Worker::repeat(void* out, int64_t first, int64_t last) const
@@ -230,15 +238,37 @@ void Worker::finish(const int64_t* first, const int64_t* count) const
     d_.epilogue->box(d_.epilogue->self, box_first, box_count, worker_);
 }
 
+void Worker::begin_sums()
+{
+    std::memset(tap_sums_, 0, size_t(taps_ * LANES * bytes_));
+    additions_ = 0, has_totals_ = false;
+}
+
+void Worker::add_piece()
+{
+    if (!has_totals_) std::memset(tap_totals_, 0, size_t(taps_ * LANES * bytes_));
+    const void* sums = tap_sums_;
+    loops_.combine(tap_totals_, &sums, &one_, 1, taps_ * LANES);
+    std::memset(tap_sums_, 0, size_t(taps_ * LANES * bytes_));
+    additions_ = 0, has_totals_ = true;
+}
+
+// All sums are in tap_sums_.
+void Worker::end_sums()
+{
+    if (!has_totals_) return;
+    add_piece();
+    std::swap(tap_sums_, tap_totals_);
+}
+
 // Sums of lanes become the channel's filter.
 void Worker::reduce(int64_t channel, int64_t lanes) const
 {
     each_tap([&](int64_t flat, const int64_t* tap) {
         char* const sums = tap_sums_ + flat * LANES * bytes_;
         for (int64_t n = lanes; n > 1; n = (n + 1) / 2) {
-            const uint64_t one = packed_ == PACKED_F32 ? 0x3f800000 : packed_ == PACKED_F64 ? 0x3ff0000000000000 : 1;
-            const void*    upper = sums + (n + 1) / 2 * bytes_;
-            loops_.combine(sums, &upper, &one, 1, n / 2);
+            const void* upper = sums + (n + 1) / 2 * bytes_;
+            loops_.combine(sums, &upper, &one_, 1, n / 2);
         }
         int64_t at = channel * d_.w.strides[0];
         for (int i = 0; i < 3; i++) at += tap[i] * d_.axis[i].w_stride;
@@ -248,16 +278,18 @@ void Worker::reduce(int64_t channel, int64_t lanes) const
 
 void Worker::plane_dw(int64_t channel)
 {
-    std::memset(tap_sums_, 0, size_t(taps_ * LANES * bytes_));
+    begin_sums();
     for (int64_t image = 0; image < d_.images; image++)
         each_patch({image, channel, 0, 0, 0, 0, 0}, LANES, [&](const Patch& p, int64_t rows) {
             fill_rows(p), point_at_rows(p);
+            if ((additions_ += rows) > PIECE) add_piece();
             for (int64_t h = 0; h < rows; h++, next_row(p)) {
                 const int64_t position[3] = {p.outer, p.row + h, p.columns_first};
                 const void*   wide = line_of(table_, packed_, d_.out.type, out_at(image, channel, position), d_.axis[2].out_stride, p.columns, line_);
                 for (int64_t tap = 0; tap < taps_; tap++) loops_.multiply(tap_sums_ + tap * LANES * bytes_, starts_ + tap, &wide, 1, p.columns);
             }
         });
+    end_sums();
     reduce(channel, LANES);
 }
 
@@ -301,15 +333,17 @@ void Worker::lanes(Along lane, int64_t other, int64_t first, int64_t count)
 void Worker::lanes_dw(Along lane, int64_t first, int64_t count)
 {
     const bool channels = lane == Along::Channels;
-    std::memset(tap_sums_, 0, size_t(taps_ * LANES * bytes_));
+    begin_sums();
     for (int64_t image = 0; image < d_.images; image += channels ? 1 : LANES) {
         const int64_t n = channels ? count : std::min(LANES, d_.images - image);
         each_position([&](const int64_t* position) {
+            if (additions_++ == PIECE) add_piece();
             point_at_lanes(lane, channels ? image : first, channels ? first : image, n, position);
             const void* dy = line_of(table_, packed_, d_.out.type, out_at(image, first, position), d_.out.strides[channels ? 1 : 0], n, line_);
             for (int64_t tap = 0; tap < taps_; tap++) loops_.multiply(tap_sums_ + tap * LANES * bytes_, starts_ + tap, &dy, 1, n);
         });
     }
+    end_sums();
     if (!channels) return reduce(first, LANES);
     each_tap([&](int64_t flat, const int64_t* tap) {
         int64_t at = first * d_.w.strides[0];
@@ -344,6 +378,15 @@ void each_unit(int64_t units, const Depthwise& d, const Workplace& place, Body&&
 }
 
 }  // namespace
+
+bool is_modest(const Depthwise& d)
+{
+    constexpr double MOST_BYTES = 4 << 20;
+    const auto   reached = [](const SpatialAxis& a) { return double(a.taps - 1) * std::abs(double(a.advance)) + 1; };
+    const double step = double(d.axis[2].step), taps = double(d.axis[0].taps) * double(d.axis[1].taps) * double(d.axis[2].taps);
+    const double rows = double(d.axis[0].taps) * (double(ROWS) * double(d.axis[1].step) + reached(d.axis[1]));
+    return rows * ((COLUMNS + 2 * VECTOR) * step + reached(d.axis[2])) + (3 * LANES + 2) * taps <= MOST_BYTES / NUMBER;
+}
 
 uint64_t depthwise_workspace(const Depthwise& largest, uint32_t workers) { return scratch_bytes(largest) * workers; }
 

@@ -1,6 +1,7 @@
 // Convolution by steps of one over large pictures, image by image: of a copy with margins whole rows are columns of a product, read in place.
 #include "lib/backend/cpu/conv.h"
 #include "lib/backend/cpu/gemm.h"
+#include "lib/backend/cpu/saturated.h"
 
 #include <algorithm>
 #include <cstring>
@@ -23,7 +24,7 @@ struct Axes {
     Axis    rows, depth;                          // of w: channels of the result, and of what is summed
     int64_t low[2], extent[2];                    // of the copy: the first coordinate, and how many
     int64_t taps;
-    int64_t plane() const { return extent[0] * extent[1]; }
+    int64_t plane() const { return times(extent[0], extent[1]); }
 };
 
 Axes axes_of(const FlatConv& f)
@@ -33,24 +34,24 @@ Axes axes_of(const FlatConv& f)
     for (int d = 0; d < 2; d++) {
         const int64_t span = f.step[d] * (f.w.dims[SPATIAL + d] - 1);
         a.low[d] = f.start[d] + std::min<int64_t>(span, 0);
-        a.extent[d] = f.out.dims[SPATIAL + d] + std::max(span, -span);
-        a.taps *= f.w.dims[SPATIAL + d];
+        a.extent[d] = plus(f.out.dims[SPATIAL + d], std::max(span, -span));
+        a.taps = times(a.taps, f.w.dims[SPATIAL + d]);
     }
     return a;
 }
 
-int64_t positions_of(const Operand& out) { return out.dims[SPATIAL] * out.dims[SPATIAL + 1]; }
+int64_t positions_of(const Operand& out) { return times(out.dims[SPATIAL], out.dims[SPATIAL + 1]); }
 int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 bool is_possible(const FlatConv& f) { return f.in.type == f.out.type && (f.in.type == Dtype::f32 || f.in.type == Dtype::f64); }
 // Elements of a copy, and columns of an image; neither is more for what is smaller along any axis.
 int64_t most_copied(const FlatConv& f, const Axes& a)
 {
-    return int64_t(double(f.in.dims[1]) * std::min(double(a.plane()), MOST_COPIED * double(positions_of(f.out)))) + 1;
+    return int64_t(std::min(double(f.in.dims[1]) * std::min(double(a.plane()), MOST_COPIED * double(positions_of(f.out))), double(MOST_ROOM))) + 1;
 }
 int64_t most_columns(const FlatConv& f, const Axes& a)
 {
-    return int64_t(double(f.out.dims[SPATIAL]) * std::min(double(a.extent[1]), (1 + MOST_DROPPED) * double(f.out.dims[SPATIAL + 1]))) + 1;
+    return int64_t(std::min(double(f.out.dims[SPATIAL]) * std::min(double(a.extent[1]), (1 + MOST_DROPPED) * double(f.out.dims[SPATIAL + 1])), double(MOST_ROOM))) + 1;
 }
 
 // Bytes of a worker, and of the copy in them.
@@ -60,7 +61,7 @@ struct Room {
 Room room_of(const FlatConv& f, const Axes& a, const ProductTable& table)
 {
     const int64_t copy = std::min(aligned((most_copied(f, a) + BEYOND) * bytes_of(f.in.type)), MOST_BYTES);
-    return {copy, copy + aligned(int64_t(product_workspace(table, packed_for(f.w.type, f.in.type, f.out.type), a.rows.extent, most_columns(f, a), a.depth.extent * a.taps, 1)))};
+    return {copy, copy + aligned(int64_t(product_workspace(table, packed_for(f.w.type, f.in.type, f.out.type), a.rows.extent, most_columns(f, a), times(a.depth.extent, a.taps), 1)))};
 }
 
 bool is_worth(const FlatConv& f, const Axes& a, uint32_t workers)

@@ -3,6 +3,7 @@
 
 #include "lib/backend/cpu/fused.h"
 #include "lib/backend/cpu/indexed.h"
+#include "lib/backend/cpu/saturated.h"
 #include "lib/backend/cpu/sharing.h"
 #include "lib/placed.h"
 
@@ -98,12 +99,20 @@ uint64_t CpuExecutor::call_scratch(const Call& c, std::span<const int64_t> varia
     switch (c.node->op) {
     case Op::matmul: {
         int64_t batch = 1;
-        for (int i = 0; i < rank - 2; i++) batch *= y.dims[i];
+        for (int i = 0; i < rank - 2; i++) batch = times(batch, y.dims[i]);
         return matmul_workspace(products_, {batch, y.dims[rank - 2], y.dims[rank - 1], n[0].dims[rank - 1], c.in[0].type(), c.in[1].type(), y.type}, workers);
     }
-    case Op::conv: return conv_workspace(products_, operand(0), operand(1), y, conv_window<ConvWindow>(*c.node, rank - 2), workers);
-    case Op::conv_dx: return conv_workspace(products_, y, operand(0), operand(1), conv_window<ConvWindow>(*c.node, rank - 2), workers);
-    case Op::conv_dw: return conv_dw_workspace(products_, operand(0), operand(1), y, conv_window<ConvWindow>(*c.node, rank - 2), workers);
+    case Op::conv: case Op::conv_dx: case Op::conv_dw: {
+        const auto    window = conv_window<ConvWindow>(*c.node, rank - 2);
+        const bool    is_dw = c.node->op == Op::conv_dw;
+        const Placed& filter = is_dw ? c.out : c.in[c.node->op == Op::conv];
+        const Operand w = is_dw ? y : operand(c.node->op == Op::conv);
+        // Fewer filters, or channels, than the most may be another kind of convolution.
+        const uint64_t fewer = filter.is_known(0) && filter.is_known(1) ? 0 : conv_few_workspace(w, window, workers);
+        if (is_dw) return std::max(fewer, conv_dw_workspace(products_, operand(0), operand(1), y, window, workers));
+        if (c.node->op == Op::conv) return std::max(fewer, conv_workspace(products_, operand(0), w, y, window, workers));
+        return std::max(fewer, conv_workspace(products_, y, w, operand(1), window, workers));
+    }
     case Op::pool: case Op::pool_dx: return pool_workspace(products_, pool_window<PoolWindow>(*c.node, rank - 2), workers);
     case Op::argsort: return argsort_workspace(y.dims, int(c.node->value), workers);
     default: return 0;

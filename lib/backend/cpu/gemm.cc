@@ -405,7 +405,9 @@ Packed panels_for(const ProductTable& table, Dtype a, Dtype b, Dtype c)
 
 uint64_t product_workspace(const ProductTable& table, Packed packed, int64_t m, int64_t n, int64_t k, uint32_t workers)
 {
+    constexpr int64_t MOST = int64_t(1) << 40;   // blocks are smaller: what is longer needs no more
     const TileKind& t = table.tile[packed];
+    m = std::min(m, MOST), n = std::min(n, MOST), k = std::min(k, MOST);
     return std::max(layout_of(t, m, n, k).bytes, layout_of(t, n, m, k).bytes) * std::max(1u, workers);
 }
 

@@ -54,35 +54,36 @@ void piece_by_lines(const Job& job, const Part& part, Wide (*sums)[COLUMNS], int
     }
 }
 
-void patch_by_lines(const Job& job, const Part& part, Wide (*sums)[COLUMNS])
-{
-    if (job.k <= PIECE) return piece_by_lines(job, part, sums, 0, job.k);
-    Wide           piece[ROWS][COLUMNS];
-    const uint64_t one = job.packed == PACKED_F64 ? std::bit_cast<uint64_t>(1.0) : job.packed == PACKED_F32 ? std::bit_cast<uint32_t>(1.0f) : 1;   // the lower half first
-    for (int64_t p = 0; p < job.k; p += PIECE) {
-        for (int64_t i = 0; i < part.rows; i++) std::memset(piece[i], 0, size_t(part.columns * job.bytes));
-        piece_by_lines(job, part, piece, p, std::min(p + PIECE, job.k));
-        for (int64_t i = 0; i < part.rows; i++) {
-            const void* const line = piece[i];
-            job.table.direct[job.packed].combine(sums[i], &line, &one, 1, part.columns);
-        }
-    }
-}
-
 // Dot products: b's columns are consecutive along the depth.
-void patch_by_dots(const Job& job, const Part& part, Wide (*sums)[COLUMNS])
+void piece_by_dots(const Job& job, const Part& part, Wide (*sums)[COLUMNS], int64_t first, int64_t last)
 {
     Wide        a_buffer[ROWS][DOT], b_buffer[DOT];
     const void* a[ROWS];
     const int   b_bytes = bytes_of(job.product.b.type);
-    for (int64_t p = 0; p < job.k; p += DOT) {
-        const int64_t count = std::min(DOT, job.k - p);
+    for (int64_t p = first; p < last; p += DOT) {
+        const int64_t count = std::min(DOT, last - p);
         for (int64_t i = 0; i < part.rows; i++) a[i] = a_line(job, part.first_row + i, p, count, a_buffer[i]);
         for (int64_t j = 0; j < part.columns; j++) {
             const char* at = job.b + (p * job.step.b_depth + (part.first_column + j) * job.step.b_column) * b_bytes;
             const void* b = line_of(job.table, job.packed, job.product.b.type, at, job.step.b_depth, count, b_buffer);
             for (int64_t i = 0; i < part.rows; i++)
                 job.table.direct[job.packed].dot(reinterpret_cast<char*>(sums[i]) + j * job.bytes, a[i], b, count);
+        }
+    }
+}
+
+void patch(const Job& job, const Part& part, Wide (*sums)[COLUMNS], bool by_dots)
+{
+    const auto sum = by_dots ? piece_by_dots : piece_by_lines;
+    if (job.k <= PIECE) return sum(job, part, sums, 0, job.k);
+    Wide           piece[ROWS][COLUMNS];
+    const uint64_t one = job.packed == PACKED_F64 ? std::bit_cast<uint64_t>(1.0) : job.packed == PACKED_F32 ? std::bit_cast<uint32_t>(1.0f) : 1;   // the lower half first
+    for (int64_t p = 0; p < job.k; p += PIECE) {
+        for (int64_t i = 0; i < part.rows; i++) std::memset(piece[i], 0, size_t(part.columns * job.bytes));
+        sum(job, part, piece, p, std::min(p + PIECE, job.k));
+        for (int64_t i = 0; i < part.rows; i++) {
+            const void* const line = piece[i];
+            job.table.direct[job.packed].combine(sums[i], &line, &one, 1, part.columns);
         }
     }
 }
@@ -99,7 +100,7 @@ void columns_of_result(const Job& job, int64_t first, int64_t last)
         for (int64_t row = 0; row < job.m; row += ROWS) {
             const int64_t rows = std::min(ROWS, job.m - row);
             for (int64_t i = 0; i < rows; i++) std::memset(sums[i], 0, size_t(columns * job.bytes));
-            (by_dots ? patch_by_dots : patch_by_lines)(job, {row, rows, column, columns}, sums);
+            patch(job, {row, rows, column, columns}, sums, by_dots);
             char* to = job.c + (row * job.step.c_row + column * job.step.c_column) * bytes_of(job.product.c.type);
             for (int64_t i = 0; i < rows; i++, to += job.step.c_row * bytes_of(job.product.c.type))
                 job.table.store[job.packed][int(job.product.c.type)](sums[i], COLUMNS, {to, NEAR, offsets, 1, columns, false});

@@ -1,5 +1,6 @@
 // Matrix products of tensors: their axes as a product's indices, with batches of one shared operand made one larger matrix.
 #include "lib/backend/cpu/gemm.h"
+#include "lib/backend/cpu/saturated.h"
 
 #include <algorithm>
 #include <cstring>
@@ -50,8 +51,8 @@ uint64_t matmul_workspace(const ProductTable& table, const MatmulExtents& larges
     const Packed         packed = panels_for(table, e.a, e.b, e.c);
     const int64_t        batch = std::max<int64_t>(e.batch, 1);
     // Batches may be folded into either side.
-    return std::max(product_workspace(table, packed, e.m * batch, e.n, e.k, workers),
-                    product_workspace(table, packed, e.m, e.n * batch, e.k, workers));
+    return std::max(product_workspace(table, packed, times(e.m, batch), e.n, e.k, workers),
+                    product_workspace(table, packed, e.m, times(e.n, batch), e.k, workers));
 }
 
 void matmul(const Operand& a, const Operand& b, const Operand& c, int rank, const Epilogue* epilogue, const Workplace& place)

@@ -95,9 +95,9 @@ void Layer::write_loops()
         int64_t* const strides = plan_.strides + l * plan_.accesses;
         plan_.extents[l] = loop.count;
         for (int32_t a = 0; loop.axis >= 0 && a < p_.accesses; a++)
-            if (!plan_.strays || !plan_.strays[a]) strides[a] = (*loop.axes)[loop.axis].strides[a] * loop.times;
+            if (!plan_.strays || !plan_.strays[a]) strides[a] = int64_t(uint64_t((*loop.axes)[loop.axis].strides[a]) * uint64_t(loop.times));
         if (plan_.strays) strides[plan_.positions + l] = l == plan_.block_loop ? way_.block : 1;
-        (l < plan_.kept ? plan_.units : plan_.steps) = product(l < plan_.kept ? plan_.units : plan_.steps, loop.count);
+        (l < plan_.kept ? plan_.units : plan_.steps) = times(l < plan_.kept ? plan_.units : plan_.steps, loop.count);
     }
     plan_.step = take(p_.accesses);
     if (way_.axis >= 0) std::copy_n(s_.along(way_)[way_.axis].strides, p_.accesses, plan_.step);

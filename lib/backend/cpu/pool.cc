@@ -1,5 +1,6 @@
 // Pooling forward: maxima, means and roots of sums of squares over windows.
 #include "lib/backend/cpu/pool.h"
+#include "lib/backend/cpu/saturated.h"
 
 #include <cmath>
 #include <cstring>
@@ -11,20 +12,23 @@ template <class T>
 void sums_of_line(const PoolReading& r, const PoolLine& line, const PoolWindow& window, const Operand& y)
 {
     const DirectLoops& loops = r.table.direct[r.packed];
-    T                  sum[POOL_LINE], buffer[POOL_LINE];
+    PoolSums<T>        sums(r.table, line.count);
+    T                  buffer[POOL_LINE];
     double             counts[POOL_LINE];
     const T            one = 1;
     const bool         is_root = window.kind == NG_POOL_L2;
-    std::fill_n(sum, line.count, T(0));
     r.walk.each_tap(line, [&](int64_t tap, int64_t first, int64_t last) {
         const void* x = r.line(line, tap, first, last, buffer);
-        if (is_root) loops.multiply(sum + first, &x, &x, 1, last - first);
-        else loops.combine(sum + first, &x, &one, 1, last - first);
+        T* const    to = sums.next() + first;
+        if (is_root) loops.multiply(to, &x, &x, 1, last - first);
+        else loops.combine(to, &x, &one, 1, last - first);
     });
     if (!is_root) r.walk.count_elements(line, window.flags & NG_POOL_COUNT_PAD, counts);
     T*            out = static_cast<T*>(y.data) + r.walk.y_base(line, y.strides);
     const int64_t step = r.walk.y_step(y.strides);
-    for (int64_t j = 0; j < line.count; j++) out[j * step] = is_root ? std::sqrt(sum[j]) : counts[j] > 0 ? T(sum[j] / T(counts[j])) : T(0);
+    sums.each([&]<class S>(const S* sum) {
+        for (int64_t j = 0; j < line.count; j++) out[j * step] = T(is_root ? std::sqrt(sum[j]) : counts[j] > 0 ? sum[j] / S(counts[j]) : S(0));
+    });
 }
 
 // values: of x's shape; none: `least`.
@@ -58,8 +62,8 @@ uint64_t pool_workspace(const ProductTable&, const PoolWindow& window, uint32_t)
 {
     // Offsets of taps in two tensors, shared by all workers.
     int64_t taps = window.channel_window;
-    for (int d = 0; d < window.spatial; d++) taps *= window.window[d];
-    return uint64_t(2 * taps) * sizeof(int64_t);
+    for (int d = 0; d < window.spatial; d++) taps = times(taps, window.window[d]);
+    return uint64_t(bounded(times(2 * sizeof(int64_t), taps)));
 }
 
 void pool(const Operand& x, const Operand& y, const PoolWindow& window, const Workplace& place)

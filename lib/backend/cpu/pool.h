@@ -88,6 +88,58 @@ class PoolWalk {
     int64_t  taps_ = 1, units_ = 1, lines_ = 1;
 };
 
+// Sums of a line's windows, tap by tap: those of a piece of the taps are added to others in f64, and of f64 so many of those to others again.
+template <class T>
+class PoolSums {
+  public:
+    PoolSums(const ProductTable& table, int64_t count) : table_(table), count_(count) { std::fill_n(sum_, count, T(0)); }
+    // Where the next tap's values are added.
+    T* next()
+    {
+        if (parts_[0] == PIECE) raise(0);
+        parts_[0]++;
+        return sum_;
+    }
+    // body(the sums), as T or as f64.
+    template <class Body>
+    void each(Body&& body)
+    {
+        if (levels_ == 0) return body(static_cast<const T*>(sum_));
+        for (int level = 0; level < levels_; level++) raise(level);
+        body(static_cast<const double*>(upper_[levels_ - 1]));
+    }
+
+  private:
+    static constexpr int  PIECE = 64;
+    static constexpr bool IS_DOUBLE = sizeof(T) == sizeof(double);
+    static constexpr int  LEVELS = IS_DOUBLE ? 5 : 1;
+
+    // A level's sums go to the one above.
+    void raise(int level)
+    {
+        double* const to = upper_[level];
+        if (level == levels_) std::fill_n(to, count_, 0.0), levels_++;
+        else if (parts_[level + 1] == PIECE && level + 1 < LEVELS) raise(level + 1);
+        if (level) add(to, upper_[level - 1]), std::fill_n(upper_[level - 1], count_, 0.0);
+        else add(to, sum_), std::fill_n(sum_, count_, T(0));
+        parts_[level] = 0, parts_[level + 1]++;
+    }
+    template <class From>
+    void add(double* to, const From* from) const
+    {
+        const double one = 1;
+        double       wide[POOL_LINE];
+        const void*  line = line_of(table_, PACKED_F64, sizeof(From) == sizeof(double) ? Dtype::f64 : Dtype::f32, reinterpret_cast<const char*>(from), 1, count_, wide);
+        table_.direct[PACKED_F64].combine(to, &line, &one, 1, count_);
+    }
+
+    const ProductTable& table_;
+    const int64_t       count_;
+    T                   sum_[POOL_LINE];
+    double              upper_[LEVELS][POOL_LINE];
+    int                 levels_ = 0, parts_[LEVELS + 1] = {};
+};
+
 // One of the tensors that windows lie on, and its offsets of taps.
 struct PoolReading {
     const ProductTable& table;

@@ -74,13 +74,15 @@ class Spread {
     // d sqrt(sum x^2) / dx = x / r, and 0 where r is 0.
     void roots(const PoolLine& line, T* to, T* share) const
     {
-        T root[POOL_LINE], buffer[POOL_LINE];
-        std::fill_n(root, line.count, T(0));
+        T           root[POOL_LINE], buffer[POOL_LINE];
+        PoolSums<T> squares(x_.table, line.count);
         x_.walk.each_tap(line, [&](int64_t tap, int64_t first, int64_t last) {
             const void* x = x_.line(line, tap, first, last, buffer);
-            x_.table.direct[x_.packed].multiply(root + first, &x, &x, 1, last - first);
+            x_.table.direct[x_.packed].multiply(squares.next() + first, &x, &x, 1, last - first);
         });
-        for (int64_t j = 0; j < line.count; j++) root[j] = std::sqrt(root[j]);
+        squares.each([&](const auto* sum) {
+            for (int64_t j = 0; j < line.count; j++) root[j] = T(std::sqrt(sum[j]));
+        });
         x_.walk.each_tap(line, [&](int64_t tap, int64_t first, int64_t last) {
             const T* x = static_cast<const T*>(x_.line(line, tap, first, last, buffer)) - first;
             T*       at = to + offsets_[tap];

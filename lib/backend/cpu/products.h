@@ -56,6 +56,8 @@ struct ConvWindow {
     double  pad_value;
 };
 uint64_t conv_workspace(const ProductTable& table, const Operand& x, const Operand& w, const Operand& y, const ConvWindow& window, uint32_t workers);
+// What any filters of these taps may need besides where there are fewer, or of fewer channels, than that was asked for.
+uint64_t conv_few_workspace(const Operand& w, const ConvWindow& window, uint32_t workers);
 void     conv(const Operand& x, const Operand& w, const Operand& y, const ConvWindow& window, const Epilogue* epilogue, const Workplace& place);
 // The derivatives; what they give has an accumulator's type, as y above. conv_dx needs what conv does.
 uint64_t conv_dw_workspace(const ProductTable& table, const Operand& x, const Operand& dy, const Operand& dw, const ConvWindow& window, uint32_t workers);

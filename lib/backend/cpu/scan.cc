@@ -2,6 +2,7 @@
 #include "lib/backend/cpu/walk.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace ng::cpu {
 namespace {
@@ -54,11 +55,13 @@ template <class T>
 
 Op fold_op(Folding how) { return how == Folding::Sum ? Op::sum : Op::prod; }
 
-// One line of consecutive elements; `how` is Sum or Prod. Parts lie beside each other, what is left of the line is its own.
+// One line of consecutive elements. Parts lie beside each other, what is left of the line is its own. False: nothing was done, for a part's
+// sum is infinite, which the sums up to its elements may not be.
 template <class T>
-void scan_in_parts(Folding how, const Elements<T>& e, Dtype t, const Line& l, uint32_t flags, const IndexPlace& place)
+bool sum_in_parts(const Elements<T>& e, Dtype t, const Line& l, uint32_t flags, const IndexPlace& place)
 {
     using A = Running<T>;
+    constexpr auto  how = Folding::Sum;
     const int64_t   length = l.count / PARTS;
     const bool      reverse = flags & NG_REVERSE;
     const FoldAlong along = place.isa.fold[int(fold_op(how))][int(t)].exact;
@@ -72,6 +75,7 @@ void scan_in_parts(Folding how, const Elements<T>& e, Dtype t, const Line& l, ui
         A& part = start[reverse ? PARTS - i : i];
         const A all = folded(how, before, part);
         part = before, before = all;
+        if (!std::isfinite(before)) return false;
     }
     const auto from = [&](int64_t part, int64_t count) {
         return Line{l.x, l.y, l.x_at + part * length, l.y_at + part * length * l.y_step, 1, l.y_step, count};
@@ -81,6 +85,7 @@ void scan_in_parts(Folding how, const Elements<T>& e, Dtype t, const Line& l, ui
         scan_lines<T>(how, e, t, from(part, length), flags, {PARTS_BESIDE, length, length * l.y_step, &start[part]});
     });
     scan_lines<T>(how, e, t, from(PARTS, l.count - PARTS * length), flags, {1, 0, 0, &start[PARTS]});
+    return true;
 }
 
 // The folds of rows first .. last, which are `width` consecutive elements each: columns side by side, or one along the rows.
@@ -118,10 +123,12 @@ void scan(const Operand& x, const Operand& y, int rank, int axis, Folding how, u
     with_compute_type(x.type, [&]<class T>(T) {
         const Elements<T> e(place.isa, x.type);
         if constexpr (std::is_floating_point_v<T>) {       // whose additions take several cycles each
-            if (!together && is_running(how) && e.is_native() && x.strides[axis] == 1 && x.dims[axis] >= LONG && units <= FEW_LINES) {
+            if (!together && how == Folding::Sum && e.is_native() && x.strides[axis] == 1 && x.dims[axis] >= LONG && units <= FEW_LINES) {
                 outer.seek(0);
-                for (int64_t u = 0; u < units; u++, outer.next())
-                    scan_in_parts<T>(how, e, x.type, {x.data, y.data, outer.a, outer.b, 1, y.strides[axis], x.dims[axis]}, flags, place);
+                for (int64_t u = 0; u < units; u++, outer.next()) {
+                    const Line line = {x.data, y.data, outer.a, outer.b, 1, y.strides[axis], x.dims[axis]};
+                    if (!sum_in_parts<T>(e, x.type, line, flags, place)) scan_lines<T>(how, e, x.type, line, flags, {1, 0, 0, nullptr});
+                }
                 return;
             }
         }

@@ -2,13 +2,15 @@
 #include "lib/backend/cpu/space.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace ng::cpu {
 namespace {
 
-// Where there is any element strides are nearer than this; of nothing they may be any number, with which nobody may multiply.
-constexpr int64_t FAR = int64_t(1) << 47;
+// Where there is any element strides in memory are nearer than this; of nothing they may be any number, with which nobody may multiply.
+// Of what is counted alone they are as large as numbers are.
+constexpr int64_t FAR = int64_t(1) << 47, MOST = std::numeric_limits<int64_t>::max();
 
 }  // namespace
 
@@ -18,7 +20,7 @@ void Axes::sort(const Program& p)
     const auto width = [&](const SpaceAxis& axis) {
         int64_t sum = 0;
         for (int32_t a = 0; a < accesses; a++)
-            if (p.decides[size_t(a)]) sum += magnitude(axis.strides[a]);
+            if (p.decides[size_t(a)]) sum += std::min(magnitude(axis.strides[a]), FAR);
         return sum;
     };
     for (int i = 1; i < count_; i++)
@@ -32,7 +34,7 @@ void Axes::join(const Program& p)
     for (int i = 0; i < count; i++) {
         bool joins = count_ > 0;
         for (int32_t a = 0; joins && a < p.accesses; a++) joins = !p.decides[size_t(a)] || are_one(axes_[count_ - 1], parts_[i], a);
-        if (joins) axes_[count_ - 1] = {product(axes_[count_ - 1].extent, parts_[i].extent), parts_[i].strides};
+        if (joins) axes_[count_ - 1] = {times(axes_[count_ - 1].extent, parts_[i].extent), parts_[i].strides};
         else axes_[count_++] = parts_[i];
         ends_[count_ - 1] = i + 1;
     }
@@ -58,7 +60,10 @@ Space::Space(const Program& p, const int64_t* values, const Box* box, int64_t*& 
         (is_reduced ? length : rows) *= double(extent);
         if (extent == 1) continue;
         int64_t* strides = take(p.accesses);
-        for (int32_t a = 0; a < p.accesses; a++) strides[a] = std::clamp(values[p.stride_at(a, axis)], -FAR, FAR);
+        for (int32_t a = 0; a < p.accesses; a++) {
+            const int64_t far = p.is_in_memory[size_t(a)] ? FAR : MOST;
+            strides[a] = std::clamp(values[p.stride_at(a, axis)], -far, far);
+        }
         (is_reduced ? reduced : kept).add({extent, strides});
     }
     kept.sort(p);

@@ -1,6 +1,7 @@
 // A kernel's axes in the order of memory, those that are walked as one joined.
 #pragma once
 #include "lib/backend/cpu/plan.h"
+#include "lib/backend/cpu/saturated.h"
 
 #include <cstdint>
 
@@ -9,11 +10,6 @@ namespace ng::cpu {
 // Extents may be as large as numbers are, where strides are 0 or another extent is.
 inline int64_t divided_up(int64_t n, int64_t unit) { return n / unit + (n % unit != 0); }
 inline int64_t rounded_up(int64_t n, int64_t unit) { return divided_up(n, unit) * unit; }
-inline int64_t product(int64_t x, int64_t y)
-{
-    int64_t r = 0;
-    return __builtin_mul_overflow(x, y, &r) ? INT64_MAX : r;
-}
 inline int64_t magnitude(int64_t n) { return n < 0 ? -n : n; }
 
 struct SpaceAxis {
@@ -24,7 +20,7 @@ struct SpaceAxis {
 // Whether the access walks both as one.
 inline bool are_one(const SpaceAxis& outer, const SpaceAxis& inner, int32_t access)
 {
-    return outer.strides[access] == product(inner.strides[access], inner.extent);
+    return outer.strides[access] == times(inner.strides[access], inner.extent);
 }
 
 // Axes of more than one point, joined ones as wholes and as parts.

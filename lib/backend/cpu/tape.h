@@ -104,6 +104,7 @@ struct Program {
     const IsaTable* isa = nullptr;
     std::vector<bool> reduced;        // by axis
     std::vector<bool> is_full;        // by access: full values or their stores use it
+    std::vector<bool> is_in_memory;   // by access: else it is a number that is counted, as large as numbers are
     // By access: whether its strides decide how the space is walked. Not those of outputs that are known when run, where that says
     // how sums are paired: an output that is not wanted has none, and changes no bit of the others (contract E6).
     std::vector<bool> decides;

@@ -85,7 +85,7 @@ void Maker::add_access(int32_t old, bool is_full, bool decides)
         if (is_full) program.is_full[size_t(accesses_[size_t(old)])] = true;
         return;
     }
-    program.is_full.push_back(is_full);
+    program.is_full.push_back(is_full), program.is_in_memory.push_back(false);
     program.decides.push_back(decides);
     accesses_[size_t(old)] = program.accesses++;
     const Access& access = kernel.accesses[size_t(old)];
@@ -107,11 +107,16 @@ void Maker::add_axes()
     program.has_reduced = analysis.has_reduced;
     program.passes = analysis.passes;
     accesses_.assign(kernel.accesses.size(), -1);
-    for (size_t v = 0; v < kernel.values.size(); v++)
-        if (analysis.wanted[v] && kernel.values[v].access >= 0) add_access(kernel.values[v].access, analysis.level[v] == FULL, true);
+    for (size_t v = 0; v < kernel.values.size(); v++) {
+        const int32_t access = kernel.values[v].access;
+        if (!analysis.wanted[v] || access < 0) continue;
+        add_access(access, analysis.level[v] == FULL, true);
+        if (kernel.values[v].kind != ValueKind::Index) program.is_in_memory[size_t(accesses_[size_t(access)])] = true;
+    }
     for (size_t s = 0; s < kernel.stores.size(); s++) {
         const int32_t access = kernel.stores[s].access;
         add_access(access, !analysis.stores[s].row, !program.has_reduced || has_known_strides(kernel.accesses[size_t(access)]));
+        program.is_in_memory[size_t(accesses_[size_t(access)])] = true;
     }
 }
 
@@ -155,7 +160,7 @@ void Maker::add_positions()
         next = next * kernel.axes[axis].extent;
     }
     program.position = program.accesses++;
-    program.is_full.push_back(true);
+    program.is_full.push_back(true), program.is_in_memory.push_back(false);
     program.decides.push_back(true);
     program.lengths.add(0);
     for (const Extent& stride : strides) program.lengths.add(stride);

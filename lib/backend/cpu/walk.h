@@ -73,14 +73,20 @@ template <class T>
 class Elements {
   public:
     Elements(const IsaTable& isa, Dtype t)
-        : native_(compute_of(t) == t), bytes_(bytes_of(t)), load_(isa.load[int(t)]), store_(isa.store[int(t)]), round_(isa.convert[int(compute_of(t))][int(t)])
+        : native_(compute_of(t) == t), is_truth_(is_bool(t)), bytes_(bytes_of(t)), load_(isa.load[int(t)]), store_(isa.store[int(t)]), round_(isa.convert[int(compute_of(t))][int(t)])
     {
     }
     // Memory holds T itself, as it does of all but narrow floats.
     bool is_native() const { return !std::is_same_v<T, float> || native_; }
+    // A number in memory; any byte but 0 is true.
+    T of(T v) const
+    {
+        if constexpr (std::is_same_v<T, uint8_t>) return is_truth_ ? T(v != 0) : v;
+        return v;
+    }
     T get(const void* array, int64_t at) const
     {
-        if (is_native()) return static_cast<const T*>(array)[at];
+        if (is_native()) return of(static_cast<const T*>(array)[at]);
         T v;
         load_(&v, static_cast<const char*>(array) + at * bytes_, 1, 1);
         return v;
@@ -93,7 +99,7 @@ class Elements {
     }
 
   private:
-    bool        native_;
+    bool        native_, is_truth_;
     int         bytes_;
     LoadLoop    load_;
     StoreLoop   store_;
