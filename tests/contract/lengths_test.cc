@@ -161,6 +161,22 @@ TEST_CASE("P5: what must not fall below is looked at when run: a start counted f
     CHECK(differs(f.get(most), {3}) == "");
 }
 
+TEST_CASE("P5: what takes memory by its length is refused without a greatest one that fits, or has all that it takes")
+{
+    Face f;
+    const ng_shape d = shape(NG_F32, {-1});
+    ng_expr* const x = f.param(0, d);
+    ng_tensor* const some = f.tensor(counted(70000));
+    for (ng_expr* e : {ng_argsort(x, 0, 0), ng_scan(x, 0, NG_FOLD_SUM, 0), ng_put(x, ng_argsort(x, 0, 0), x, 0, NG_FOLD_SUM)})
+        for (const int64_t most : {INT64_MAX, int64_t(1) << 58, int64_t(1) << 40}) {
+            ng_prog* p = nullptr;
+            const ng_status status = f.try_compile({e}, {.length_max = {most}}, &p);
+            CHECK_MESSAGE((status == NG_OK || status == NG_E_DEVMEM || status == NG_E_LIMIT), f.said());
+            if (status != NG_OK) continue;
+            CHECK(f.run(p, {.args = {some}, .out = {f.make(shape(f.type_of(e), {70000}))}}) >= 0);
+        }
+}
+
 TEST_CASE("P5: an output over its argument, but elsewhere: nothing behind the head is written")
 {
     Face f;

@@ -320,13 +320,14 @@ void run_residue(const Gradient& g, const Residue* residues, const Place& place)
 
 uint64_t conv_workspace(const Operand& x, const Operand& w, const Operand& y, const ConvWindow& window)
 {
+    const auto times = [](int64_t x, int64_t by) { return __builtin_mul_overflow(x, by, &x) ? INT64_MAX : x; };
     int64_t taps = 1, inputs = x.dims[0], outputs = y.dims[0];
-    for (int d = 0; d < window.spatial; d++) taps *= w.dims[SPATIAL + d], inputs *= x.dims[SPATIAL + d], outputs *= y.dims[SPATIAL + d];
+    for (int d = 0; d < window.spatial; d++) taps = times(taps, w.dims[SPATIAL + d]), inputs = times(inputs, x.dims[SPATIAL + d]), outputs = times(outputs, y.dims[SPATIAL + d]);
     const int64_t  c = w.dims[1], k = w.dims[0] / window.groups;
     // Which of the three is asked for shows in no operand: room for each.
-    const uint64_t forward = partial_bytes(k, outputs, c * taps, window.groups, Dtype::f64);
-    const uint64_t data = partial_bytes(c, inputs, k * taps, window.groups, Dtype::f64);
-    return std::max({forward, data, partial_bytes(k, c * taps, outputs, window.groups, Dtype::f64)});
+    const uint64_t forward = partial_bytes(k, outputs, times(c, taps), window.groups, Dtype::f64);
+    const uint64_t data = partial_bytes(c, inputs, times(k, taps), window.groups, Dtype::f64);
+    return std::max({forward, data, partial_bytes(k, times(c, taps), outputs, window.groups, Dtype::f64)});
 }
 
 void conv(const Operand& x, const Operand& w, const Operand& y, const ConvWindow& window, const Place& place)

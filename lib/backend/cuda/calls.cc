@@ -23,6 +23,14 @@ uint64_t scratch_bytes(const NodeRef& node, const std::vector<Placed>& in, const
     out.evaluate_most(variables, to);
     const Operand y{nullptr, out.type(), to.dims, to.strides};
     const int rank = out.rank(), spatial = rank - 2, axis = int(node->value);
+    // What these take grows with the elements of one tensor; of more than any memory holds no number is right.
+    const auto is_endless = [](const Placed::Numbers& t, int of_rank) {
+        double elements = 1;
+        for (int i = 0; i < of_rank; i++) elements *= double(t.dims[i]);
+        return elements > 0x1p50;
+    };
+    const bool is_by_result = node->op == Op::scan || node->op == Op::argsort, is_by_second = node->op == Op::put || node->op == Op::pool_dx;
+    if (is_by_result ? is_endless(to, rank) : is_by_second ? is_endless(n[1], in[1].rank()) : node->op == Op::segment && is_endless(n[0], in[0].rank())) return uint64_t(1) << 56;
     switch (node->op) {
     case Op::put: return basic::put_workspace(y, x[1], {rank, axis, in[1].rank(), true}, basic::Folding(node->int_at(0)));
     case Op::scan: return basic::scan_workspace(to.dims, rank, axis);
@@ -30,7 +38,8 @@ uint64_t scratch_bytes(const NodeRef& node, const std::vector<Placed>& in, const
     case Op::argsort: return basic::argsort_workspace(to.dims, rank, axis, x[0].type);
     case Op::matmul: {
         int64_t batch = 1;
-        for (int i = 0; i < rank - 2; i++) batch *= to.dims[i];
+        for (int i = 0; i < rank - 2; i++)
+            if (__builtin_mul_overflow(batch, to.dims[i], &batch)) batch = INT64_MAX;        // its parts are bounded, whatever its size
         return basic::matmul_workspace({batch, to.dims[rank - 2], to.dims[rank - 1], n[0].dims[rank - 1], y.type});
     }
     case Op::conv: return basic::conv_workspace(x[0], x[1], y, conv_window<basic::ConvWindow>(*node, spatial));

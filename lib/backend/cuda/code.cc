@@ -188,6 +188,12 @@ bool CodeStore::poll(uint64_t budget_ns)
     return jobs_.empty();
 }
 
+bool CodeStore::is_stopped() noexcept
+{
+    const std::lock_guard hold(lock_);
+    return is_stopped_;
+}
+
 void CodeStore::stop() noexcept
 {
     std::deque<std::function<void()>> dropped;

@@ -56,6 +56,7 @@ class CodeStore {
     bool poll(uint64_t budget_ns);       // false: the budget ended first
     // Ends the threads; jobs that wait are dropped, and code is unloaded.
     void stop() noexcept;
+    bool is_stopped() noexcept;          // or about to be: jobs that last end soon
 
   private:
     struct Entry {

@@ -28,6 +28,8 @@ void wait_for_workers()
 
 }  // namespace
 
+bool UntilExit::is_awaited() noexcept { return is_ending.load(); }
+
 UntilExit::UntilExit()
 {
     if (!is_watched.exchange(true)) {

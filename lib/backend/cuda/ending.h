@@ -10,6 +10,7 @@ class UntilExit {
     UntilExit();                     // NG_E_LOST: the process ends
     ~UntilExit();
     UntilExit(const UntilExit&) = delete;
+    static bool is_awaited() noexcept;       // exit() waits for them: what can be left is left
 };
 
 }  // namespace ng::cuda

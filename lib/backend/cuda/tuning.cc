@@ -132,11 +132,16 @@ void Tuning::measure(const Wanted& wanted)
     for (const gemm::Way& way : gemm::ways(p, device_, wanted.workspace_bytes)) timed.push_back({way, HUGE_VAL, timed.empty()});
     if (timed.empty() || p.m == 0 || p.n == 0 || p.k == 0 || p.batches == 0) return;
     Bench bench(backend_, device_, p, wanted.workspace_bytes);
-    for (double warm_us = 0; warm_us < WARM_US; warm_us += 100)
-        for (const Timed& t : timed) warm_us += bench.microseconds(t.way);
+    // Whoever closes the context, or ends the process, waits for this.
+    const auto goes_on = [&] { return !backend_.code().is_stopped() && !UntilExit::is_awaited(); };
+    for (double warm_us = 0; warm_us < WARM_US && goes_on(); warm_us += 100)
+        for (const Timed& t : timed) warm_us += goes_on() ? bench.microseconds(t.way) : 0;
     // The card's speed goes up and down with what it did before: all take turns, and what is clearly behind leaves.
     for (const double within : {2.0, 1.3, 1.1, 1.05, 1.0}) {
-        for (Timed& t : timed) t.us = std::min(t.us, bench.microseconds(t.way));
+        for (Timed& t : timed) {
+            if (!goes_on()) return;
+            t.us = std::min(t.us, bench.microseconds(t.way));
+        }
         std::ranges::stable_sort(timed, {}, &Timed::us);
         const double most = timed.front().us * within;
         std::erase_if(timed, [&](const Timed& t) { return t.us > most && !t.is_usual; });
@@ -152,7 +157,8 @@ void Tuning::run() noexcept
         const CurrentContext now(backend_.home());
         const RelaxedCapture relaxed(backend_.home().driver());
         const uint64_t known = backend_.tuned().count();
-        for (const Wanted& wanted : wanted_) measure(wanted);
+        for (const Wanted& wanted : wanted_)
+            if (!backend_.code().is_stopped()) measure(wanted);
         if (backend_.tuned().count() != known) backend_.save_tuned();
     } catch (const Error& error) {
         backend_.context().log(2, text("libng: products were not measured: ", error.text));
