@@ -496,7 +496,7 @@ NG_API ng_expr *ng_subst (ng_expr *e, ng_expr *const *from NG_N(n), ng_expr *con
  * The result is as if every input were read before any output is written, however they overlap. Outputs may not
  * overlap each other (by elements). An output has its expression's dtype, shape broadcast: anything else is an error. */
 
-/* Where out[i] is NULL a new row-major tensor is put there; otherwise out[i] is written. */
+/* Where out[i] is NULL a new row-major tensor is put there; otherwise out[i] is written. NG_E_INVALID: s is capturing. */
 NG_API NG_BLOCKS ng_status ng_eval(ng_ctx *c, ng_stream s NG_OPT, ng_expr *const *e NG_N(n),
                                    ng_tensor **out NG_N(n), uint32_t n, ng_error *err NG_OPT);
 

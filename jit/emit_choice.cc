@@ -370,7 +370,10 @@ uint64_t most_scratch(const Arrangements& all, std::span<const int64_t> most, co
 {
     const Arranged& running = all.running;
     if (!running.has_rows() || !may_split(running)) return 0;
-    const int64_t rows = running.rows.most(most), points = running.points.most(most);
+    // What no memory holds is as much as this, so that nothing overflows.
+    constexpr int64_t MOST = int64_t(1) << 50;
+    const auto times = [](int64_t x, int64_t y) { return __builtin_mul_overflow(x, y, &x) || x > MOST ? MOST : x; };
+    const int64_t rows = std::min(running.rows.most(most), MOST), points = std::min(running.points.most(most), MOST);
     int64_t  cells = 0;
     uint64_t counts = 0;
     for (const int32_t width : {all.kernel.width, running.width, 1}) {
@@ -378,14 +381,14 @@ uint64_t most_scratch(const Arrangements& all, std::span<const int64_t> most, co
         if (running.is_across) {
             // At most half as many blocks side by side as are wanted, each of up to 32 vectors.
             const int64_t wanted = int64_t(device.units) * column_blocks(running, width), parts = std::min(wanted, points / ((threads_of(c) >> 5) * c.held * PART_STEPS));
-            cells = std::max(cells, std::min((wanted + wanted / 2) * (int64_t(width) << 5), rows * (parts + 1)));
+            cells = std::max(cells, std::min((wanted + wanted / 2) * (int64_t(width) << 5), times(rows, parts + 1)));
             continue;
         }
         const int64_t wanted = wanted_parts(running, device), few = std::min(rows, ceil_div(wanted, 2)), turn = int64_t(threads_of(c)) * c.width * c.held;
-        if (!chases(running)) cells = std::max(cells, std::min(wanted + 2 * few, few * (points / PART_LEAST + 1)));
-        else cells = std::max(cells, (is_long_row(points, turn) ? rows : few) * (chase_parts(points, turn) + 1)), counts = counts_bytes(rows);
+        if (!chases(running)) cells = std::max(cells, std::min(wanted + 2 * few, times(few, points / PART_LEAST + 1)));
+        else cells = std::max(cells, times(is_long_row(points, turn) ? rows : few, chase_parts(points, turn) + 1)), counts = counts_bytes(rows);
     }
-    return uint64_t(folds_of(all.kernel) * cells * PARTIAL_BYTES) + counts;
+    return uint64_t(times(cells, folds_of(all.kernel) * PARTIAL_BYTES)) + counts;
 }
 
 Geometry choose(const Arrangements& all, int64_t rows, std::span<const int64_t> variables, const DeviceTraits& device, Lie lie, LaunchClass& c) { return Chooser(all, rows, variables, device).choose(lie, c); }

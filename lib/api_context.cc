@@ -107,10 +107,10 @@ ng_status ng_ctx_poll(ng_ctx* c, uint64_t budget_ns, ng_error* err)
     return inside(c, "ng_ctx_poll", err, [&](Context& context) {
         const Deadline deadline(budget_ns);
         const bool is_done = context.backend().poll(budget_ns);
-        context.settle(Context::Where::Poll);
+        (void)context.settle(Context::Where::Poll, deadline.left_ns());
         for (int turn = 0; context.is_waiting(); turn++) {
             if (!deadline.wait(turn)) return ng_status(NG_NOT_READY);
-            context.settle(Context::Where::Poll);
+            (void)context.settle(Context::Where::Poll, deadline.left_ns());
         }
         return ng_status(is_done ? NG_OK : NG_NOT_READY);
     });
@@ -120,9 +120,10 @@ ng_status ng_ctx_sync(ng_ctx* c, ng_stream s, uint64_t timeout_ns, ng_error* err
 {
     return inside(c, "ng_ctx_sync", err, [&](Context& context) {
         context.backend().need_stream(s, "ng_ctx_sync");
+        const Deadline deadline(timeout_ns);
         const ng_status status = context.backend().sync(s, timeout_ns);
-        context.settle(Context::Where::Sync);
-        return status;
+        const bool is_settled = context.settle(Context::Where::Poll, status == NG_OK ? deadline.left_ns() : 0);
+        return status == NG_OK && !is_settled ? ng_status(NG_NOT_READY) : status;
     });
 }
 

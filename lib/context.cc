@@ -227,39 +227,41 @@ void Context::remove_expired(Remover& me) noexcept
     while (Belonging* thing = next_expired(me)) thing->fate_.remove(thing, *this);
 }
 
-bool Context::is_removing(const Remover& me, uint64_t last) noexcept
+bool Context::is_removing(const Remover& me, uint64_t last, bool with_done) noexcept
 {
     const std::lock_guard hold(lock_);
     for (const Remover* r = removers_; r; r = r->next)
-        if (r->thread != me.thread && r->number <= last) return true;
+        if (r->thread != me.thread && r->number <= last && !(with_done && r->is_quiet)) return true;
     return false;
 }
 
-// Whether there was something to wait for, and it has ended.
-bool Context::wait_for_others(const Remover& me) noexcept
+Context::Others Context::wait_for_others(const Remover& me, const Deadline& patience) noexcept
 {
-    constexpr uint64_t PATIENCE_NS = 1'000'000'000;
     const uint64_t last = [&] {
         const std::lock_guard hold(lock_);
         return removers_ ? removals_ : 0;
     }();
-    if (!last || !is_removing(me, last)) return false;
-    const Deadline patience(PATIENCE_NS);
-    for (int turn = 0; is_removing(me, last); turn++)
-        if (!patience.wait(turn)) return false;
-    return true;
+    if (!last || !is_removing(me, last, false)) return Others::None;
+    for (int turn = 0; is_removing(me, last, false); turn++)
+        if (!patience.wait(turn)) return is_removing(me, last, true) ? Others::Busy : Others::None;
+    return Others::Ended;
 }
 
-void Context::settle(Where where) noexcept
+bool Context::settle(Where where, uint64_t patience_ns) noexcept
 {
+    constexpr uint64_t MOST_NS = 1'000'000'000;
     constexpr int LINKS = 3;                // what a removal sets free comes after it: a program's tensor, its memory
     const bool is_poll = where != Where::Call;
     Remover me{.may_call_done = is_poll || !(plan_.flags & NG_CTX_POLL)};
     remove_expired(me);
-    if (me.is_nested) return;
-    for (int i = 0; where == Where::Sync && i < LINKS && wait_for_others(me); i++) remove_expired(me);
+    if (me.is_nested) return true;
+    const Deadline patience(std::min(patience_ns, MOST_NS));
+    Others others = is_poll ? Others::Ended : Others::None;
+    for (int i = 0; i < LINKS && others == Others::Ended; i++)
+        if ((others = wait_for_others(me, patience)) == Others::Ended) remove_expired(me);
     if (is_poll) say_all();
     bury(is_poll);
+    return others != Others::Busy || patience_ns == UINT64_MAX;
 }
 
 bool Context::is_waiting() noexcept
@@ -322,9 +324,9 @@ ng_status Context::close(uint64_t timeout_ns)
     for (int turn = 0; inside_.load(std::memory_order_acquire) & ~(CLOSING | CLOSED); turn++)
         if (!end.wait(turn)) return NG_NOT_READY;
     if (sync_device(end.left_ns()) == NG_NOT_READY) return NG_NOT_READY;
-    settle(Where::Sync);
+    if (!settle(Where::Poll, end.left_ns())) return NG_NOT_READY;
     end_all();
-    settle(Where::Sync);
+    (void)settle(Where::Poll, end.left_ns());
     backend_->stop();
     if (workers_) workers_->stop();
     inside_.fetch_or(CLOSED, std::memory_order_acq_rel);

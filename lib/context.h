@@ -13,6 +13,7 @@
 
 namespace ng {
 
+class Deadline;
 class Belonging;
 class Context;
 // x_release gets here: nothing is freed, no hook is called. The next call that may does it (S5).
@@ -80,10 +81,10 @@ class Context : public RefCounted {
     void log(int32_t level, const std::string& sentence) noexcept;
     // Frees what was released and calls the done of it, where this call may: in poll, sync and close always, elsewhere
     // unless NG_CTX_POLL. Call it where hooks may be called: before memory is taken, after work. Inside a done it calls no
-    // other done, which is left to the settle() around it. Sync waits for what other threads are about to end; of a done
-    // that lasts, or waits for this very thread, it waits for the first second.
-    enum class Where { Call, Poll, Sync };
-    void settle(Where where) noexcept;
+    // other done, which is left to the settle() around it. Poll waits so long for what other threads are about to end, a
+    // second at most, for a done may wait for this very thread; false: another one's done is not through, and there was an end to the waiting.
+    enum class Where { Call, Poll };
+    bool settle(Where where, uint64_t patience_ns = 0) noexcept;
     // Something released waits for the device's work on it.
     bool is_waiting() noexcept;
     // NG_OK, NG_NOT_READY when calls are still inside after timeout_ns; NG_E_LOST is thrown for what is closed.
@@ -112,8 +113,9 @@ class Context : public RefCounted {
     bool may_remove(Remover& me) const noexcept;
     Belonging* next_expired(Remover& me) noexcept;
     void remove_expired(Remover& me) noexcept;
-    bool is_removing(const Remover& me, uint64_t last) noexcept;     // another thread one of the things up to the last
-    bool wait_for_others(const Remover& me) noexcept;
+    bool is_removing(const Remover& me, uint64_t last, bool with_done) noexcept;     // another thread one of the things up to the last
+    enum class Others { None, Ended, Busy };
+    Others wait_for_others(const Remover& me, const Deadline& patience) noexcept;
     Belonging* next_alive() noexcept;
     void say_all() noexcept;
     ng_status sync_device(uint64_t timeout_ns) noexcept;

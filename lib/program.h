@@ -37,7 +37,7 @@ class Program final : public Belonging {
         char *tables, *work;
     };
     struct Running;
-    struct Span { const char *begin, *end; size_t slot; };      // of memory, and whose
+    struct Span { const char *begin, *end; size_t slot, next; };        // of memory, whose, and where the next output's is
 
     Program(Context& context, std::vector<NodeRef> roots, CompileOptions options);
     friend void destroy(const Program*) noexcept;

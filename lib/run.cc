@@ -177,13 +177,19 @@ void Program::check_overlaps(Running& run, const ng_run& r) const
     if (r.flags & NG_RUN_DISTINCT) return;
     const size_t bound = plan_.args.size() + plan_.outs.size();
     size_t count = 0;
-    const auto add = [&](const Tensor& t, size_t slot) { new (run.spans + count++) Span{t.begin, t.end, slot}; };
+    const auto add = [&](const Tensor& t, size_t slot) { new (run.spans + count++) Span{t.begin, t.end, slot, 0}; };
     for (size_t i = 0; i < bound; i++)
         if (run.pins[i]) add(*run.pins[i], i);
     for (size_t i = 0; i < leaves_.size(); i++) add(*leaves_[i], bound + i);
     std::sort(run.spans, run.spans + count, [](const Span& a, const Span& b) { return a.begin < b.begin; });
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = i + 1; k < count && run.spans[k].begin < run.spans[i].end; k++) check_pair(run, std::min(run.spans[i].slot, run.spans[k].slot), std::max(run.spans[i].slot, run.spans[k].slot));
+    const auto is_output = [&](const Span& s) { return s.slot >= plan_.args.size() && s.slot < bound; };
+    for (size_t i = count, next = count; i-- > 0; next = is_output(run.spans[i]) ? i : next) run.spans[i].next = next;
+    // What is no output meets outputs alone.
+    for (size_t i = 0; i < count; i++) {
+        const Span& s = run.spans[i];
+        const bool  is_out = is_output(s);
+        for (size_t k = is_out ? i + 1 : s.next; k < count && run.spans[k].begin < s.end; k = is_out ? k + 1 : run.spans[k].next) check_pair(run, std::min(s.slot, run.spans[k].slot), std::max(s.slot, run.spans[k].slot));
+    }
 }
 
 // a, the first, and b: of arguments, then outputs, then leaves.

@@ -174,6 +174,7 @@ TEST_CASE("P5: what takes memory by its length is refused without a greatest one
             CHECK_MESSAGE((status == NG_OK || status == NG_E_DEVMEM || status == NG_E_LIMIT), f.said());
             if (status != NG_OK) continue;
             CHECK(f.run(p, {.args = {some}, .out = {f.make(shape(f.type_of(e), {70000}))}}) >= 0);
+            ng_prog_release(p);
         }
 }
 

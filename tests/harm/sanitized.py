@@ -30,7 +30,7 @@ MOST_SECONDS = 900         # of a test of the face
 BUILT_SUITES, FACE_SUITES, HEAP_SUITES = {"lib"}, {"contract", "harm", "programs", "random"}, {"jit"}
 # Of the latter two: heaps of their own stand where the sanitizer's would, and a library of its own is loaded by its path; of jit,
 # what compiles for minutes the texts that are emitted.
-LEFT_OUT = {"audio", "memory_test", "programs_refused", "quiet_test", "reload_test", "emit_compile_test", "emit_emulation_test", "emit_family_test", "emit_rows_test"}
+LEFT_OUT = {"audio", "memory_test", "programs_refused", "quiet_test", "reload_test", "emit_compile_test", "emit_emulation_test", "emit_family_test", "emit_rows_test", "emit_staying_test"}
 # 20000 random programs would be the longest of all. A child that is forked while other threads allocate waits for ever for a lock of the sanitizer's
 # own heap, seen with LLVM 14; the plain test forks so, and surroundings_test has a child of a quiet parent here.
 ARGUMENTS = {"random_programs": ["--count", "6000"], "host_test": ["--test-case-exclude=fork*"]}

@@ -128,3 +128,24 @@ TEST_CASE("bounds: no lengths take more scratch memory than is planned for the g
                     }
     CHECK(taken > 1000);
 }
+
+TEST_CASE("bounds: without a greatest length the scratch memory is more than there is, or all that is taken")
+{
+    for (const char* words : {"(x - mean(x, 1)) * rsqrt(var(x, 1) + 1e-5)", "x / max(abs(x), 1)", "sum(x, 0)", "sum(x, 1)"})
+        for (const bool is_first_known : {true, false})
+            for (const int64_t most : {INT64_MAX, (int64_t(1) << 56) + 12345, int64_t(1) << 40}) {
+                Case c(words, "");
+                c.in.lengths = {3};
+                c.input("x", Dtype::f16, is_first_known ? Extents{64, Extent::variable(0)} : Extents{Extent::variable(0), 64});
+                c.out(words);
+                c.compile();
+                const Lengths greatest = {most};
+                for (const Step& s : c.plan.steps) {
+                    const KernelFamily family(*s.kernel, cuda_dialect(), {90, 132, 227 << 10}, greatest);
+                    for (const int64_t n : {1000, 1 << 21, 1 << 24}) {
+                        const Lengths lengths = {n};
+                        CHECK(family.choose(lengths, {}).scratch_bytes <= family.scratch_bytes(greatest));
+                    }
+                }
+            }
+}

@@ -119,7 +119,7 @@ TEST_CASE("done: where another thread is about to call it, a sync returns after 
         ng_tensor_release(t);
         std::thread other([&] { (void)stats(w.c); });
         while (!slow.began) std::this_thread::yield();
-        CHECK((round % 2 ? ng_ctx_poll(w.c, 0, &error) : ng_ctx_sync(w.c, nullptr, 0, &error)) == NG_OK);
+        CHECK((round % 2 ? ng_ctx_poll(w.c, UINT64_MAX, &error) : ng_ctx_sync(w.c, nullptr, UINT64_MAX, &error)) == NG_OK);
         CHECK(slow.ended);
         other.join();
     }
@@ -284,6 +284,7 @@ TEST_CASE("fork: in the child the parent's things are lost, new contexts work")
     shut(c);
 }
 
+#if !defined __SANITIZE_ADDRESS__       // its allocator's locks are copied locked, while the binder holds them
 TEST_CASE("fork: leaves that another thread binds meanwhile lock nothing in the child")
 {
     constexpr int FORKS = 100, LEAVES = 40;
@@ -326,4 +327,5 @@ TEST_CASE("fork: leaves that another thread binds meanwhile lock nothing in the 
     for (ng_tensor* t : two) ng_tensor_release(t);
     shut(c);
 }
+#endif
 #endif

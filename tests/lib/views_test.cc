@@ -167,6 +167,7 @@ TEST_CASE("view: of memory whose size the host does not know")
 
 TEST_CASE("strides: of an axis of one element at most they are row-major, whatever was said")
 {
+    DLManagedTensorVersioned m{};            // w gives it back at its end
     const World w;
     const auto strides_of = [](ng_tensor* t) {
         ng_shape d{};
@@ -176,7 +177,6 @@ TEST_CASE("strides: of an axis of one element at most they are row-major, whatev
     };
     float memory[6] = {0, 1, 2, 3, 4, 5};
     int64_t dims[4] = {2, 3, 1, 1}, strides[4] = {3, 1, INT64_MAX, INT64_MIN};
-    DLManagedTensorVersioned m{};
     m.version.major = 1;
     m.t.data = memory, m.t.device.type = 1, m.t.ndim = 4, m.t.shape = dims, m.t.strides = strides;
     m.t.dtype.code = 2, m.t.dtype.bits = 32, m.t.dtype.lanes = 1;

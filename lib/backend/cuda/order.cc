@@ -66,7 +66,8 @@ void StreamOrder::need(CUstream s, const char* who)
 void StreamOrder::forget(uint64_t id, uint64_t number)
 {
     Slot* const slot = find(id);
-    if (slot && slot != &slots_[0] && slot->last == number) slot->id = 0, slot->native = nullptr, alive_--;
+    const bool is_marked = slot && slot->capture && capture_of(slot->native) == slot->capture;         // others may still join that capture
+    if (slot && slot != &slots_[0] && slot->last == number && !is_marked) slot->id = 0, slot->native = nullptr, alive_--;
 }
 
 void StreamOrder::forget_all() noexcept
@@ -177,12 +178,17 @@ void StreamOrder::touch(CudaTrack& track, const char* begin, const char* end, bo
         return begin <= e.begin && e.end <= end && (writes || (!e.writes && e.stream == mine.id));
     };
     const bool is_full = track.count_ == CudaTrack::ROOM;
+    // All waits first: one that fails leaves what is remembered as it was.
+    for (size_t i = 0; i < track.count_; i++) {
+        const CudaTrack::Entry& e = track.entries_[i];
+        Slot* const slot = find(e.stream);
+        if (slot && (is_full || (conflicts(e) && (waits || e.is_ours)))) wait(*slot, e.number);
+    }
     size_t kept = 0;
     for (size_t i = 0; i < track.count_; i++) {
         const CudaTrack::Entry e = track.entries_[i];
         Slot* const slot = find(e.stream);
         if (!slot) continue;                                    // forgotten, and done before that
-        if (is_full || (conflicts(e) && (waits || e.is_ours))) wait(*slot, e.number);
         const bool is_over = is_full || is_covered(e);
         if (!is_over) track.entries_[kept++] = e;
         else if (is_full || !waits) begin = std::min(begin, e.begin), end = std::max(end, e.end), writes |= is_full || e.writes, is_ours |= e.is_ours;
