@@ -159,6 +159,24 @@ TEST_CASE("the texts of a kernel are compiled at once, as many as there are thre
     shut(c);
 }
 
+TEST_CASE("closing while a text is compiled leaves no code on the device, though its program lives on")
+{
+    const fake::Control& driver = emulated_device();
+    setenv("NG_FAKE_COMPILE_MS", "200", 1);
+    ng_ctx* c = open_ctx();
+    ng_prog* p = program_of(c, "x * 2 + y", 64);
+    const uint64_t before = driver.counts().modules;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    CHECK(ng_ctx_close(c, FOREVER, nullptr) == NG_OK);
+    unsetenv("NG_FAKE_COMPILE_MS");
+    CHECK(driver.counts().modules < before);             // what is shipped went with it
+    const uint64_t after = driver.counts().modules;
+    ng_prog_release(p), ng_ctx_release(c);
+    shut(open_ctx(NG_CTX_NO_JIT));
+    CHECK(driver.counts().modules == after);
+    CHECK(after == 0);
+}
+
 namespace {
 
 std::string explained(ng_prog* p)

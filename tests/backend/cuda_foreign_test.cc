@@ -268,3 +268,21 @@ TEST_CASE("two contexts of one device: threads that copy to and fro at once all 
     CHECK(driver.counts().misuses == 0);
     CHECK(left(driver) == "");
 }
+
+TEST_CASE("T3: memory that is lent beyond the end of its context comes back to the device")
+{
+    const fake::Control& device = emulated_device();
+    const Other holder;                                  // as PyTorch does: the device's context lives on
+    const uint64_t before = device.counts().device_blocks;
+    ng_ctx* c = open_ctx(NG_CTX_NO_JIT);
+    ng_tensor* t = make(c, 1000);
+    DLManagedTensorVersioned* lent = nullptr;
+    REQUIRE(ng_tensor_to_dlpack(t, nullptr, &lent, nullptr) == NG_OK);
+    ng_tensor_release(t);
+    CHECK(ng_ctx_close(c, FOREVER, nullptr) == NG_OK);
+    ng_ctx_release(c);
+    CHECK(device.counts().device_blocks == before + 1);
+    lent->deleter(lent);
+    shut(open_ctx(NG_CTX_NO_JIT));
+    CHECK(device.counts().device_blocks == before);
+}
