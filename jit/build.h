@@ -37,6 +37,9 @@ enum class Fold : int64_t { Last, Sum, Prod, Min, Max };   // ng_fold
 
 namespace build {
 
+// A cotangent inside a rule of our own: no user's param has this index.
+inline constexpr int64_t OWN_PARAM = 1 << 16;
+
 // Leaves. who: the C function, for sentences.
 NodeRef constant(Graph& g, Dtype t, double value);           // rounded to t as a cast would
 NodeRef constant_int(Graph& g, Dtype t, int64_t value);

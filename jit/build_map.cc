@@ -165,8 +165,11 @@ NodeRef simplified(Graph& g, Op op, std::span<const NodeRef> x)
     case Op::mul:
         if (right_one) return x[0];
         if (left_one) return x[1];
-        if (real || !(left_zero || right_zero)) return {};
-        return left_zero ? (may_drop(*x[1], *x[0]) ? x[0] : zeros_like(g, x[1], x[1]->dtype)) : may_drop(*x[0], *x[1]) ? x[1] : zeros_like(g, x[0], x[0]->dtype);
+        if (!real && (left_zero || right_zero)) {
+            const NodeRef &zero = x[left_zero ? 0 : 1], &other = x[left_zero ? 1 : 0];
+            return may_drop(*other, *zero) ? zero : zeros_like(g, other, other->dtype);
+        }
+        return {};
     case Op::div: return right_one ? x[0] : NodeRef();
     case Op::sub: return right_zero && !(real && std::signbit(b->real())) ? x[0] : NodeRef();
     case Op::add: return real ? NodeRef() : right_zero ? x[0] : left_zero ? x[1] : NodeRef();

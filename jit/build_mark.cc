@@ -125,7 +125,7 @@ NodeRef custom_grad(Graph& g, NodeRef y, NodeRef dy, std::span<const NodeRef> x,
         args.push_back(d);
     }
     Search search(*dy);
-    const bool is_own = dy->value > UINT16_MAX;              // softmax's and its like: no caller's param has such an index
+    const bool is_own = dy->value == OWN_PARAM;
     for (size_t i = 0; i < 2 + x.size() && !is_own; i++) {
         if (i == 1 || !search.finds_below(args[i])) continue;
         const std::string user = i == 0 ? "y" : text("x[", i - 2, "]");

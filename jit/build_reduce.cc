@@ -6,9 +6,6 @@
 namespace ng::build {
 namespace {
 
-// A cotangent inside a rule of our own: no user's param has this index.
-constexpr int64_t OWN_PARAM = 1 << 16;
-
 struct Reduced {
     uint64_t axes;       // as bits, below the rank, without those of extent 1
     Extents  dims;       // with 1 where reduced

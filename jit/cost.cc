@@ -2,6 +2,7 @@
 #include "jit/cost.h"
 
 #include "jit/error.h"
+#include "jit/saturated.h"
 
 #include <algorithm>
 #include <map>
@@ -24,8 +25,8 @@ bool is_fast(Op op)
 struct Count {
     uint64_t n = 0;
     Count(uint64_t n_ = 0) : n(n_) {}
-    friend Count operator+(Count a, Count b) { uint64_t r; return __builtin_add_overflow(a.n, b.n, &r) ? UINT64_MAX : r; }
-    friend Count operator*(Count a, Count b) { uint64_t r; return __builtin_mul_overflow(a.n, b.n, &r) ? UINT64_MAX : r; }
+    friend Count operator+(Count a, Count b) { return plus(a.n, b.n); }
+    friend Count operator*(Count a, Count b) { return times(a.n, b.n); }
     Count& operator+=(Count b) { return *this = *this + b; }
     Count& operator*=(Count b) { return *this = *this * b; }
 };

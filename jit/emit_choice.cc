@@ -1,6 +1,8 @@
 // Which of a kernel's texts a launch of given lengths and addresses takes, and how it is launched.
 #include "jit/emit_choice.h"
 
+#include "jit/saturated.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
@@ -10,7 +12,6 @@ namespace {
 
 // Parts a processor, so that it does not matter when some of them come late. Tuned on an H200: with 2, sums of 64 Mi f16 took
 // 55 us, kernels starting early; with 16, 33.
-constexpr int64_t PARTIAL_BYTES = 32;                                     // of what a part has of a fold
 constexpr int64_t WAVES = 16;
 // Where one walk finds what several would, threads have their next loads on their way. So rows are whole that fill blocks for a few rounds, else parts
 // need be no shorter than this, in bytes, if there are enough. Tuned on an H200: variances of 1024 x 65536 took 38 us in three parts, 34 in
@@ -22,6 +23,7 @@ constexpr int64_t OWN_THREADS = 256, FEW_POINTS = 32;                    // of b
 // By which rows' second walk follows the first. Tuned on an H200: 64 norms of 1 Mi f16 at 8 MB took 82 us, at 16 84, at 24 94, in two
 // launches 102.
 constexpr int64_t LAG_BYTES = 10 << 20;
+constexpr int64_t PARTIAL_BYTES = 32;                                    // of what a part has of a fold
 
 // Whether 32 bits say every distance that a thread computes.
 bool is_narrow(const Arranged& a, std::span<const int64_t> variables, int64_t rows, int64_t points)
@@ -372,7 +374,6 @@ uint64_t most_scratch(const Arrangements& all, std::span<const int64_t> most, co
     if (!running.has_rows() || !may_split(running)) return 0;
     // What no memory holds is as much as this, so that nothing overflows.
     constexpr int64_t MOST = int64_t(1) << 50;
-    const auto times = [](int64_t x, int64_t y) { return __builtin_mul_overflow(x, y, &x) || x > MOST ? MOST : x; };
     const int64_t rows = std::min(running.rows.most(most), MOST), points = std::min(running.points.most(most), MOST);
     int64_t  cells = 0;
     uint64_t counts = 0;
@@ -388,7 +389,7 @@ uint64_t most_scratch(const Arrangements& all, std::span<const int64_t> most, co
         if (!chases(running)) cells = std::max(cells, std::min(wanted + 2 * few, times(few, points / PART_LEAST + 1)));
         else cells = std::max(cells, times(is_long_row(points, turn) ? rows : few, chase_parts(points, turn) + 1)), counts = counts_bytes(rows);
     }
-    return uint64_t(times(cells, folds_of(all.kernel) * PARTIAL_BYTES)) + counts;
+    return uint64_t(std::min(times(cells, folds_of(all.kernel) * PARTIAL_BYTES), MOST)) + counts;
 }
 
 Geometry choose(const Arrangements& all, int64_t rows, std::span<const int64_t> variables, const DeviceTraits& device, Lie lie, LaunchClass& c) { return Chooser(all, rows, variables, device).choose(lie, c); }

@@ -3,6 +3,7 @@
 
 #include "jit/cost.h"
 #include "jit/explain_parts.h"
+#include "jit/saturated.h"
 
 #include <algorithm>
 #include <map>
@@ -105,12 +106,10 @@ const Port* Explainer::port_of(const Buffer& b) const
 uint64_t Explainer::bytes_of_buffer(const Buffer& b) const
 {
     uint64_t bytes = uint64_t(bytes_of(b.dtype));
-    const auto times = [&](const Extent& e) {
-        if (__builtin_mul_overflow(bytes, extent_at(e, variables_), &bytes)) bytes = UINT64_MAX;
-    };
-    if (b.place == Place::Work) times(b.count);
-    else if (const Port* p = port_of(b)) std::ranges::for_each(p->dims, times);
-    else if (b.place == Place::Leaf) std::ranges::for_each(plan_.leaves[size_t(b.index)]->dims(), times);
+    const auto take = [&](const Extent& e) { bytes = times(bytes, extent_at(e, variables_)); };
+    if (b.place == Place::Work) take(b.count);
+    else if (const Port* p = port_of(b)) std::ranges::for_each(p->dims, take);
+    else if (b.place == Place::Leaf) std::ranges::for_each(plan_.leaves[size_t(b.index)]->dims(), take);
     return bytes;
 }
 

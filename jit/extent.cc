@@ -143,7 +143,6 @@ int64_t Extent::most(std::span<const int64_t> largest) const
     return sum;
 }
 
-// Long division by the leading term; exact or nothing.
 bool Extent::may_be_negative() const
 {
     return !terms_ ? constant_ < 0 : std::ranges::any_of(terms_->list, [](const Term& t) { return t.coefficient < 0; });
@@ -157,6 +156,7 @@ std::optional<Extent> Extent::floor_by(int64_t divisor) const
     return (*this - Extent(rest < 0 ? rest + divisor : rest)).divided_by(divisor);
 }
 
+// Long division by the leading term; exact or nothing.
 std::optional<Extent> Extent::divided_by(const Extent& divisor) const
 {
     if (divisor.is_constant()) {

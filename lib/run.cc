@@ -192,13 +192,11 @@ void Program::check_overlaps(Running& run, const ng_run& r) const
     }
 }
 
-// a, the first, and b: of arguments, then outputs, then leaves.
+// a, the first, and b, one of them an output: of arguments, then outputs, then leaves.
 void Program::check_pair(const Running& run, size_t a, size_t b) const
 {
     const size_t args = plan_.args.size(), bound = args + plan_.outs.size();
-    const auto is_output = [&](size_t slot) { return slot >= args && slot < bound; };
-    if (!is_output(a) && !is_output(b)) return;
-    const size_t j = (is_output(b) ? b : a) - args;
+    const size_t j = (b < bound ? b : a) - args;
     if (a < args && j < options_.alias.size() && options_.alias[j] == plan_.args[a].index) return;
     if (!overlaps(*run.pins[a], b < bound ? *run.pins[b] : *leaves_[b - bound])) return;
     if (b >= bound) throw Error(NG_E_INVALID, text("ng_prog_run: output ", j, " overlaps a leaf of the program"), int32_t(j));

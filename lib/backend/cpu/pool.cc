@@ -63,7 +63,7 @@ uint64_t pool_workspace(const ProductTable&, const PoolWindow& window, uint32_t)
     // Offsets of taps in two tensors, shared by all workers.
     int64_t taps = window.channel_window;
     for (int d = 0; d < window.spatial; d++) taps = times(taps, window.window[d]);
-    return uint64_t(bounded(times(2 * sizeof(int64_t), taps)));
+    return uint64_t(bounded(times(int64_t(2 * sizeof(int64_t)), taps)));
 }
 
 void pool(const Operand& x, const Operand& y, const PoolWindow& window, const Workplace& place)

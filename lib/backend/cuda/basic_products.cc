@@ -1,6 +1,8 @@
 // The launches of matrix products and convolutions: tensors' axes as nests, tiles or single elements, and cuts of a long depth.
 #include "lib/backend/cuda/basic_parts.h"
 
+#include "jit/saturated.h"
+
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -320,7 +322,6 @@ void run_residue(const Gradient& g, const Residue* residues, const Place& place)
 
 uint64_t conv_workspace(const Operand& x, const Operand& w, const Operand& y, const ConvWindow& window)
 {
-    const auto times = [](int64_t x, int64_t by) { return __builtin_mul_overflow(x, by, &x) ? INT64_MAX : x; };
     int64_t taps = 1, inputs = x.dims[0], outputs = y.dims[0];
     for (int d = 0; d < window.spatial; d++) taps = times(taps, w.dims[SPATIAL + d]), inputs = times(inputs, x.dims[SPATIAL + d]), outputs = times(outputs, y.dims[SPATIAL + d]);
     const int64_t  c = w.dims[1], k = w.dims[0] / window.groups;

@@ -1,6 +1,8 @@
 // Each operation that is a call: its operands in numbers, its workspace, its launches.
 #include "lib/backend/cuda/calls.h"
 
+#include "jit/saturated.h"
+
 #include <algorithm>
 
 namespace ng::cuda::calls {
@@ -38,8 +40,7 @@ uint64_t scratch_bytes(const NodeRef& node, const std::vector<Placed>& in, const
     case Op::argsort: return basic::argsort_workspace(to.dims, rank, axis, x[0].type);
     case Op::matmul: {
         int64_t batch = 1;
-        for (int i = 0; i < rank - 2; i++)
-            if (__builtin_mul_overflow(batch, to.dims[i], &batch)) batch = INT64_MAX;        // its parts are bounded, whatever its size
+        for (int i = 0; i < rank - 2; i++) batch = times(batch, to.dims[i]);         // its parts are bounded, whatever its size
         return basic::matmul_workspace({batch, to.dims[rank - 2], to.dims[rank - 1], n[0].dims[rank - 1], y.type});
     }
     case Op::conv: return basic::conv_workspace(x[0], x[1], y, conv_window<basic::ConvWindow>(*node, spatial));

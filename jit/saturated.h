@@ -1,0 +1,19 @@
+// Products and sums of sizes that stop at the greatest number: what no memory holds stays too much for it.
+#pragma once
+#include <limits>
+
+namespace ng {
+
+// Of numbers that are not negative.
+template <class T>
+T times(T x, T y)
+{
+    return __builtin_mul_overflow(x, y, &x) ? std::numeric_limits<T>::max() : x;
+}
+template <class T>
+T plus(T x, T y)
+{
+    return __builtin_add_overflow(x, y, &x) ? std::numeric_limits<T>::max() : x;
+}
+
+}  // namespace ng
