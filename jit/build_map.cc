@@ -20,7 +20,10 @@ std::optional<Number> number_of(const NodeRef& n)
     return Number::of_bits(c->dtype, c->value);
 }
 
-int64_t floor_divided(int64_t x, int64_t y) { return y == 0 ? 0 : x / y - (x % y != 0 && (x < 0) != (y < 0)); }
+// Floor division and its remainder, for quotients that 64 bits hold.
+bool rounds_down(int64_t x, int64_t y) { return x % y != 0 && (x < 0) != (y < 0); }
+int64_t floor_divided(int64_t x, int64_t y) { return x / y - rounds_down(x, y); }
+int64_t floor_rem(int64_t x, int64_t y) { return x % y + (rounds_down(x, y) ? y : 0); }
 
 NodeRef weak_integers(Graph& g, Op op, int64_t x, int64_t y)
 {
@@ -31,7 +34,7 @@ NodeRef weak_integers(Graph& g, Op op, int64_t x, int64_t y)
     case Op::mul: if (!__builtin_mul_overflow(x, y, &r)) return weak_int(g, r); break;
     case Op::neg: if (!__builtin_sub_overflow(int64_t(0), x, &r)) return weak_int(g, r); break;
     case Op::floor_div: if (y != 0 && (y != -1 || x != INT64_MIN)) return weak_int(g, floor_divided(x, y)); break;
-    case Op::rem: if (y != 0 && (y != -1 || x != INT64_MIN)) return weak_int(g, x - y * floor_divided(x, y)); break;
+    case Op::rem: if (y != 0 && (y != -1 || x != INT64_MIN)) return weak_int(g, floor_rem(x, y)); break;
     case Op::div: return weak(g, double(x) / double(y));
     case Op::pow:
         if (y < 0) return weak(g, std::pow(double(x), double(y)));

@@ -263,6 +263,9 @@ TEST_CASE("folding: literals among themselves are Python's numbers, and take the
     CHECK(map(Op::mul, build::weak(b.g, 1.5), whole(2)) == build::weak(b.g, 3));
     for (const int64_t x : {-7, -6, 0, 6, 7}) CHECK(map(Op::floor_div, whole(x), whole(-2)) == whole(int64_t(std::floor(double(x) / -2))));
     CHECK(map(Op::rem, whole(7), whole(-2)) == whole(-1));
+    CHECK(map(Op::rem, whole(2), whole(INT64_MIN)) == whole(2 + INT64_MIN));
+    CHECK(map(Op::rem, whole(INT64_MIN), whole(INT64_MAX)) == whole(INT64_MAX - 1));
+    CHECK(map(Op::floor_div, whole(INT64_MAX), whole(INT64_MIN)) == whole(-1));
     CHECK(map(Op::pow, whole(2), whole(62)) == whole(int64_t(1) << 62));
     CHECK(map(Op::pow, whole(-2), whole(63)) == whole(INT64_MIN));
     CHECK(map(Op::pow, whole(-1), whole(1000001)) == whole(-1));
