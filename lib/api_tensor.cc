@@ -64,25 +64,35 @@ void use_foreign(const Tensor& t, ng_stream s, uint32_t how)
 }
 
 enum class Way { In, Out };                          // of the device
+const char* who_of(Way way) { return way == Way::In ? "ng_tensor_put" : "ng_tensor_get"; }
 
 // What a driver copies at once from memory that is not page-locked: others wait for the order of the device meanwhile, for
 // less than a millisecond.
 constexpr uint64_t STRETCH = uint64_t(4) << 20;
 
+// The context's own stream, for copies that are done on return: in a capture they would not even begin.
+struct OrderedNow : Ordered {
+    OrderedNow(Backend& backend, const char* who) : Ordered(backend, nullptr)
+    {
+        if (backend.is_capturing()) throw Error(NG_E_INVALID, text(who, ": the context's own stream captures, and copies to and from the host are done on return; end the capture first"));
+    }
+};
+
 // Between equal layouts, done on return. The order is held for a stretch at a time, and not while earlier work is waited for.
 void move_dense(Backend& backend, Track* track, char* there, char* host, uint64_t bytes, Way way)
 {
     const bool is_in = way == Way::In;
-    const auto wait = [&] { backend.wait_for(backend.mark(nullptr), UINT64_MAX, is_in ? "ng_tensor_put" : "ng_tensor_get"); };
+    const char* const who = who_of(way);
+    const auto wait = [&] { backend.wait_for(backend.mark(nullptr), UINT64_MAX, who); };
     if (!is_in || bytes > STRETCH) {
-        Ordered(backend, nullptr).touch(track, there, there + bytes, is_in);
+        OrderedNow(backend, who).touch(track, there, there + bytes, is_in);
         wait();
     }
     for (uint64_t at = 0; at < bytes; at += STRETCH) {
         StridedCopy part{};
         part.size = 1, part.rank = 1, part.dims[0] = int64_t(std::min(STRETCH, bytes - at)), part.in_strides[0] = part.out_strides[0] = 1;
         part.out = (is_in ? there : host) + at, part.in = (is_in ? host : there) + at;
-        Ordered order(backend, nullptr);
+        OrderedNow order(backend, who);
         order.touch(track, there + at, there + at + part.dims[0], is_in);
         backend.move(part, nullptr);
     }
@@ -106,12 +116,12 @@ void move_to_host(const Tensor& t, const StridedCopy& copy, Way way)
     char* const host = is_in ? const_cast<char*>(copy.in) : copy.out;
     if (t.bytes() == 0) return;
     if (are_alike(copy)) return move_dense(backend, t.memory->track(), t.data, host, t.bytes(), way);
-    const WorkPiece dense(context, t.bytes(), is_in ? "ng_tensor_put" : "ng_tensor_get");
+    const WorkPiece dense(context, t.bytes(), who_of(way));
     const auto reorder = [&] {
         StridedCopy inside = copy;
         if (is_in) inside.in = dense.memory();
         else inside.out = dense.memory();
-        Ordered order(backend, nullptr);
+        OrderedNow order(backend, who_of(way));
         dense.touch(order);
         touch(order, t, is_in);
         backend.move(inside, nullptr);
@@ -120,7 +130,7 @@ void move_to_host(const Tensor& t, const StridedCopy& copy, Way way)
     move_dense(backend, dense.track(), dense.memory(), host, t.bytes(), way);
     if (!is_in) return;
     reorder();
-    backend.wait_for(backend.mark(nullptr), UINT64_MAX, "ng_tensor_put");
+    backend.wait_for(backend.mark(nullptr), UINT64_MAX, who_of(way));
 }
 void put_tensor(const Tensor& t, const char* host) { move_to_host(t, copy_between(t, t.data, t, host, nested(t)), Way::In); }
 void get_tensor(const Tensor& t, char* host) { move_to_host(t, copy_between(t, host, nested(t), t.data, t), Way::Out); }

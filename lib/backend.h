@@ -34,10 +34,13 @@ class Backend {
     virtual bool is_host() const noexcept = 0;
 
     // ---- memory: null when there is none left; purpose NG_MEM_STAGING: page-locked memory of the host ----
-    // What it is first used on: what came before it there may be what used it last.
-    virtual ng_stream first_stream(ng_purpose) noexcept { return own_stream(); }
-    virtual void* allocate(uint64_t bytes, size_t align, ng_purpose purpose) noexcept = 0;
-    virtual void  free(void* memory, uint64_t bytes, ng_purpose purpose) noexcept = 0;
+    // What it comes and goes on: what is there before it may be what used it last. Never one that captures: it would be a graph's.
+    virtual ng_stream first_stream(ng_purpose) noexcept { return nullptr; }
+    virtual ng_stream last_stream() noexcept { return nullptr; }
+    // first: first_stream's. settle: what came on it, from here or from the host, may be used on all.
+    virtual void* allocate(uint64_t bytes, size_t align, ng_purpose purpose, ng_stream first) noexcept = 0;
+    virtual void  settle(ng_stream) noexcept {}
+    virtual void  free(void* memory, uint64_t bytes, ng_purpose purpose, ng_stream last) noexcept = 0;
     virtual void  trim(uint64_t) {}                          // gives back what is unused, but for so many bytes
     virtual void  need_alive() {}                            // throws where a fault ended the device: memory is not what lacks
     // What the host lends: NG_E_INVALID for memory that the device does not see.
@@ -46,7 +49,6 @@ class Backend {
     virtual int32_t ordinal() const noexcept { return 0; }
 
     // ---- streams ----
-    virtual ng_stream own_stream() noexcept { return nullptr; }         // what NULL means
     virtual ng_stream stream(uint32_t i) = 0;                // the i-th of its own; 0 is what NULL means
     virtual void      need_stream(ng_stream s, const char* who) = 0;    // NG_E_INVALID for one it cannot have
     // NULL: all. Another is forgotten then, but where something was queued on it meanwhile. NG_NOT_READY when the time is over first.

@@ -111,18 +111,19 @@ void Context::refuse(uint64_t bytes, const char* who)
 
 void Context::free(void* memory, uint64_t bytes, ng_purpose purpose, Track* track) noexcept
 {
+    const ng_stream last = backend_->last_stream();
     try {
-        track_new(track, memory, bytes);
+        track_ours(track, memory, bytes, last);
     } catch (...) {
         // The device is lost, and its memory with it.
     }
-    heap_.free(memory, bytes, purpose);
+    heap_.free(memory, bytes, purpose, last);
 }
 
-void Context::track_new(Track* track, const void* memory, uint64_t bytes)
+void Context::track_ours(Track* track, const void* memory, uint64_t bytes, ng_stream s)
 {
     const auto* first = static_cast<const char*>(memory);
-    Ordered(*backend_, nullptr).touch(track, first, first + bytes, true, true);
+    Ordered(*backend_, s).touch(track, first, first + bytes, true, true);
 }
 
 void Context::log(int32_t level, const std::string& sentence) noexcept

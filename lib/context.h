@@ -74,8 +74,8 @@ class Context : public RefCounted {
     void* allocate_or_leave(uint64_t bytes, size_t align, ng_purpose purpose, const char* who);
     // After all work that its track knows of, on the device; nothing waits.
     void  free(void* memory, uint64_t bytes, ng_purpose purpose, Track* track) noexcept;
-    // Memory is there for what other streams queue from now on.
-    void  track_new(Track* track, const void* memory, uint64_t bytes);
+    // Memory comes or goes on this stream, in the order of what uses it on others.
+    void  track_ours(Track* track, const void* memory, uint64_t bytes, ng_stream s);
 
     // level 0 error .. 3 debug. Calls the hook, or keeps the text for ng_ctx_poll.
     void log(int32_t level, const std::string& sentence) noexcept;

@@ -41,17 +41,18 @@ void* Heap::allocate(uint64_t bytes, size_t align, ng_purpose purpose) noexcept
     if (bytes > uint64_t(PTRDIFF_MAX) - align) return nullptr;
     if (is_device(purpose) && !reserve(bytes)) return nullptr;
     const ng_allocator* hook = allocator(purpose);
-    void* const memory = hook ? hook->alloc(hook->user, size_t(bytes), align, purpose, device_.first_stream(purpose)) : purpose == NG_MEM_NODE ? tables(bytes, align) : device_.allocate(bytes, align, purpose);
-    if (memory) by_purpose_[purpose].fetch_add(bytes, std::memory_order_relaxed);
+    const ng_stream first = device_.first_stream(purpose);
+    void* const memory = hook ? hook->alloc(hook->user, size_t(bytes), align, purpose, first) : purpose == NG_MEM_NODE ? tables(bytes, align) : device_.allocate(bytes, align, purpose, first);
+    if (memory) device_.settle(first), by_purpose_[purpose].fetch_add(bytes, std::memory_order_relaxed);
     else if (is_device(purpose)) held_.fetch_sub(bytes, std::memory_order_relaxed);
     return memory;
 }
 
-void Heap::free(void* memory, uint64_t bytes, ng_purpose purpose) noexcept
+void Heap::free(void* memory, uint64_t bytes, ng_purpose purpose, ng_stream last) noexcept
 {
-    if (const ng_allocator* hook = allocator(purpose)) hook->free(hook->user, memory, size_t(bytes), purpose, device_.own_stream());
+    if (const ng_allocator* hook = allocator(purpose)) hook->free(hook->user, memory, size_t(bytes), purpose, last);
     else if (purpose == NG_MEM_NODE) std::free(memory);
-    else device_.free(memory, bytes, purpose);
+    else device_.free(memory, bytes, purpose, last);
     by_purpose_[purpose].fetch_sub(bytes, std::memory_order_relaxed);
     if (is_device(purpose)) held_.fetch_sub(bytes, std::memory_order_relaxed);
 }

@@ -15,8 +15,8 @@ class Heap {
 
     // Null when the limit or the allocator says no. Calls the host's allocator, so never under a lock. align: a power of 2.
     void* allocate(uint64_t bytes, size_t align, ng_purpose purpose) noexcept;
-    // bytes and purpose as they were allocated.
-    void  free(void* memory, uint64_t bytes, ng_purpose purpose) noexcept;
+    // bytes and purpose as they were allocated; idle on every stream but this one.
+    void  free(void* memory, uint64_t bytes, ng_purpose purpose, ng_stream last) noexcept;
     // Memory of this purpose goes through an allocator of the host's.
     bool  is_hosted(ng_purpose purpose) const noexcept { return allocator(purpose) != nullptr; }
 

@@ -25,7 +25,7 @@ Ref<Memory> Memory::allocate(Context& context, uint64_t bytes, ng_purpose purpos
         memory->is_ours_ = true;
         memory->purpose_ = purpose;
         memory->calls_done_ = purpose == NG_MEM_STAGING;   // freed when the device is done
-        context.track_new(memory->track(), memory->data_, bytes);
+        context.track_ours(memory->track(), memory->data_, bytes, nullptr);
     } else {
         memory->data_ = reinterpret_cast<char*>(memory.get());   // an address that nobody reads
     }

@@ -13,7 +13,7 @@ WorkPiece::WorkPiece(Context& context, uint64_t bytes, const char* who, ng_purpo
       memory_(static_cast<char*>(context.allocate(bytes, ALIGNMENT, purpose, who)))
 {
     try {
-        context.track_new(track_.get(), memory_, bytes);
+        context.track_ours(track_.get(), memory_, bytes, nullptr);
     } catch (...) {
         context_.free(memory_, bytes_, purpose_, track_.get());
         throw;

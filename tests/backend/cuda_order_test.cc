@@ -307,10 +307,39 @@ TEST_CASE("captures: foreign work that ends in one is nobody's to wait for, and 
     for (ng_tensor* t : {x, y}) ng_tensor_release(t);
 }
 
-TEST_CASE("captures: what no event tells of, as its stream was alone until it captured, is under way until that ends")
+TEST_CASE("captures: what the context's own stream got before it was lent and captured is waited for")
+{
+    for (const bool is_lent_before : {true, false}) {
+        Host host;
+        const auto own = [&] { return static_cast<CUstream>(ng_ctx_stream(host.c, 0)); };
+        if (is_lent_before) (void)own();
+        ng_tensor *x = host.filled(5, nullptr), *y = make(host.c, 4);
+        CHECK(host.captures(own(), [&] {
+            CHECK(ng_tensor_copy(y, x, host.one, nullptr) == NG_OK);
+            CHECK(ng_ctx_sync(host.c, host.one, FOREVER, nullptr) == NG_OK);
+            // Memory comes and goes elsewhere than in the graph, and nothing goes to the host or comes from it.
+            ng_tensor* const z = make(host.c, 4);
+            CHECK(ng_tensor_fill(z, host.one, 7, nullptr) == NG_OK);
+            ng_tensor_release(z);
+            ng_error error{};
+            float    numbers[4];
+            CHECK(ng_tensor_get(y, numbers, sizeof numbers, &error) == NG_E_INVALID);
+            CHECK(holds(error.text, "ng_tensor_get: the context's own stream captures"));
+            CHECK(ng_tensor_put(y, numbers, sizeof numbers, &error) == NG_E_INVALID);
+            CHECK(holds(error.text, "ng_tensor_put: the context's own stream captures"));
+            CHECK(ng_tensor_close(x, nullptr) == NG_OK);
+            CHECK(ng_ctx_sync(host.c, nullptr, FOREVER, nullptr) == NG_OK);
+        }));
+        CHECK(first_of(y) == 5);
+        for (ng_tensor* t : {x, y}) ng_tensor_release(t);
+    }
+}
+
+TEST_CASE("captures: what no event tells of, as none could be recorded, is under way until the capture ends")
 {
     Host host;
     ng_tensor *x = host.filled(5, nullptr), *y = make(host.c, 4);
+    host.control.fail_function("cuEventRecord", 1, 999);
     ng_error error{};
     CHECK(host.captures(static_cast<CUstream>(ng_ctx_stream(host.c, 0)), [&] {
         CHECK(ng_tensor_copy(y, x, host.one, &error) == NG_E_UNSUPPORTED);

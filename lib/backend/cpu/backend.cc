@@ -64,8 +64,8 @@ class CpuBackend final : public Backend {
         return info;
     }
 
-    void* allocate(uint64_t bytes, size_t align, ng_purpose) noexcept override { return own_allocate(bytes, align); }
-    void  free(void* memory, uint64_t bytes, ng_purpose) noexcept override { own_free(memory, bytes); }
+    void* allocate(uint64_t bytes, size_t align, ng_purpose, ng_stream) noexcept override { return own_allocate(bytes, align); }
+    void  free(void* memory, uint64_t bytes, ng_purpose, ng_stream) noexcept override { own_free(memory, bytes); }
 
     ng_stream stream(uint32_t) override { return nullptr; }
     void      need_stream(ng_stream s, const char* who) override

@@ -224,13 +224,13 @@ void CudaBackend::end_home() noexcept
 
 // ---- memory -----------------------------------------------------------------------------------------------------------
 
-void* CudaBackend::allocate(uint64_t bytes, size_t, ng_purpose purpose) noexcept
+void* CudaBackend::allocate(uint64_t bytes, size_t, ng_purpose purpose, ng_stream first) noexcept
 {
     try {
         const CurrentContext now(home_);
         const RelaxedCapture relaxed(home_.driver());
         void* memory = nullptr;
-        if (purpose != NG_MEM_STAGING) memory = reinterpret_cast<void*>(pool_->try_allocate(bytes, static_cast<CUstream>(first_stream(purpose))));
+        if (purpose != NG_MEM_STAGING) memory = reinterpret_cast<void*>(pool_->try_allocate(bytes, static_cast<CUstream>(first)));
         else if (home_.driver().cuMemHostAlloc.quiet(&memory, std::max<uint64_t>(bytes, 1), 0) != CUDA_SUCCESS) memory = nullptr;
         const std::lock_guard hold(blocks_lock_);
         blocks_ += memory != nullptr;
@@ -240,13 +240,22 @@ void* CudaBackend::allocate(uint64_t bytes, size_t, ng_purpose purpose) noexcept
     }
 }
 
-void CudaBackend::free(void* memory, uint64_t, ng_purpose purpose) noexcept
+// Whoever allocated on the stream of uploads waits for it here; what came on the own one is ordered by its track.
+void CudaBackend::settle(ng_stream first) noexcept
+{
+    if (first != uploads_.get()) return;
+    const CurrentContext now(home_, std::nothrow);
+    const RelaxedCapture relaxed(home_.driver());
+    if (now) (void)home_.driver().cuStreamSynchronize.quiet(uploads_.get());
+}
+
+void CudaBackend::free(void* memory, uint64_t, ng_purpose purpose, ng_stream last) noexcept
 {
     {
         const CurrentContext now(home_, std::nothrow);
         const RelaxedCapture relaxed(home_.driver());
         if (purpose == NG_MEM_STAGING) (void)home_.driver().cuMemFreeHost.quiet(memory);
-        else pool_->free(reinterpret_cast<CUdeviceptr>(memory), own_.get());
+        else pool_->free(reinterpret_cast<CUdeviceptr>(memory), static_cast<CUstream>(last));
     }
     const std::lock_guard hold(blocks_lock_);
     if (--blocks_ == 0 && is_stopped_) end_home();
@@ -295,11 +304,7 @@ std::unique_ptr<Aside> CudaBackend::upload(const void* bytes, uint64_t count, co
 
 std::unique_ptr<Aside> CudaBackend::aside(uint64_t bytes, const char* who)
 {
-    std::unique_ptr<Aside> memory(new Aside(*this, static_cast<char*>(context_.allocate_or_leave(bytes, ASIDE_ALIGNMENT, NG_MEM_CODE, who)), bytes));
-    const CurrentContext now(home_);
-    const RelaxedCapture relaxed(home_.driver());
-    home_.driver().cuStreamSynchronize(uploads_.get());
-    return memory;
+    return std::unique_ptr<Aside>(new Aside(*this, static_cast<char*>(context_.allocate_or_leave(bytes, ASIDE_ALIGNMENT, NG_MEM_CODE, who)), bytes));
 }
 
 // ---- what was measured --------------------------------------------------------------------------------------------------
@@ -334,7 +339,7 @@ void CudaBackend::save_tuned()
 
 ng_stream CudaBackend::stream(uint32_t i)
 {
-    if (i == 0) return own_.get();
+    if (i == 0) return order_.lend(), own_.get();
     if (i >= StreamOrder::MOST / 2) throw Error(NG_E_LIMIT, text("ng_ctx_stream: ", i, " is too many; a context has ", StreamOrder::MOST / 2));
     const std::lock_guard hold(streams_lock_);
     while (streams_.size() < i) streams_.push_back(new_stream(StreamKind::Ordered));

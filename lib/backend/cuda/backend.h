@@ -88,14 +88,15 @@ class CudaBackend final : public Backend {
     int32_t            dlpack_type() const noexcept override { return 2; }       // kDLCUDA
     int32_t            ordinal() const noexcept override { return home_.device(); }
 
-    void* allocate(uint64_t bytes, size_t align, ng_purpose purpose) noexcept override;
-    void  free(void* memory, uint64_t bytes, ng_purpose purpose) noexcept override;
+    ng_stream first_stream(ng_purpose purpose) noexcept override { return purpose == NG_MEM_CODE ? uploads_.get() : last_stream(); }
+    ng_stream last_stream() noexcept override { return order_.is_own_captured() ? uploads_.get() : own_.get(); }
+    void* allocate(uint64_t bytes, size_t align, ng_purpose purpose, ng_stream first) noexcept override;
+    void  settle(ng_stream first) noexcept override;
+    void  free(void* memory, uint64_t bytes, ng_purpose purpose, ng_stream last) noexcept override;
     void  trim(uint64_t keep_bytes) override;
     void  need_alive() override;
     void  need_reachable(const void* data, uint64_t bytes, uint32_t flags, const char* who) override;
 
-    ng_stream own_stream() noexcept override { return own_.get(); }
-    ng_stream first_stream(ng_purpose purpose) noexcept override { return purpose == NG_MEM_CODE ? uploads_.get() : own_.get(); }
     ng_stream stream(uint32_t i) override;
     void      need_stream(ng_stream s, const char* who) override { order_.need(static_cast<CUstream>(s), who); }
     ng_status sync(ng_stream s, uint64_t timeout_ns) override

@@ -50,9 +50,8 @@ size_t StreamOrder::slot_of(CUstream s, const char* who)
 
 StreamOrder::Slot* StreamOrder::find(uint64_t id) noexcept
 {
-    for (size_t i = 0; i < used_; i++)
-        if (slots_[i].id == id) return &slots_[i];
-    return nullptr;
+    Slot* const slot = std::find_if(slots_.get(), slots_.get() + used_, [&](const Slot& s) { return s.id == id; });
+    return slot == slots_.get() + used_ ? nullptr : slot;
 }
 
 void StreamOrder::need(CUstream s, const char* who)
@@ -60,6 +59,22 @@ void StreamOrder::need(CUstream s, const char* who)
     if (!s) return;
     const std::lock_guard hold(lock_);
     (void)slot_of(s, who);
+}
+
+void StreamOrder::lend() noexcept
+{
+    const std::lock_guard hold(lock_);
+    if (!slots_ || is_lent_.exchange(true)) return;
+    const CurrentContext now(home_, std::nothrow);
+    const RelaxedCapture relaxed(home_.driver());
+    if (now && slots_[0].last != slots_[0].id) try_record(slots_[0]);
+}
+
+bool StreamOrder::is_own_captured() const noexcept
+{
+    if (!is_lent_.load(std::memory_order_relaxed)) return false;
+    const CurrentContext now(home_, std::nothrow);
+    return now && capture_of(own_);
 }
 
 // What another thread has queued on it since that number was not waited for. The context's own stays.
@@ -73,7 +88,7 @@ void StreamOrder::forget(uint64_t id, uint64_t number)
 void StreamOrder::forget_all() noexcept
 {
     const std::lock_guard hold(lock_);
-    slots_ = nullptr, used_ = alive_ = 0;
+    slots_ = nullptr, used_ = alive_ = 0, is_lent_ = false;
 }
 
 // ---- events -----------------------------------------------------------------------------------------------------------
@@ -103,6 +118,15 @@ const Event& StreamOrder::record(Slot& slot)
     slot.recorded[at] = slot.last;
     slot.next = (at + 1) % EVENTS;
     return *slot.events[at];
+}
+
+// Without one, who waits records one, or is told what the driver says.
+void StreamOrder::try_record(Slot& slot) noexcept
+{
+    try {
+        record(slot);
+    } catch (...) {
+    }
 }
 
 // The earliest event that comes after this submission; null: there is none, and none can be recorded in a capture.
@@ -230,13 +254,7 @@ void StreamOrder::note(std::string_view tag) noexcept
 
 void StreamOrder::close() noexcept
 {
-    if (alive_ > 1 && !is_capturing_) {
-        try {
-            record(slots_[current_]);
-        } catch (...) {
-            // Who waits will record one, or be told what the driver says.
-        }
-    }
+    if ((alive_ > 1 || is_lent_) && !is_capturing_) try_record(slots_[current_]);
     now_.reset();
     lock_.unlock();
 }

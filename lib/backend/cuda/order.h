@@ -4,6 +4,7 @@
 #include "lib/backend/cuda/runtime.h"
 
 #include <array>
+#include <atomic>
 #include <mutex>
 #include <optional>
 #include <string_view>
@@ -25,7 +26,7 @@ class CudaTrack final : public Track {
     size_t count_ = 0;
 };
 
-// Submissions are numbered. While there is one stream nothing is recorded and nobody waits; from the second stream on each
+// Submissions are numbered. While there is one stream, which nobody else has, nothing is recorded and nobody waits; from then on each
 // submission ends with an event, of which the last few are kept: who waits for an older one waits for the next that is
 // there. What a capture gathers has no number and its streams no new event: who waits for them waits for what came before it.
 // Everything but what says otherwise is under one lock, which open() takes and close() leaves.
@@ -39,6 +40,8 @@ class StreamOrder {
 
     // Remembers s; NG_E_INVALID for another context's, NG_E_LIMIT. Takes the lock by itself.
     void need(CUstream s, const char* who);
+    void lend() noexcept;                    // the host has the context's own stream from now on, and may capture it. Likewise
+    bool is_own_captured() const noexcept;
     void forget_all() noexcept;              // all events are destroyed
 
     void open(CUstream s);                   // the driver's context is current until close()
@@ -93,6 +96,7 @@ class StreamOrder {
     bool     may_record(CUstream native) const noexcept;
     uint64_t capture_of(CUstream native) const noexcept;
     const Event& record(Slot& slot);
+    void     try_record(Slot& slot) noexcept;
     const Event* event_after(Slot& slot, uint64_t number);
     bool     has_waited(const Slot& slot, uint64_t number) const noexcept;
     void     wait(Slot& slot, uint64_t number);
@@ -117,6 +121,7 @@ class StreamOrder {
     size_t   used_ = 0, alive_ = 0, current_ = 0;    // used_: slots ever taken
     uint64_t number_;                        // the latest of all, 0: none
     bool     is_capturing_ = false;
+    std::atomic<bool> is_lent_{false};
 };
 
 }  // namespace ng::cuda
