@@ -153,7 +153,8 @@ void Program::make_frame(const char* who)
     f.buffers = rounded(f.uses + slots * sizeof(Use));
     f.variables = rounded(f.buffers + plan_.buffers.size() * sizeof(char*));
     f.spans = rounded(f.variables + (largest_.size() + 1) * sizeof(int64_t));
-    f.tables = rounded(f.spans + slots * sizeof(Span));
+    f.scalars = rounded(f.spans + slots * sizeof(Span));
+    f.tables = rounded(f.scalars + plan_.scalar_bytes);
     f.scratch = rounded(layout_.bytes);
     f.work = rounded(f.scratch + executor_->scratch_bytes(largest_, context().parallel().workers()));
     const bool is_host = context().backend().is_host();

@@ -29,7 +29,7 @@ class Program final : public Belonging {
     // Tables of a run; then, in workspace, temporaries and what steps scratch in. On the host's own memory both are one
     // piece; else the program has the tables of one run, which the order of the device guards.
     struct Frame {
-        uint64_t pins, uses, buffers, variables, spans, tables;      // in the tables; bytes of them
+        uint64_t pins, uses, buffers, variables, spans, scalars, tables;     // in the tables; bytes of them
         uint64_t scratch, work;                              // in the work; bytes of it
         uint64_t bytes;                                      // of workspace
     };

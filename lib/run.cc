@@ -4,6 +4,7 @@
 #include "lib/strided.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace ng {
 
@@ -294,7 +295,9 @@ ng_status Program::run_in(const Room& room, const ng_run& r, ng_stream s, Ordere
     if (!apart.empty()) return NG_OK;
     bind_buffers(run, room.work);
     touch_all(run, order);
-    return executor_->run({run.variables, run.buffers, r.scalars, room.work + frame_.scratch, s}, context().parallel_as_is());
+    // The host may have them where an output is written.
+    if (plan_.scalar_bytes) std::memcpy(room.tables + frame_.scalars, r.scalars, plan_.scalar_bytes);
+    return executor_->run({run.variables, run.buffers, room.tables + frame_.scalars, room.work + frame_.scratch, s}, context().parallel_as_is());
 }
 
 // Outputs that lie in their argument's memory, but not on its very elements, are computed elsewhere and copied.

@@ -107,6 +107,19 @@ TEST_CASE("S2: work on one stream runs in order, and memory is ordered, also whe
     }
 }
 
+TEST_CASE("S2: scalars are read before anything is written over them")
+{
+    Face f(0, 2);
+    ng_shape many = shape(NG_F32, {1 << 20});
+    ng_prog* p = f.compile({ng_exp(ng_mul(f.param(0, many), ng_scalar(f.s, NG_F32, 0)))});
+    many.flags = NG_HOST;
+    ng_tensor* y = f.make(many);
+    f.put(y, Values(1 << 20, 1));
+    CHECK(f.run(p, {.args = {f.tensor(Values(1 << 20, 0.5))}, .out = {y}, .scalars = f.data(y), .scalar_bytes = 4}) == NG_OK);
+    const Values got = f.get(y);
+    CHECK(std::ranges::count(got, got[0]) == 1 << 20);
+}
+
 TEST_CASE("S3: put has read its source and get has filled its goal on return, in the nesting of the strides")
 {
     Face f(0, 4);
