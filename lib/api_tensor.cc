@@ -240,7 +240,7 @@ ng_status ng_tensor_wrap(ng_ctx* c, const ng_shape* d, void* data, uint64_t byte
     const char* who = "ng_tensor_wrap";
     return guard(err, [&] {
         return make_tensor(who, c, out, [&](Context& context) { return Tensor::wrap(context, form_of(d, who), data, bytes, who); },
-                           [&](Tensor& t) { t.memory->set_done(done, user); });
+                           [&](Tensor& t) { t.memory->set_done(done, user, Memory::Lives::UntilClose); });
     });
 }
 

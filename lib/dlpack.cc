@@ -101,7 +101,7 @@ Ref<Tensor> from_dlpack(Context& context, DLManagedTensorVersioned* managed, con
     return Tensor::wrap(context, form, is_empty ? data : data + reach.low, uint64_t(reach.high - reach.low), who);
 }
 
-void take_over(Tensor& tensor, DLManagedTensorVersioned* managed) noexcept { tensor.memory->set_done(call_deleter, managed); }
+void take_over(Tensor& tensor, DLManagedTensorVersioned* managed) noexcept { tensor.memory->set_done(call_deleter, managed, Memory::Lives::WhileLent); }
 
 DLManagedTensorVersioned* to_dlpack(const Ref<Tensor>& tensor)
 {

@@ -40,9 +40,9 @@ Ref<Memory> Memory::wrap(Context& context, void* data, uint64_t bytes)
     return memory;
 }
 
-void Memory::set_done(ng_done_fn done, void* user) noexcept
+void Memory::set_done(ng_done_fn done, void* user, Lives lives) noexcept
 {
-    done_ = done, user_ = user;
+    done_ = done, user_ = user, lives_ = lives;
     calls_done_ = done != nullptr;
 }
 
@@ -65,9 +65,11 @@ void Memory::close(const char* who)
 
 void Memory::give_back(Context& context) noexcept
 {
+    const bool is_lent = borrowers_.load(std::memory_order_acquire);
+    if (is_lent && lives_ == Lives::WhileLent) return;                          // remove will
     if (const ng_done_fn done = std::exchange(done_, nullptr)) done(user_);
     if (!is_ours_) return;
-    if (borrowers_.load(std::memory_order_acquire) && !context.heap().is_hosted(purpose_)) return;   // remove will
+    if (is_lent && !context.heap().is_hosted(purpose_)) return;                 // likewise
     is_ours_ = false;
     context.free(data_, bytes_, purpose_, track());
 }

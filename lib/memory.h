@@ -10,8 +10,9 @@ class Memory final : public Belonging {
     // purpose: NG_MEM_TENSOR, or NG_MEM_STAGING for page-locked memory of the host.
     static Ref<Memory> allocate(Context& context, uint64_t bytes, ng_purpose purpose, const char* who);
     static Ref<Memory> wrap(Context& context, void* data, uint64_t bytes);
-    // Of wrapped memory, once nothing can fail any more: done comes once, when nobody uses data (S5).
-    void set_done(ng_done_fn done, void* user) noexcept;
+    // Of wrapped memory, once nothing can fail any more: done comes once, when nobody uses data (S5). UntilClose: borrowers or not.
+    enum class Lives : uint8_t { UntilClose, WhileLent };
+    void set_done(ng_done_fn done, void* user, Lives lives) noexcept;
 
     char*    data() const noexcept { return data_; }     // never null for what we made, even of 0 bytes
     uint64_t bytes() const noexcept { return bytes_; }
@@ -24,7 +25,7 @@ class Memory final : public Belonging {
     // Waits for those inside, then gives the memory back or calls done. NG_E_INVALID when it was closed before.
     void close(const char* who);
 
-    // DLPack's consumers know no end but their own: plain memory of ours stays for them beyond its close.
+    // DLPack's consumers know no end but their own: plain memory of ours, and what came by DLPack, stays for them beyond its close.
     void lend() noexcept { borrowers_.fetch_add(1, std::memory_order_relaxed); }
     void take_back() noexcept { borrowers_.fetch_sub(1, std::memory_order_release); }
 
@@ -45,6 +46,7 @@ class Memory final : public Belonging {
     std::unique_ptr<Track> track_;
     ng_done_fn            done_ = nullptr;
     void*                 user_ = nullptr;
+    Lives                 lives_ = Lives::UntilClose;
     std::atomic<uint64_t> uses_{0};                 // and CLOSED
     std::atomic<uint32_t> borrowers_{0};
 };

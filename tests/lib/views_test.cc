@@ -286,6 +286,35 @@ TEST_CASE("dlpack: a consumer outlives the tensor's close and the context's")
     const World w;     // its poll takes the two contexts apart
 }
 
+TEST_CASE("dlpack: what came by it and is lent on stays until the last consumer has ended, though its tensor and context were closed")
+{
+    static int deleted;
+    for (const bool whole : {false, true}) {
+        deleted = 0;
+        int64_t dims[1] = {3};
+        int32_t data[3] = {7, 8, 9};
+        DLManagedTensorVersioned foreign{};
+        foreign.version.major = 1, foreign.deleter = [](DLManagedTensorVersioned*) { deleted++; };
+        foreign.t.data = data, foreign.t.device.type = 1, foreign.t.ndim = 1, foreign.t.shape = dims;
+        foreign.t.dtype.code = 0, foreign.t.dtype.bits = 32, foreign.t.dtype.lanes = 1;
+        ng_ctx* c = nullptr;
+        REQUIRE(ng_ctx_create(nullptr, &c, &error) == NG_OK);
+        ng_tensor* t = nullptr;
+        REQUIRE(ng_tensor_from_dlpack(c, &foreign, nullptr, &t, &error) == NG_OK);
+        DLManagedTensorVersioned* m = nullptr;
+        REQUIRE(ng_tensor_to_dlpack(t, nullptr, &m, &error) == NG_OK);
+        if (!whole) CHECK(ng_tensor_close(t, &error) == NG_OK);
+        CHECK(ng_ctx_close(c, 0, &error) == NG_OK);
+        ng_tensor_release(t);
+        ng_ctx_release(c);
+        CHECK(deleted == 0);
+        CHECK(m->t.data == data);
+        m->deleter(m);
+        { const World w; }
+        CHECK(deleted == 1);
+    }
+}
+
 TEST_CASE("dlpack: a foreign tensor with an offset, without strides, and its deleter called once")
 {
     static int deleted;
