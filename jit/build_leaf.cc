@@ -126,8 +126,9 @@ NodeRef length(Graph& g, const Extent& e)
 
 NodeRef iota(Graph& g, const Layout& shape, int32_t axis)
 {
-    const int32_t a = axis_of(axis, int(shape.dims.size()), "ng_iota");
-    return make(g, Op::iota, shape.dtype, shape_ref(shape.dims), {}, a);
+    const int rank = int(shape.dims.size());
+    if (axis < -rank || axis >= rank) throw Error(NG_E_INVALID, text("ng_iota: axis ", axis, " is outside ", name_of(shape.dtype), " ", text_of(shape.dims)));
+    return make(g, Op::iota, shape.dtype, shape_ref(shape.dims), {}, axis_of(axis, rank, "ng_iota"));
 }
 
 NodeRef counter_word(Graph& g, const NodeRef& x, const char* name, const char* who)

@@ -110,6 +110,14 @@ Dtype compute_type(Op op, std::span<const NodeRef> operands)
     }
 }
 
+// Of x and the operand before it that has another extent i axes from the last, of as many axes as both have together.
+[[noreturn]] void cannot_broadcast(Op op, std::span<const NodeRef> operands, const NodeRef& x, size_t rank, size_t i)
+{
+    const auto extent = [&](const NodeRef& n) { return i < n->dims().size() ? n->dims()[n->dims().size() - 1 - i] : Extent(1); };
+    const NodeRef& other = *std::ranges::find_if(operands, [&](const NodeRef& n) { return !extent(n).is(1); });
+    throw Error(NG_E_SHAPE, text(who_of(op), ": ", describe(*other), " and ", describe(*x), " do not broadcast: axis ", rank - 1 - i, " is ", extent(other).text(), " and ", extent(x).text()));
+}
+
 ShapeRef common_shape(Op op, std::span<const NodeRef> operands)
 {
     ShapeRef shape = operands[0]->shape;
@@ -120,8 +128,7 @@ ShapeRef common_shape(Op op, std::span<const NodeRef> operands)
         for (size_t i = 0; i < out.size(); i++) {
             const Extent da = i < a.size() ? a[a.size() - 1 - i] : Extent(1), db = i < b.size() ? b[b.size() - 1 - i] : Extent(1);
             if (!(da == db) && !da.is(1) && !db.is(1))
-                throw Error(NG_E_SHAPE, text(who_of(op), ": ", describe(*operands[0]), " and ", describe(*x), " do not broadcast: axis ", out.size() - 1 - i,
-                                             " is ", da.text(), " and ", db.text()));
+                cannot_broadcast(op, operands, x, out.size(), i);
             out[out.size() - 1 - i] = da.is(1) ? db : da;
         }
         shape = out == a ? shape : out == b ? x->shape : shape_ref(std::move(out));
@@ -234,7 +241,7 @@ NodeRef map(Graph& g, Op op, std::span<const NodeRef> operands)
         else if (is_weak(x[i])) x[i] = typed(g, x[i], t, op);
         else x[i] = cast(g, std::move(x[i]), t);
     }
-    ShapeRef shape = common_shape(op, all);
+    ShapeRef shape = common_shape(op, operands);             // as they were given, for its sentence
     for (size_t i = 0; i < count; i++)
         if (!same(x[i]->shape, shape)) x[i] = broadcast(g, x[i], shape);
     if (NodeRef n = simplified(g, op, all)) return n;

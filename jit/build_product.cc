@@ -143,8 +143,9 @@ NodeRef matmul(Graph& g, NodeRef a, NodeRef b, uint32_t flags)
 {
     const char* who = "ng_matmul";
     if (flags & ~uint32_t(NG_TF32)) throw Error(NG_E_INVALID, text(who, ": unknown flags ", flags & ~uint32_t(NG_TF32)));
+    const NodeRef given[] = {strong(g, a), strong(g, b)};    // for sentences
     match(g, a, b, who);
-    if (a->rank() < 1 || b->rank() < 1) throw Error(NG_E_SHAPE, text(who, ": ", describe(*a), " and ", describe(*b), ": scalars are multiplied by ng_mul"));
+    if (a->rank() < 1 || b->rank() < 1) throw Error(NG_E_SHAPE, text(who, ": ", describe(*given[0]), " and ", describe(*given[1]), ": scalars are multiplied by ng_mul"));
     const bool row = a->rank() == 1, column = b->rank() == 1;
     if (row) a = reshape(g, a, {1, a->dims()[0]});
     if (column) b = reshape(g, b, {b->dims()[0], 1});
@@ -156,11 +157,11 @@ NodeRef matmul(Graph& g, NodeRef a, NodeRef b, uint32_t flags)
     }
     const Extents &da = a->dims(), &db = b->dims();
     const size_t m = size_t(rank) - 2, k = size_t(rank) - 1;
-    if (!(da[k] == db[m])) throw Error(NG_E_SHAPE, text(who, ": ", describe(*a), " @ ", describe(*b), ": the inner extents are ", da[k].text(), " and ", db[m].text()));
+    if (!(da[k] == db[m])) throw Error(NG_E_SHAPE, text(who, ": ", describe(*given[0]), " @ ", describe(*given[1]), ": the inner extents are ", da[k].text(), " and ", db[m].text()));
     Extents dims;
     for (size_t i = 0; i < m; i++) {
         if (!(da[i] == db[i]) && !da[i].is(1) && !db[i].is(1))
-            throw Error(NG_E_SHAPE, text(who, ": ", describe(*a), " @ ", describe(*b), ": batch axis ", i, " is ", da[i].text(), " and ", db[i].text()));
+            throw Error(NG_E_SHAPE, text(who, ": ", describe(*given[0]), " @ ", describe(*given[1]), ": batch axis ", i, " is ", da[i].text(), " and ", db[i].text()));
         dims.push_back(da[i].is(1) ? db[i] : da[i]);
     }
     Extents out = dims;

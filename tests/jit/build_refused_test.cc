@@ -95,7 +95,7 @@ TEST_CASE("refused: leaves, types and literals")
     check({
         REFUSED(NG_E_LIMIT, "ng_param: index 65536", build::param(g, 65536, seen({4}))),
         REFUSED(NG_E_LIMIT, "ng_scalar: byte ", build::scalar(g, Dtype::f32, (1u << 20) + 1)),
-        REFUSED(NG_E_INVALID, "ng_iota: axis 1 is outside rank 1", build::iota(g, seen({4}), 1)),
+        REFUSED(NG_E_INVALID, "ng_iota: axis 1 is outside f32 [4]", build::iota(g, seen({4}), 1)),
         REFUSED(NG_E_INVALID, "ng_iota: axis -2", build::iota(g, seen({4}), -2)),
         REFUSED(NG_E_INVALID, "ng_random: kind 3", build::random(g, 3, i({}), {}, seen({4}))),
         REFUSED(NG_E_DTYPE, "ng_random: |u32, not f32", build::random(g, NG_BITS, i({}), {}, seen({4}))),
@@ -161,7 +161,7 @@ TEST_CASE("refused: movement")
         REFUSED(NG_E_INVALID, "ng_permute: axes[0] is -2", build::permute(g, f({2, 3}), below)),
         REFUSED(NG_E_LIMIT, "ng_permute: rank 33", build::permute(g, f({}), std::vector<int32_t>(33, -1))),
         REFUSED(NG_E_INVALID, "ng_slice: the step is 0", build::slice(g, f({4}), 0, 0, 4, 0)),
-        REFUSED(NG_E_INVALID, "ng_slice: axis 0 is outside rank 0", build::slice(g, f({}), 0, 0, 4, 1)),
+        REFUSED(NG_E_INVALID, "ng_slice: axis 0 is outside f32 []", build::slice(g, f({}), 0, 0, 4, 1)),
         REFUSED(NG_E_UNSUPPORTED, "ng_slice: a step of 2", build::slice(g, f({n}), 0, 0, NG_END, 2)),
         REFUSED(NG_E_SHAPE, "ng_window: |longer than axis 0", build::window(g, f({4}), 0, i({}), 5)),
         REFUSED(NG_E_DTYPE, "ng_window: start is f32 []", build::window(g, f({4}), 0, f({}), 2)),
@@ -225,6 +225,7 @@ TEST_CASE("refused: products and windows")
     no_size.size = 4, flags.flags = 2, beyond.pad_lo[1] = 1, kind.kind = 3, axis.window[2] = 2, channel.channel_pad = 1;
     check({
         REFUSED(NG_E_SHAPE, "ng_matmul: |the inner extents are 3 and 4", build::matmul(g, f({2, 3}), f({4, 5}), 0)),
+        REFUSED(NG_E_SHAPE, "ng_matmul: i8 [3] @ i32 [4]: the inner", build::matmul(g, param(Dtype::i8, {3}), i({4}), 0)),
         REFUSED(NG_E_SHAPE, "ng_matmul: |batch axis 0 is 2 and 3", build::matmul(g, f({2, 4, 4}), f({3, 4, 4}), 0)),
         REFUSED(NG_E_SHAPE, "ng_matmul: |ng_mul", build::matmul(g, f({}), f({3}), 0)),
         REFUSED(NG_E_SHAPE, "ng_matmul: ", build::matmul(g, f({2, n}), f({m, 2}), 0)),
