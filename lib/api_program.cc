@@ -75,6 +75,14 @@ ng_shape shape_of(const Port& p)
     return d;
 }
 
+// Argument i, then output i - args; null: there is none. Arguments ascend, and may have holes.
+const Port* port_at(const Plan& plan, uint32_t args, uint32_t i)
+{
+    if (i >= args) return i - args < plan.outs.size() ? &plan.outs[i - args] : nullptr;
+    const auto at = std::ranges::lower_bound(plan.args, int32_t(i), {}, &Port::index);
+    return at->index == int32_t(i) ? &*at : nullptr;         // the last argument's index is args - 1
+}
+
 void trace(const Program& p, bool begin, ng_stream s)
 {
     const ng_hooks& h = p.context().hooks();
@@ -173,10 +181,7 @@ ng_status ng_prog_port(const ng_prog* p, uint32_t i, ng_shape* out, const char**
         const CalledProgram called(p, "ng_prog_port");
         const Plan& plan = called->plan();
         const uint32_t args = called->argument_count();
-        const Port* port = nullptr;
-        for (const Port& a : plan.args)
-            if (uint32_t(a.index) == i) port = &a;
-        if (i >= args && i - args < plan.outs.size()) port = &plan.outs[i - args];
+        const Port* port = port_at(plan, args, i);
         if (!port) throw Error(NG_E_INVALID, text("ng_prog_port: ", i, i < args ? " is no argument of this program" : text(" is past the last port ", args + plan.outs.size() - 1)), int32_t(i));
         if (out) write_struct(out, shape_of(*port), "ng_prog_port", "ng_shape");
         if (name) *name = port->name.c_str();
