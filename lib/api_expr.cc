@@ -342,8 +342,9 @@ ng_status ng_expr_bind(ng_expr* e, ng_tensor* t, ng_error* err)
         if (n->op != Op::leaf) throw Error(NG_E_INVALID, text("ng_expr_bind: e is ", describe(*n), ", made by ng_", name_of(n->op), "; only a leaf can be bound"));
         const Layout l = layout_of(*tensor);
         if (l.dtype != n->dtype) throw Error(NG_E_DTYPE, text("ng_expr_bind: e is ", describe(*n), ", t ", text_of(*tensor)));
-        if (l.dims != n->dims() || l.strides != n->extra->extents)
-            throw Error(NG_E_SHAPE, text("ng_expr_bind: e is ", describe(*n), ", t ", text_of(*tensor), ": shape and strides should be equal"));
+        if (l.dims != n->dims()) throw Error(NG_E_SHAPE, text("ng_expr_bind: e is ", describe(*n), ", t ", text_of(*tensor), ": their shapes should be equal"));
+        if (l.strides != n->extra->extents)
+            throw Error(NG_E_SHAPE, text("ng_expr_bind: e is ", describe(*n), " of strides ", text_of(n->extra->extents), ", t of strides ", text_of(l.strides), ": they should be equal"));
         const Pin<Scope> scope(n.owner());
         std::unique_lock<std::mutex> hold;
         if (scope) hold = std::unique_lock(scope->lock());

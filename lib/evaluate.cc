@@ -17,6 +17,14 @@ struct Taken {
     Ref<Tensor> tensor;
 };
 
+// With the name that a tag upon it gives.
+std::string described(const Node& n, const Snapshot& computed)
+{
+    for (uint32_t i = 0; i < computed.size(); i++)
+        if (computed.ops[i] == Op::tag && computed[i].arg(0).get() == &n) return describe(computed[i]);
+    return describe(n);
+}
+
 // The leaves' tensors, each read once and checked; another thread may bind a leaf anew meanwhile. What only derivatives use
 // is not looked at: the rules of softmax and its like have a param of their own.
 std::vector<Taken> leaves_of(Context& context, const Snapshot& computed)
@@ -25,15 +33,15 @@ std::vector<Taken> leaves_of(Context& context, const Snapshot& computed)
     for (uint32_t i = 0; i < computed.size(); i++) {
         if (is_map(computed.ops[i])) continue;                // of its operands' lengths
         const Node* const n = computed.nodes[i];
-        if (n->op == Op::param) throw Error(NG_E_INVALID, text("ng_eval: ", describe(*n), " is ng_param ", n->value, "; only a program has arguments"));
-        if (n->op == Op::scalar) throw Error(NG_E_INVALID, "ng_eval: an ng_scalar has no value outside a program's run");
+        if (n->op == Op::param) throw Error(NG_E_INVALID, text("ng_eval: ", described(*n, computed), " is ng_param ", n->value, "; only a program has arguments"));
+        if (n->op == Op::scalar) throw Error(NG_E_INVALID, text("ng_eval: ", described(*n, computed), " is an ng_scalar, which has no value outside a program's run"));
         const bool is_open = std::ranges::any_of(n->dims(), [](const Extent& e) { return !e.is_constant(); });
-        if (is_open || n->op == Op::length) throw Error(NG_E_INVALID, text("ng_eval: ", describe(*n), " has a length that is known when run; that needs a program: ng_compile"));
+        if (is_open || n->op == Op::length) throw Error(NG_E_INVALID, text("ng_eval: ", described(*n, computed), " has a length that is known when run; that needs a program: ng_compile"));
         if (n->op != Op::leaf) continue;
         const uint32_t binds = leaf_binds(*n);
         Ref<Tensor> t = tensor_of(*n);
-        if (t->context().is_lost()) throw Error(NG_E_LOST, text("ng_eval: the context of ", describe(*n), " is closed"));
-        if (&t->context() != &context) throw Error(NG_E_INVALID, text("ng_eval: ", describe(*n), " is a leaf of another context"));
+        if (t->context().is_lost()) throw Error(NG_E_LOST, text("ng_eval: the context of ", described(*n, computed), " is closed"));
+        if (&t->context() != &context) throw Error(NG_E_INVALID, text("ng_eval: ", described(*n, computed), " is a leaf of another context"));
         all.push_back({n, binds, std::move(t)});
     }
     return all;
@@ -74,6 +82,15 @@ std::vector<NodeRef> frozen(std::span<const NodeRef> roots)
     return out;
 }
 
+bool broadcasts(const Extents& from, const Extents& to)
+{
+    const size_t more = to.size() - from.size();
+    if (from.size() > to.size()) return false;
+    for (size_t i = 0; i < from.size(); i++)
+        if (!from[i].is(1) && !(from[i] == to[more + i])) return false;
+    return true;
+}
+
 Target target_of(const Node& root, size_t j, const Tensor* out, std::span<const Taken> leaves)
 {
     Target t;
@@ -82,6 +99,8 @@ Target target_of(const Node& root, size_t j, const Tensor* out, std::span<const 
     if (out->dtype != root.dtype)
         throw Error(NG_E_DTYPE, text("ng_eval: output ", j, " is ", text_of(*out), ", the expression ", describe(root), "; nothing is converted in silence: ng_cast"), int32_t(j));
     t.layout = layout_of(*out);
+    if (!broadcasts(root.dims(), t.layout.dims))
+        throw Error(NG_E_SHAPE, text("ng_eval: output ", j, " is ", text_of(*out), ", the expression ", describe(root), ", which does not broadcast to it"), int32_t(j));
     for (const Taken& leaf : leaves) {
         if (same_elements(*out, *leaf.tensor)) t.alias_leaves.push_back(leaf.tensor.get());
         else if (overlaps(*out, *leaf.tensor)) t.overlaps = true;

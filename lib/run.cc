@@ -35,6 +35,21 @@ std::string port_text(const Port& p, const char* what, int32_t at)
     return text(what, " ", at, p.name.empty() ? "" : " " + quoted(p.name), " is ", name_of(p.dtype), " ", text_of(p.dims));
 }
 
+// And what it is by the lengths of a run, where it has any.
+std::string port_in_run(const Port& p, const char* what, int32_t at, std::span<const int64_t> lengths)
+{
+    Extents now;
+    for (const Extent& e : p.dims) now.push_back(e.value(lengths));
+    return text(port_text(p, what, at), now == p.dims ? "" : ", " + text_of(now) + " in this run");
+}
+
+// Type and rank, before lengths are read from extents.
+void check_kind(const Port& p, const Tensor& t, const char* what, int32_t at)
+{
+    if (t.dtype == p.dtype && t.rank == int(p.dims.size())) return;
+    throw Error(t.dtype == p.dtype ? NG_E_SHAPE : NG_E_DTYPE, text("ng_prog_run: ", port_text(p, what, at), ", and was given ", text_of(t)), at);
+}
+
 // Strides count where an axis has more than one element, and there is any element at all.
 bool strides_agree(const Tensor& t, const int64_t* want)
 {
@@ -56,10 +71,16 @@ bool begins_alike(const Tensor& out, const Tensor& arg)
 const Tensor& Program::pin(Running& run, size_t slot, ng_tensor* handle, const char* what, int32_t at)
 {
     Pin<Tensor> pin(handle);
-    if (!pin) throw Error(NG_E_INVALID, text("ng_prog_run: ", what, "[", at, "] is no tensor that lives"), at);
-    if (&pin->context() != &context()) throw Error(NG_E_INVALID, text("ng_prog_run: ", what, "[", at, "] is of another context"), at);
+    const auto refused = [&](const std::string& why) {
+        const size_t args = plan_.args.size();
+        const std::string port = slot < args ? port_text(plan_.args[slot], "argument", at) : port_text(plan_.outs[slot - args], "output", at);
+        return Error(NG_E_INVALID, text("ng_prog_run: ", what, "[", at, "] ", why, "; the program's ", port), at);
+    };
+    if (!handle) throw refused("is NULL");
+    if (!pin) throw refused(text("= ", static_cast<const void*>(handle), " is no tensor that lives"));
+    if (&pin->context() != &context()) throw refused("is of another context");
     Use use(*pin->memory);
-    if (!use) throw Error(NG_E_INVALID, text("ng_prog_run: ", what, "[", at, "]: its memory was ended by ng_tensor_close"), at);
+    if (!use) throw refused("was ended by ng_tensor_close");
     new (run.pins + slot) Pin<Tensor>(std::move(pin));
     new (run.uses + slot) Use(std::move(use));
     run.slots = slot + 1;
@@ -79,7 +100,7 @@ void Program::solve_lengths(Running& run, const ng_run& r) const
         for (size_t i = 0; i < plan_.args.size(); i++) {
             const Tensor& t = *run.pins[i];
             const Extents& dims = plan_.args[i].dims;
-            for (size_t a = 0; a < dims.size() && int(a) < t.rank; a++) {
+            for (size_t a = 0; a < dims.size(); a++) {
                 const int64_t d = dims[a].as_dim();
                 if (d >= 0 || d == NG_REST) continue;
                 int64_t& length = run.variables[-1 - d];
@@ -104,13 +125,13 @@ void Program::solve_lengths(Running& run, const ng_run& r) const
 void Program::check_port(const Port& port, const Tensor& t, Running& run, const char* what, int32_t at) const
 {
     const std::span<const int64_t> lengths(run.variables, size_t(plan_.lengths));
-    if (t.dtype != port.dtype) throw Error(NG_E_DTYPE, text("ng_prog_run: ", port_text(port, what, at), ", and was given ", text_of(t)), at);
-    bool fits = t.rank == int(port.dims.size());
+    check_kind(port, t, what, at);
+    bool fits = true;
     for (size_t a = 0; fits && a < port.dims.size(); a++) {
         const int64_t want = port.dims[a].value(lengths);
         fits = t.dims[a] == want || (run.has_lengths && !port.dims[a].is_constant() && t.dims[a] > want);
     }
-    if (!fits) throw Error(NG_E_SHAPE, text("ng_prog_run: ", port_text(port, what, at), ", and was given ", text_of(t)), at);
+    if (!fits) throw Error(NG_E_SHAPE, text("ng_prog_run: ", port_in_run(port, what, at, lengths), ", and was given ", text_of(t)), at);
     if (port.any) return;
     int64_t want[NG_MAX_NDIM], next = 1;
     for (size_t a = port.dims.size(); a-- > 0;) {
@@ -126,7 +147,7 @@ void Program::bind_arguments(Running& run, const ng_run& r)
         const int32_t index = plan_.args[i].index;
         if (!r.args || uint32_t(index) >= r.nargs)
             throw Error(NG_E_INVALID, text("ng_prog_run: ", r.args ? text("nargs is ", r.nargs) : "args is NULL", ", the program's ", port_text(plan_.args[i], "argument", index)), index);
-        pin(run, i, r.args[index], "args", index);
+        check_kind(plan_.args[i], pin(run, i, r.args[index], "args", index), "argument", index);
     }
     solve_lengths(run, r);
     for (size_t i = 0; i < plan_.args.size(); i++) check_port(plan_.args[i], *run.pins[i], run, "argument", plan_.args[i].index);
