@@ -38,7 +38,7 @@ double   random_uniform(uint64_t *state);
 
 enum {
     BATCH      = 32,
-    TEST_MAX   = 2048,                      // images in one call of `answer` at most
+    TEST_MAX   = 2048,                      // images in one run of `answer` at most
     WEIGHTS    = 8,                         // filters or matrices and biases of four layers
     ARG_IMAGES = 0,
     ARG_WEIGHT = 1,                         // .. WEIGHTS of them

@@ -60,6 +60,14 @@ static bool parse_image(const char *line, uint8_t *pixels, int32_t *label)
     return line[2 + PIXELS] == '\n' || line[2 + PIXELS] == '\r' || line[2 + PIXELS] == 0;
 }
 
+// The rest of a line that had more than the buffer holds.
+static void skip_rest(FILE *file, const char *line, size_t room)
+{
+    const size_t length = strlen(line);
+    if (length + 1 < room || line[length - 1] == '\n') return;
+    for (int c = fgetc(file); c != EOF && c != '\n';) c = fgetc(file);
+}
+
 struct images read_images(const char *path)
 {
     FILE *file = fopen(path, "r");
@@ -68,7 +76,10 @@ struct images read_images(const char *path)
     char line[256];
     int room = 0;
     for (int number = 1; fgets(line, sizeof line, file); number++) {
-        if (line[0] == '#') continue;
+        if (line[0] == '#') {
+            skip_rest(file, line, sizeof line);
+            continue;
+        }
         if (images.count == room) {
             room = room ? 2 * room : 1024;
             images.pixels = realloc(images.pixels, (size_t)room * PIXELS);

@@ -184,23 +184,30 @@ float model_step(struct model *model, const struct images *images, int first, fl
     return loss;
 }
 
+// Of images [first, first + count), no more than TEST_MAX.
+static void answer_some(struct model *model, const struct images *images, size_t first, size_t count, struct answers *answers)
+{
+    const int64_t length = (int64_t)count;
+    ng_tensor *args[1 + WEIGHTS] = { make_tensor(model->context, images_shape(length)) };
+    ng_tensor *out[] = { make_tensor(model->context, vector_shape(NG_I64, length)), make_tensor(model->context, vector_shape(NG_F32, length)) };
+    for (int i = 0; i < WEIGHTS; i++) args[ARG_WEIGHT + i] = model->args[ARG_WEIGHT + i];
+    TRY(ng_tensor_put(args[0], images->pixels + first * PIXELS, count * PIXELS, &fault));
+    const ng_run run = { .size = sizeof run, .nargs = 1 + WEIGHTS, .args = args, .nout = 2, .out = out };
+    TRY(ng_prog_run(model->answer, NULL, &run, &fault));
+    TRY(ng_tensor_get(out[0], answers->digit + first, count * sizeof(int64_t), &fault));
+    TRY(ng_tensor_get(out[1], answers->certainty + first, count * sizeof(float), &fault));
+    ng_tensor_release(args[0]);
+    ng_tensor_release(out[0]);
+    ng_tensor_release(out[1]);
+}
+
 struct answers model_answer(struct model *model, const struct images *images)
 {
     const size_t   count = (size_t)images->count;
     struct answers answers = { malloc(count * sizeof(int64_t)), malloc(count * sizeof(float)) };
     if (!answers.digit || !answers.certainty) stop("no memory for %zu answers", count);
-    ng_tensor *args[1 + WEIGHTS] = { make_tensor(model->context, images_shape(images->count)) };
-    ng_tensor *out[] = { make_tensor(model->context, vector_shape(NG_I64, images->count)),
-                         make_tensor(model->context, vector_shape(NG_F32, images->count)) };
-    for (int i = 0; i < WEIGHTS; i++) args[ARG_WEIGHT + i] = model->args[ARG_WEIGHT + i];
-    TRY(ng_tensor_put(args[0], images->pixels, count * PIXELS, &fault));
-    const ng_run run = { .size = sizeof run, .nargs = 1 + WEIGHTS, .args = args, .nout = 2, .out = out };
-    TRY(ng_prog_run(model->answer, NULL, &run, &fault));
-    TRY(ng_tensor_get(out[0], answers.digit, count * sizeof(int64_t), &fault));
-    TRY(ng_tensor_get(out[1], answers.certainty, count * sizeof(float), &fault));
-    ng_tensor_release(args[0]);
-    ng_tensor_release(out[0]);
-    ng_tensor_release(out[1]);
+    for (size_t first = 0; first < count; first += TEST_MAX)
+        answer_some(model, images, first, count - first < TEST_MAX ? count - first : TEST_MAX, &answers);
     return answers;
 }
 
