@@ -23,7 +23,7 @@ const char HELP[] =
     "\n"
     "EXPR is what ng_parse reads: Python's operators and slices, words such as exp, where, softmax, sum(x, 1).\n"
     "VALUE is a number, true, false, a FILE.npy, or a type and shape: f32[64,128] (eval: random numbers in [0, 1);\n"
-    "explain and dot: an argument; a length of -1, -2 .. is known when run).\n"
+    "explain and dot: an argument, as a file is of its type and shape; a length of -1, -2 .. is known when run).\n"
     "\n"
     "  -o FILE.npy        eval: write the result there instead of showing it\n"
     "  --json             explain: the JSON as it comes from the library\n"
@@ -41,7 +41,7 @@ const char HELP[] =
     "  ngtool eval \"(x - mean(x, 0)) / (std(x, 0) + eps)\" x=data.npy eps=1e-6 -o normal.npy\n"
     "  ngtool dot \"relu(x @ w + b)\" x=f32[32,64] w=f32[64,10] b=f32[10] | dot -Tsvg > net.svg\n";
 
-int run_devices()
+int run_devices(const Arguments&)
 {
     const uint32_t count = ng_device_count();
     for (uint32_t i = 0; i < count; i++) {
@@ -56,7 +56,7 @@ int run_devices()
     return count ? 0 : 1;
 }
 
-int run_version()
+int run_version(const Arguments&)
 {
     const uint32_t runs = ng_version(), built = NG_VERSION;
     printf("libng %u.%u.%u", runs >> 16, runs >> 8 & 0xff, runs & 0xff);
@@ -65,20 +65,41 @@ int run_version()
     return 0;
 }
 
+// options: all that the command looks at, each between blanks; only commands with some take words.
+struct Command {
+    const char *name, *options;
+    int (*run)(const Arguments&);
+};
+const Command COMMANDS[] = {
+    { "devices", "", run_devices },
+    { "version", "", run_version },
+    { "--version", "", run_version },
+    { "eval", " -o --interim --backend --threads ", run_eval },
+    { "explain", " --json --source --length --interim --backend --threads ", run_explain },
+    { "dot", " --length --interim --backend --threads ", run_dot },
+    { "bench", " --csv --only --quick --all --interim --backend --threads ", run_bench },
+    { "tune", " --backend --threads ", run_tune },
+};
+
+int run_command(const Command& command, const Arguments& arguments)
+{
+    const std::string known = command.options, name = command.name;
+    for (const auto& [option, value] : arguments.options)
+        if (known.find(" " + option + " ") == known.npos) throw Failure(name + " has no option " + option + "; ngtool help tells which commands do", 2);
+    if (known.empty() && !arguments.words.empty()) throw Failure(name + " takes no words, and was given \"" + arguments.words[0] + "\"", 2);
+    return command.run(arguments);
+}
+
 int dispatch(int argc, char** argv)
 {
-    const std::string command = argc > 1 ? argv[1] : "help";
-    if (command == "help" || command == "--help" || command == "-h") return fputs(HELP, stdout), 0;
-    if (command == "version" || command == "--version") return run_version();
-    const Arguments arguments = read_arguments(argc - 2, argv + 2);
-    if (arguments.has("--help")) return fputs(HELP, stdout), 0;
-    if (command == "devices") return run_devices();
-    if (command == "eval") return run_eval(arguments);
-    if (command == "explain") return run_explain(arguments);
-    if (command == "dot") return run_dot(arguments);
-    if (command == "bench") return run_bench(arguments);
-    if (command == "tune") return run_tune(arguments);
-    throw Failure("there is no command \"" + command + "\"; ngtool help lists them", 2);
+    const std::string name = argc > 1 ? argv[1] : "help";
+    if (name == "help" || name == "--help" || name == "-h") return fputs(HELP, stdout), 0;
+    for (const Command& command : COMMANDS) {
+        if (name != command.name) continue;
+        const Arguments arguments = read_arguments(argc - 2, argv + 2);
+        return arguments.has("--help") ? fputs(HELP, stdout), 0 : run_command(command, arguments);
+    }
+    throw Failure("there is no command \"" + name + "\"; ngtool help lists them", 2);
 }
 
 }

@@ -66,6 +66,8 @@ struct Binding {
 };
 std::vector<Binding> read_bindings(const std::vector<std::string>& words, size_t first);
 
+ng_shape shape_of_file(const std::string& path);                            // of the array in a .npy file
+
 // EXPR with its names standing for values. Throws Failure with the text and a caret where it is wrong.
 ng_expr* parse_expression(ng_scope* scope, const std::string& source, const std::vector<Binding>& bindings,
                           const std::vector<ng_expr*>& values);

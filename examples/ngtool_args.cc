@@ -74,6 +74,7 @@ Binding read_binding(const std::string& word)
     errno = 0;
     binding.integer = strtoll(value.c_str(), &end, 10);
     if (!*end && errno == 0) return binding.kind = Binding::Kind::Integer, binding;
+    if (!*end) throw Failure("\"" + word + "\" exceeds 64 bits with a sign; with a point it is a float, and EXPR may say u64(18446744073709551615)", 2);
     binding.real = strtod(value.c_str(), &end);
     if (!*end) return binding.kind = Binding::Kind::Real, binding;
     if (value == "true" || value == "false") {

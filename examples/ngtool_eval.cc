@@ -8,13 +8,17 @@
 namespace ngtool {
 namespace {
 
-// A file's array as a tensor; one in Fortran's order keeps it, by strides.
-Tensor load_tensor(ng_ctx* context, const std::string& path)
+NpyArray open_array(const std::string& path)
 {
     std::error_code unknown;
     if (!std::filesystem::exists(path, unknown) && !unknown)
         throw Failure("\"" + path + "\" is neither a number nor a type and shape such as f32[64,128], and there is no file of that name");
-    const NpyArray array = read_npy(path);
+    return read_npy(path);
+}
+
+// One in Fortran's order keeps it, by strides.
+ng_shape shape_of(const NpyArray& array)
+{
     ng_shape shape = make_shape(array.dtype, array.dims);
     if (array.fortran_order) {
         shape.flags = NG_STRIDED;
@@ -24,6 +28,13 @@ Tensor load_tensor(ng_ctx* context, const std::string& path)
             stride *= shape.dims[axis];
         }
     }
+    return shape;
+}
+
+Tensor load_tensor(ng_ctx* context, const std::string& path)
+{
+    const NpyArray array = open_array(path);
+    const ng_shape shape = shape_of(array);
     ng_tensor* tensor = nullptr;
     ng_error fault{};
     check(ng_tensor_create(context, &shape, &tensor, &fault), fault);
@@ -47,6 +58,8 @@ void write_result(ng_tensor* tensor, const std::string& path)
 }
 
 }
+
+ng_shape shape_of_file(const std::string& path) { return shape_of(open_array(path)); }
 
 void fill_random(ng_ctx* context, ng_tensor* tensor, uint64_t seed, bool normal)
 {

@@ -15,20 +15,19 @@ struct Compiled {
     std::string json;
 };
 
-// Compiles with an argument for every NAME=type[shape], in their order, and constants for numbers.
+// Compiles with an argument for every NAME=type[shape] and NAME=FILE.npy, in their order, and constants for numbers.
 Compiled compile_words(const Arguments& arguments, const char* command)
 {
     if (arguments.words.empty())
         throw Failure(text("%s wants an expression: ngtool %s \"softmax(x, 1)\" x=f32[64,128]", command, command), 2);
-    const std::vector<Binding> bindings = read_bindings(arguments.words, 1);
+    std::vector<Binding> bindings = read_bindings(arguments.words, 1);
     Compiled compiled{ open_context(arguments), nullptr, "" };
     const Scope scope(ng_scope_create(compiled.context.get(), 0));
     std::vector<ng_expr*> values;
     uint32_t next = 0;
     int64_t least = 0;                                                      // lengths are -1, -2 ..
-    for (const Binding& binding : bindings) {
-        if (binding.kind == Binding::Kind::File)
-            throw Failure("\"" + binding.value + "\" is neither a number nor a type and shape such as f32[64,128]", 2);
+    for (Binding& binding : bindings) {
+        if (binding.kind == Binding::Kind::File) binding.shape = shape_of_file(binding.value);
         ng_expr* value = constant_of(scope.get(), binding);
         if (!value) value = ng_tag(ng_param(scope.get(), next++, &binding.shape), binding.name.c_str());
         values.push_back(value);
