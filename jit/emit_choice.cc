@@ -181,7 +181,8 @@ class Chooser {
         const int64_t by_elements = !is_known ? std::min<int64_t>(2, ceil_div(points_, 5)) : std::min<int64_t>(ceil_div(points_ * 5, a_.passes.count == 1 ? 42 : 21), points_ > 224 ? 32 : 16);
         const int64_t by_vectors = std::min<int64_t>(ceil_div(points_, width * 2), ceil_div(64, std::max(1, loaded_bytes(a_)) * width));
         const int64_t least = is_elsewhere(width) ? seldom_lanes(by_elements, held) : width == 1 ? by_elements : is_peeled(width) ? peeled_lanes(a_, width, points_, by_vectors) : by_vectors;
-        const int64_t lanes = int64_t(1) << log_of(std::max(least, ceil_div(vectors_of(width), most)));
+        int64_t lanes = int64_t(1) << log_of(std::max(least, ceil_div(vectors_of(width), most)));
+        while (lanes > threads_of(held_class(width, lanes))) lanes /= 2;
         int64_t threads = std::max<int64_t>(lanes, 256);
         while (threads > 32 && threads > lanes && rows_ * lanes < threads * device_.units * 2) threads /= 2;
         cut(Cut::LogLanes) = log_of(lanes);
@@ -312,10 +313,10 @@ class Chooser {
         int32_t log = log_columns(vectors);
         // What all blocks read again shall still be in the cache. Less than a line of it side by side takes as long as all of it.
         const int64_t line_bytes = width * loaded_bytes(running_);
-        while (running_.passes.count > 1 && (line_bytes << log) > 128 && ceil_div(vectors, int64_t(1) << log) >= device_.units * 2 && (points_ * line_bytes) << log > 65536) log--;
+        while (log > 0 && running_.passes.count > 1 && (line_bytes << log) > 128 && ceil_div(vectors, int64_t(1) << log) >= device_.units * 2 && (points_ * line_bytes) << log > 65536) log--;
         // Where there are parts, as few as may be, unless columns are read again: then as wide as may be.
         const bool is_again = running_.passes.folded.empty() || running_.passes.last_fold() + 1 < running_.passes.count;
-        while (may_split(running_) && !is_again && (line_bytes << log) > 128 && vectors % (1 << log) == 0 && 2 * ceil_div(vectors, int64_t(1) << log) < device_.units * column_blocks(running_, width)) log--;
+        while (log > 0 && may_split(running_) && !is_again && (line_bytes << log) > 128 && vectors % (1 << log) == 0 && 2 * ceil_div(vectors, int64_t(1) << log) < device_.units * column_blocks(running_, width)) log--;
         const int64_t blocks = ceil_div(vectors, int64_t(1) << log), lanes = threads >> log;
         cut(Cut::LogLanes) = log;
         // All at once, since their meeting is what costs. Tuned on an H200: with twice as many, sums of 32 columns of f16 took 31 us, so 25.

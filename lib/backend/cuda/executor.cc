@@ -288,10 +288,9 @@ const Geometry& CudaExecutor::fit(const Work& w, const ExecutorRun& run, char* c
 {
     const size_t count = w.buffers.size();
     Fitted* const last = w.fitted.get();
-    const auto alignment = [&](size_t i) { return uint8_t(reinterpret_cast<uintptr_t>(buffers[i]) % 256); };
     if (last && last->is_fitted && std::equal(last->variables.begin(), last->variables.end(), run.variables)) {
         size_t same = 0;
-        while (same < count && last->alignment[same] == alignment(same)) same++;
+        while (same < count && last->alignment[same] == alignment_of(buffers[same])) same++;
         if (same == count) return last->geometry;
     }
     uint64_t addresses[MOST_BUFFERS];
@@ -299,7 +298,7 @@ const Geometry& CudaExecutor::fit(const Work& w, const ExecutorRun& run, char* c
     fresh = w.fused->kernel.choose({run.variables, size_t(w.variables)}, {addresses, count});
     if (!last) return fresh;
     std::copy_n(run.variables, w.variables, last->variables.begin());
-    for (size_t i = 0; i < count; i++) last->alignment[i] = alignment(i);
+    for (size_t i = 0; i < count; i++) last->alignment[i] = alignment_of(buffers[i]);
     last->is_fitted = true, last->is_filled = false;
     return last->geometry = fresh;
 }

@@ -81,11 +81,13 @@ class CudaExecutor final : public Executor {
         Tape                   tape;
         std::unique_ptr<Aside> code;
     };
+    // Of a buffer, what choices look at: its address modulo 256, or that there is none.
+    static uint16_t alignment_of(const char* buffer) { return buffer ? uint16_t(reinterpret_cast<uintptr_t>(buffer) % 256) : 256; }
     // A fused step as its last run launched it: the next one's lengths, alignment and scratch are mostly the same. The order
     // of the device guards it.
     struct Fitted {
         std::vector<int64_t> variables;
-        std::vector<uint8_t> alignment;          // of each buffer, its address modulo 256
+        std::vector<uint16_t> alignment;
         const void* scratch = nullptr;
         Geometry    geometry;
         bool        is_fitted = false, is_filled = false;
@@ -94,7 +96,7 @@ class CudaExecutor final : public Executor {
     // What products chose by in the last run; null: runs are not many, or nothing is declined. The order of the device guards it.
     struct Chosen {
         std::vector<int64_t>  variables;
-        std::vector<uint16_t> alignment;         // of each buffer, its address modulo 256, or that there is none
+        std::vector<uint16_t> alignment;
         uint64_t              tuned = 0;         // Tuned::count()
     };
     struct Folding;

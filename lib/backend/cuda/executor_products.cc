@@ -257,12 +257,11 @@ bool CudaExecutor::depends(const Call& c, std::span<const int64_t> before, std::
 // What a kernel was nothing for it may take when lengths, addresses or what was measured are others.
 void CudaExecutor::forget_declined(const ExecutorRun& run) const
 {
-    constexpr uint16_t NONE = 256;
     Chosen&        last = *chosen_;
     const uint64_t tuned = tuned_ ? tuned_->count() : 0;
     bool           is_same = last.tuned == tuned;
     for (size_t i = 0; i < buffers_; i++) {
-        const uint16_t alignment = run.buffers[i] ? uint16_t(reinterpret_cast<uintptr_t>(run.buffers[i]) % NONE) : NONE;
+        const uint16_t alignment = alignment_of(run.buffers[i]);
         is_same &= std::exchange(last.alignment[i], alignment) == alignment;
     }
     const std::span<const int64_t> now(run.variables, size_t(variables_));
