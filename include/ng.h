@@ -82,7 +82,7 @@ enum ng_status_ {
 typedef struct ng_error {       /* 256 bytes, for ever                                       */
     ng_status status;
     int32_t   native;           /* CUresult, errno; 0 if none                                */
-    int32_t   at;               /* column of a text, index of an argument; -1: none          */
+    int32_t   at;               /* column of a text, from 0; index of an argument; -1: none  */
     char      text[244];        /* UTF-8, terminated; names the ng_tag and the shapes        */
 } ng_error;
 
@@ -168,12 +168,12 @@ typedef struct ng_ctx_desc {
     const char *cache_dir;      /* NULL: the user's cache; "": no files                       */
     const char *pack_dirs;      /* as PATH: where kernel packs lie; NULL: beside the library   */
     uint64_t    dev_limit;      /* bytes; 0: none. ng_ctx_limit changes it                    */
-    uint32_t    threads;        /* of the CPU backend: 0 all cores, 1 the caller alone        */
+    uint32_t    threads;        /* of the CPU: 0 all cores, 1 the caller alone; at most 64 work */
     uint32_t    jit_threads;    /* 0: half the cores                                          */
 } ng_ctx_desc;
 enum ng_ctx_flag_ {
     NG_CTX_NO_JIT        = 1,   /* shipped kernels only: no compiler of anybody's             */
-    NG_CTX_DETERMINISTIC = 2,   /* the same bits on every run of one device, interim or ready */
+    NG_CTX_DETERMINISTIC = 2,   /* the same bits on every run of one device, aligned alike, interim or ready */
     NG_CTX_REFERENCE     = 4,   /* unfused, f64, slow: the oracle for tests                   */
     NG_CTX_NO_THREADS    = 8,   /* libng makes no thread: what would run on one runs in ng_ctx_poll */
     NG_CTX_POLL          = 16,  /* done and log run only inside ng_ctx_poll, _sync, _close    */
@@ -274,12 +274,22 @@ NG_API ng_expr *ng_random(ng_scope *s NG_OPT, ng_random_kind k, ng_expr *key, ng
 /* names "x,eps": the i-th stands for values[i]. Equal parts of texts in one scope are one node.
  *   text    { name = e ; } e                     "m = mean(x, 1); rsqrt(mean((x - m)**2, 1) + eps) * (x - m)"
  *   e       Python's operators in its order: or and not  < <= == != >= >  | ^ &  << >>  + -  * / // % @  - + ~  **
- *   atom    12 | 0.5 | 1e-5 | inf | nan | true | name | ( e ) | word(e, ..) | f16(e), a cast;
+ *   atom    12 | 0.5 | 1e-5 | inf | nan | true | false | name | ( e ) | word(e, ..) | f16(e), a cast;
  *           then any slices: [1:-1, ::2, None, ..., -1]
- * Words are the operations of the block below without ng_, and take, concat, reshape, stop (ng_surrogate without a
- * path). Reductions take axes (1, or [0, 2]) and keep them; without axes the result is a scalar. max(x, axes, lowest),
- * of floats, is -inf of nothing. names win over words. A fault has its column in err->at. Numbers are read in the C
- * locale. */
+ * Words are the operations of the block below without ng_, and these; ? may be left out, d is a shape as [2, -1, 2*(-1)+1],
+ * fold one of last sum prod min max:
+ *   reshape(x, d), where one extent may be _, the rest; broadcast(x, d) permute(x, [1, 0]) concat(x, y, .., axis)
+ *   view(x, d, [strides], offset) window(x, axis, start, count) slice_at(x, axis, [start, count], step)
+ *   take(x, indices, axis?) put(x, indices, y, axis, fold) scan(x, axis, fold, exclusive?, reverse?)
+ *   segment(x, offsets, fold) argsort(x, axis, reverse?) iota(i64?, d, axis?) length(-1) bitcast(x, i32)
+ *   random(uniform, f32, d, key, step?), or normal or bits; cast_stochastic(x, f16, bits, key, step?) keep(x)
+ *   surrogate(value, path) stop(x), a surrogate without a path; custom_grad(y, dy, [x, ..], [dx, ..])
+ *   matmul(a, b, tf32?) conv(x, w, ..) conv_dx(w, dy, d, ..) conv_dw(x, dy, d, ..) with stride = 2, dilate = 1,
+ *   pad = [1, 1], pad_lo, pad_hi, groups, pad_value = 0, tf32; pool(x, max, ..) pool_dx(x, dy, max, ..), or mean or l2,
+ *   with window, stride, dilate, pad, pad_lo, pad_hi, channel_window, channel_stride, channel_pad, ceil, count_pad
+ * Reductions take axes (1, or [0, 2]) and keep them; without axes the result is a scalar. max(x, axes, lowest), of floats,
+ * is -inf of nothing. Weak numbers among themselves are Python's: 2**-1 is 0.5, i32(2)**-1 is 0. names win over words.
+ * A fault has its column, from 0, in err->at. Numbers are read in the C locale. */
 NG_API ng_expr *ng_parse (ng_scope *s NG_OPT, const char *text, const char *names NG_OPT,
                           ng_expr *const *values NG_N(n), uint32_t n);
 
@@ -314,7 +324,7 @@ NG_API ng_expr *ng_segment(ng_expr *x, ng_expr *offsets, ng_fold how);
 /* i64; stable, NaN last. NG_REVERSE: descending, equal keys in their order, NaN still last. */
 NG_API ng_expr *ng_argsort(ng_expr *x, int32_t axis, uint32_t flags);
 enum ng_scan_flag_ { NG_EXCLUSIVE = 1, NG_REVERSE = 2 };
-/* Named in errors, profiles, ports; a wall for folding, not for fusion. */
+/* Named in errors, profiles, ports, by 255 bytes at most; a wall for folding, not for fusion. */
 NG_API ng_expr *ng_tag   (ng_expr *x, const char *name);
 /* Computed once and stored: fusion may not do it twice. */
 NG_API ng_expr *ng_keep  (ng_expr *x);
@@ -529,7 +539,8 @@ typedef struct ng_run {
     uint32_t scalar_bytes, nlength;
     ng_tensor *workspace NG_OPT;              /* of ng_prog_info.workspace_bytes, from a multiple of 64 on; NULL: the program's own */
 } ng_run;
-/* You vouch that memory overlaps only as compiled, where addresses cannot tell. */
+/* You vouch that memory overlaps only as compiled, where addresses cannot tell. Without it outputs whose memory interleaves,
+ * as columns of one matrix, are compared pair by pair in every run. */
 enum ng_run_flag_ { NG_RUN_DISTINCT = 1 };
 /* Never compiles, allocates, locks or waits: fit for a frame, and for graph capture. Strides and overlaps must be as
  * compiled. NG_SLOW: ran, interim. NG_NOT_READY: on the CPU, no workspace is free (on a GPU runs queue behind each

@@ -49,6 +49,48 @@ TEST_CASE("dlpack: what one context lends, another one of the device takes: the 
     CHECK(differs(giver.get(given), want) == "");
 }
 
+TEST_CASE("S6: what is lent by DLPack ends with the close where the host wrapped it or its allocator gave it, and stays where it is libng's own")
+{
+    if (own_type() != OF_PROCESSOR) return;
+    static int   done, given;
+    ng_allocator counting{};
+    counting.size = sizeof counting;
+    counting.alloc = [](void*, size_t bytes, size_t align, ng_purpose purpose, ng_stream) {
+        given += purpose == NG_MEM_TENSOR;
+        return std::aligned_alloc(std::max<size_t>(align, 64), (bytes + 63) / 64 * 64);
+    };
+    counting.free = [](void*, void* p, size_t, ng_purpose purpose, ng_stream) {
+        given -= purpose == NG_MEM_TENSOR;
+        std::free(p);
+    };
+    ng_error error{};
+    for (const bool whole : {false, true}) {
+        done = given = 0;
+        float      numbers[3] = {1, 2, 3};
+        ng_ctx*    contexts[3];
+        ng_tensor* tensors[3];
+        DLManagedTensorVersioned* loans[3];
+        const ng_shape three = shape(NG_F32, {3});
+        for (int i = 0; i < 3; i++) {                        // wrapped, of an allocator, libng's own
+            ng_ctx_desc d = description();
+            d.dev = i == 1 ? &counting : nullptr;
+            REQUIRE(ng_ctx_create(&d, &contexts[i], &error) == NG_OK);
+            REQUIRE((i ? ng_tensor_create(contexts[i], &three, &tensors[i], &error)
+                       : ng_tensor_wrap(contexts[i], &three, numbers, sizeof numbers, [](void*) { done++; }, nullptr, &tensors[i], &error)) == NG_OK);
+            REQUIRE(ng_tensor_put(tensors[i], numbers, sizeof numbers, &error) == NG_OK);
+            REQUIRE(ng_tensor_to_dlpack(tensors[i], nullptr, &loans[i], &error) == NG_OK);
+        }
+        CHECK(given == 1);
+        for (int i = 0; i < 3; i++) CHECK((whole ? ng_ctx_close(contexts[i], UINT64_MAX, &error) : ng_tensor_close(tensors[i], &error)) == NG_OK);
+        CHECK(done == 1);
+        CHECK(given == 0);
+        CHECK(static_cast<float*>(loans[2]->data)[2] == 3);
+        for (int i = 0; i < 3; i++) loans[i]->deleter(loans[i]), ng_tensor_release(tensors[i]), ng_ctx_release(contexts[i]);
+        CHECK(done == 1);
+        CHECK(given == 0);
+    }
+}
+
 TEST_CASE("dlpack: memory of another kind is refused with its name, and stays its owner's")
 {
     static int deleted;

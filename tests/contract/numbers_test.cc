@@ -251,6 +251,10 @@ TEST_CASE("N4: a weak constant takes the type the arithmetic is done in; alone i
     CHECK(f.type_of(point) == NG_F32);
     CHECK(f.type_of(whole) == NG_I32);
     CHECK(f.type_of(ng_add(whole, whole)) == NG_I32);
+    CHECK(f.type_of(ng_pow(whole, ng_const_int(f.s, 0, -1))) == NG_F32);
+    CHECK(differs(f.eval(f.text("2 ** -1")), {0.5}) == "");
+    CHECK(differs(f.eval(f.text("i32(2) ** -1")), {0}) == "");
+    CHECK(f.type_of(f.text("i8(2) * (7 - 2 ** 2)")) == NG_I8);
     CHECK(f.type_of(f.text("x + 1", "x", {f.typed(NG_U8, {1})})) == NG_U8);
     CHECK(f.type_of(f.text("x + 1.0", "x", {f.typed(NG_U8, {1})})) == NG_F32);
     CHECK(f.type_of(f.text("x * 0.1", "x", {f.typed(NG_F64, {1})})) == NG_F64);

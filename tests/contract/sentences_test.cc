@@ -1,4 +1,4 @@
-// What errors say: the operation, the shapes, the tags and the place; and what a program's ports are called, of however many.
+// What errors say: the operation, the shapes, the tags and the place. What texts say, and what a program's ports are called, of however many.
 #include "tests/contract/face.h"
 
 #include <chrono>
@@ -103,6 +103,25 @@ TEST_CASE("sentences: an axis that is not there is told with the shape and the t
     }
     CHECK(f.fault(ng_iota(f.s, &two, 1)) == NG_E_INVALID);
     CHECK(f.said() == "ng_iota: axis 1 is outside i32 [2]");
+}
+
+TEST_CASE("text: each word that the header names is one, in the form that it shows")
+{
+    Face f;
+    const Exprs values = {f.param(0, shape(NG_F32, {2, 6})), f.param(1, shape(NG_F32, {2, 6})), f.param(2, shape(NG_F32, {1, 1, 6, 6})),
+                          f.param(3, shape(NG_F32, {1, 1, 3, 3})), f.param(4, shape(NG_F32, {-1}))};
+    for (const char* text : {
+             "reshape(x, [3, _])", "broadcast(x, [4, 2, 6])", "permute(x, [1, 0])", "concat(x, y, 0)", "view(x, [2, 2], [1, 6], 0)", "window(x, 1, 2, 3)",
+             "slice_at(x, 1, [1, 2], 1)", "take(x, iota(2))", "take(x, iota(i32, [2]), 1)", "put(x, iota(2), y, 0, sum)", "scan(x, 1, prod, exclusive, reverse)",
+             "scan(x, 1, last)", "segment(x, iota(3), max)", "argsort(x, 1, reverse)", "argsort(x, 1)", "iota([2, 3], 1)", "iota(f32, [2*(-1)+1], 0) + sum(n)", "length(-1) + sum(n)",
+             "bitcast(x, i32)", "random(uniform, f32, [3], u64(1), u64(2))", "random(normal, f64, [3], u64(1))", "random(bits, u32, [3], u64(1))",
+             "cast_stochastic(x, f16, 0, u64(1), u64(2))", "keep(x)", "surrogate(x, y)", "stop(x)", "custom_grad(sin(x), y, [x], [y])", "matmul(x, permute(y, [1, 0]), tf32)",
+             "conv(i, w, stride = 2, dilate = 1, pad = [1, 1], groups = 1, pad_value = 0, tf32)", "conv(i, w, pad_lo = 1, pad_hi = [1, 0])", "conv_dx(w, w, [1, 1, 5, 5])",
+             "conv_dw(i, w, [1, 1, 4, 4])", "pool(i, max, window = 2, stride = 2, dilate = 1, pad = 1, ceil)", "pool(i, mean, window = 2, pad_lo = 1, pad_hi = 1, count_pad)",
+             "pool(i, l2, channel_window = 1, channel_stride = 1, channel_pad = 0)", "pool_dx(i, w, max, window = 2)", "max(x, [0, 1], lowest)", "where(true, 1, 0) + false"}) {
+        ng_shape d = shape(NG_F32, {});
+        CHECK_MESSAGE(ng_expr_shape(f.text(text, "x,y,i,w,n", values), &d, &f.error) == NG_OK, text << ": " << f.said());
+    }
 }
 
 TEST_CASE("ports: each is found at once, of however many; a hole is none")
