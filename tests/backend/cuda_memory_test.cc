@@ -1,8 +1,11 @@
 // Whose bytes a CUDA context works in: all of the device's come from the host's allocator and go back, count, are limited and asked for.
+#include "lib/backend/cuda/gemm.h"
 #include "lib/backend/cuda/runtime.h"
 #include "tests/backend/cuda_host.h"
 #include "tests/backend/emulated_device.h"
 
+#include <algorithm>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -274,4 +277,54 @@ TEST_CASE("cuda: a device that is full says so when it compiles, not when it run
     for (ng_tensor* x : t) ng_tensor_release(x);
     shut(c);
     CHECK(left(driver) == "");
+}
+
+TEST_CASE("cuda: a product and the cast behind it stay in the workspace that was planned, at whatever addresses operands lie")
+{
+    const fake::Control& driver = emulated_device();
+    driver.set_compute(90);
+    constexpr size_t ANY = 1;
+    for (const gemm::KernelFacts& k : gemm::kernels_of(gemm::Image::Sm90Half)) driver.set_kernel(k.name, [](const fake::KernelLaunch&) { FAIL("it takes no operand that lies so"); }, &ANY, 1);
+    // So many products so small are nothing for portable kernels, nor for Hopper's where they would have to copy.
+    constexpr int64_t BATCHES = 1024, SIDE = 16, COUNT = BATCHES * SIDE * SIDE, BYTES = 2 * COUNT, PLACE = BYTES + 256, ROOM = 8 * COUNT;
+    constexpr uint16_t ONE = 0x3c00, SIXTEEN = 0x4c00;
+    ng_ctx* c = open_ctx(NG_CTX_NO_JIT);
+    ng_shape shape{};
+    shape.size = sizeof shape, shape.dtype = NG_F16, shape.ndim = 3, shape.dims[0] = BATCHES, shape.dims[1] = shape.dims[2] = SIDE;
+    ng_scope* s = ng_scope_create(c, 0);
+    ng_expr* const params[] = {ng_param(s, 0, &shape), ng_param(s, 1, &shape)};
+    ng_expr* e = ng_parse(s, "f16(x @ y)", "x,y", params, 2);
+    ng_prog* p = nullptr;
+    ng_error error{};
+    REQUIRE_MESSAGE(ng_compile(c, nullptr, &e, 1, &p, &error) == NG_OK, error.text);
+    ng_scope_release(s);
+    ng_prog_info info{};
+    info.size = sizeof info;
+    CHECK(ng_prog_get_info(p, &info, nullptr) == NG_OK);
+    ng_tensor* const all = make(c, (3 * PLACE + ROOM) / 4);
+    void* base = nullptr;
+    REQUIRE(ng_tensor_use(all, nullptr, 0, &base, &error) == NG_OK);
+    char *const memory = static_cast<char*>(base), *const room = memory + 3 * PLACE;
+    for (const auto& [x_off, y_off] : {std::pair{2, 0}, {0, 2}, {2, 6}}) {
+        std::memset(memory, 0x33, 3 * PLACE + ROOM);
+        char* const at[] = {memory + x_off, memory + PLACE + y_off, memory + 2 * PLACE};
+        for (int i = 0; i < 2; i++) std::fill_n(reinterpret_cast<uint16_t*>(at[i]), COUNT, ONE);
+        ng_tensor *t[3] = {}, *workspace = nullptr;
+        for (int i = 0; i < 3; i++) CHECK(ng_tensor_wrap(c, &shape, at[i], BYTES, nullptr, nullptr, &t[i], &error) == NG_OK);
+        ng_shape bytes = vector_of(int64_t(info.workspace_bytes));
+        bytes.dtype = NG_U8;
+        REQUIRE(info.workspace_bytes <= ROOM - 256);
+        CHECK(ng_tensor_wrap(c, &bytes, room, info.workspace_bytes, nullptr, nullptr, &workspace, &error) == NG_OK);
+        ng_run r{};
+        r.size = sizeof r, r.nargs = 2, r.nout = 1, r.args = t, r.out = t + 2, r.workspace = workspace;
+        CHECK(ng_prog_run(p, nullptr, &r, &error) == NG_OK);
+        CHECK(ng_ctx_sync(c, nullptr, FOREVER, nullptr) == NG_OK);
+        CHECK(std::count(reinterpret_cast<uint16_t*>(at[2]), reinterpret_cast<uint16_t*>(at[2]) + COUNT, SIXTEEN) == COUNT);
+        CHECK(std::count(room + info.workspace_bytes, room + ROOM, char(0x33)) == ROOM - int64_t(info.workspace_bytes));
+        for (ng_tensor* x : t) ng_tensor_release(x);
+        ng_tensor_release(workspace);
+    }
+    ng_tensor_release(all);
+    ng_prog_release(p);
+    shut(c);
 }

@@ -247,8 +247,11 @@ std::optional<Problem> matmul_problem(const MatmulStep& step, std::span<const in
 
 bool is_matmul_certain(const MatmulStep& step, const gemm::Device& device)
 {
-    const std::optional<Problem> p = matmul_problem(step, {});
-    return p && gemm::can_run(*p, device, matmul_scratch(step, {}, device));
+    std::optional<Problem> p = matmul_problem(step, {});
+    if (!p) return false;
+    // Where operands lie shows only when run. Off multiples of 16 bytes they may be copied, which wants a workspace, or be nothing for kernels that copy none.
+    p->a = p->b = reinterpret_cast<const void*>(uintptr_t(1));
+    return gemm::can_run(*p, device, matmul_scratch(step, {}, device));
 }
 
 std::optional<gemm::Finisher> matmul_finisher(const MatmulStep& step, std::span<const int64_t> largest, const gemm::Device& device, const gemm::Tuned& tuned)

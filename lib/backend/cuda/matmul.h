@@ -25,7 +25,7 @@ struct MatmulStep {
 // Bytes of a workspace for variables up to these, which are all there are where none is given.
 uint64_t matmul_scratch(const MatmulStep& step, std::span<const int64_t> largest, const gemm::Device& device);
 
-// Of a step without variables: whether run_matmul never says false.
+// Of a step without variables: whether run_matmul never says false, wherever operands lie.
 bool is_matmul_certain(const MatmulStep& step, const gemm::Device& device);
 
 // What to compile with the step's epilogue, for lengths up to these; nothing where that is no gain.
