@@ -1,6 +1,8 @@
 // Which of Hopper's tiles a product is given: by its extents, how its operands lie, what follows it, and the card's memory.
+#include "lib/backend/cuda/gemm_tuned.h"
 #include "tests/backend/gemm_problems.h"
 
+#include <limits>
 #include <string>
 
 namespace ng::gemm_check {
@@ -101,6 +103,32 @@ TEST_CASE("tiles: pingpong for a card whose memory leaves less power, wide ones 
     }
     CHECK(std::string(chosen(problem_of({8674, 8192, 4096, 1}, {false, true, false, 0}, Dtype::f16, Dtype::f16, Dtype::f16), h100).tile) == "128x256x2");     // 864 us, where pingpong takes 998
     CHECK(std::string(chosen(problem_of({8192, 4096, 512, 1}, {}, Dtype::f16, Dtype::f16, Dtype::f16), h100).tile).starts_with("p128x128"));
+}
+
+TEST_CASE("tiles: a line of measured ways whose numbers no way has is nothing to run by, nor to compile")
+{
+    const gemm::Problem bare = problem_of({64, 512, 512, 1}, {}, Dtype::f16, Dtype::f16, Dtype::f16);
+    gemm::Problem p = bare;
+    p.epilogue.is_cast = 1, p.epilogue_weight = 10;
+    const auto usual = gemm::finisher_for(p, whole_device(), nullptr);
+    REQUIRE(usual);
+    constexpr int32_t LEAST = std::numeric_limits<int32_t>::min(), MOST = std::numeric_limits<int32_t>::max();
+    const gemm::Way bad[] = {{false, false, 0, 0, 1, 1}, {false, false, 0, 1, 0, 1}, {false, false, 0, 1, 1, 0}, {false, false, 0, -100000, 1, 1}, {false, false, 0, 1, -100000, 1},
+                             {false, false, 0, LEAST, LEAST, 1}, {false, false, 0, 1, 1, LEAST}, {false, false, 0, MOST, MOST, 1}, {false, false, 0, 9, 1, 1}, {false, false, 0, 1, 17, 1}};
+    for (uint32_t i = 0; i < sm90::instances().size(); i++)
+        for (gemm::Way way : bad) {
+            way.instance = i;
+            INFO(gemm::words_of(way));
+            gemm::Tuned written, read;
+            written.keep(gemm::shape_of(p), {way, 1, 2});
+            read.add(written.text());
+            const auto measured = read.find(gemm::shape_of(p));
+            REQUIRE(measured);
+            CHECK(!gemm::can_run_so(bare, whole_device(), uint64_t(64) << 20, measured->way));
+            const auto finisher = gemm::finisher_for(p, whole_device(), &measured->way);
+            REQUIRE(finisher);
+            CHECK(finisher->instance == usual->instance);
+        }
 }
 
 }  // namespace ng::gemm_check

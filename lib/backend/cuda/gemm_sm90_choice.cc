@@ -258,6 +258,7 @@ bool is_possible(const Form& form, const Form& own, const Choice& c)
 {
     constexpr int64_t SHORT_DEPTH = 64;
     const Instance& i = instances()[c.instance];
+    if (std::min({c.cluster, c.splits, c.group}) < 1 || c.cluster > MOST_CLUSTER || c.splits > MOST_SPLITS) return false;    // measured ways come from a file
     if (!takes_group(form, i) || (is_apart(form) && !i.is_split)) return false;
     const Problem& p = form.problem;
     const int64_t  blocks = divided_up(own.problem.m, i.m) * divided_up(own.problem.n, i.n) * p.batches * c.cluster * c.splits;
@@ -269,7 +270,6 @@ bool is_possible(const Form& form, const Form& own, const Choice& c)
     if (is_bare && (p.epilogue_weight > 0 || p.c_type == Dtype::e4m3 || p.c_type == Dtype::e5m2)) return false;
     if (!i.is_split) return c.cluster == i.cluster && c.splits == 1;
     if (p.is_pivoted) return false;      // its blocks have no rows of a part together
-    if (c.cluster > MOST_CLUSTER || c.splits > MOST_SPLITS) return false;
     if (c.splits > 1 && has_folds(p) && p.epilogue_weight > 0) return false;         // sums that meet in memory are folded nowhere, whatever was measured of the product alone
     if (i.is_odd && !takes_odd(form)) return false;
     if (i.is_cut && !(form.a.lies_even && form.b.lies_even)) return false;
@@ -417,7 +417,7 @@ void add_ways(const Problem& problem, const Device& device, uint64_t workspace_b
 bool can_run_so(const Problem& problem, const Device& device, uint64_t workspace_bytes, const Way& way)
 {
     Form form;
-    if (way.instance >= instances().size() || way.cluster < 1 || way.splits < 1 || way.group < 1) return false;
+    if (way.instance >= instances().size()) return false;
     if (!sm90::can_run(problem, device, workspace_bytes) || !make_form(problem, true, form)) return false;
     return is_possible(form, choice_of(way)) && partial_bytes(form, way.splits) <= workspace_bytes - copies_workspace(form);
 }
