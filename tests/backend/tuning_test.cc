@@ -403,3 +403,34 @@ TEST_CASE("what is behind a product does not hinder its measurement, and what ha
     const Product none("x[:, 0] + 1", "", NG_PROG_TUNE);
     CHECK(!none.is_measured());
 }
+
+TEST_CASE("S6: what there is no memory to measure hinders nothing else that is measured, and what was is kept")
+{
+    if (!std::getenv("NG_FAKE_DRIVER")) return skip("its launches compute nothing");
+    counting_device().compute(false);
+    const Surroundings clean;
+    const Place place;
+    // Operands of two of the three are 12 MiB and more, beside 32 that any measurement takes.
+    constexpr const char* TEXT = "(x @ y) @ (permute(y, [1, 0]) @ y)";
+    constexpr uint64_t LIMIT = uint64_t(56) << 20;
+    constexpr int64_t  ROWS = 100000;
+    const auto measured = [](const Product& p) {
+        const std::string all = p.explained();
+        int64_t count = 0;
+        for (size_t at = 0; (at = all.find("measured: ", at)) != std::string::npos; at++) count++;
+        return count;
+    };
+    {
+        const Product all(TEXT, "", NG_PROG_TUNE, 0, 0, ROWS);
+        CHECK(measured(all) == 3);
+    }
+    {
+        const Product some(TEXT, place.path.c_str(), NG_PROG_TUNE, 0, LIMIT, ROWS);
+        CHECK(measured(some) == 1);
+        CHECK(some.said.find("products were not measured") != std::string::npos);
+        CHECK(some.said.find("dev_limit") != std::string::npos);
+    }
+    const Product later(TEXT, place.path.c_str(), 0, 0, LIMIT, ROWS);
+    CHECK(measured(later) == 1);
+    begin();
+}

@@ -150,21 +150,30 @@ void Tuning::measure(const Wanted& wanted)
     backend_.tuned().keep(shape, {timed.front().way, timed.front().us, usual_us});
 }
 
-void Tuning::run() noexcept
+// What one product lacks, others may have.
+template <class Body>
+void Tuning::guarded(const Body& body) noexcept
 {
     try {
-        const UntilExit working;
-        const CurrentContext now(backend_.home());
-        const RelaxedCapture relaxed(backend_.home().driver());
-        const uint64_t known = backend_.tuned().count();
-        for (const Wanted& wanted : wanted_)
-            if (!backend_.code().is_stopped()) measure(wanted);
-        if (backend_.tuned().count() != known) backend_.save_tuned();
+        body();
     } catch (const Error& error) {
         backend_.context().log(2, text("libng: products were not measured: ", error.text));
     } catch (...) {
         // Not enough memory to say more.
     }
+}
+
+void Tuning::run() noexcept
+{
+    guarded([&] {
+        const UntilExit working;
+        const CurrentContext now(backend_.home());
+        const RelaxedCapture relaxed(backend_.home().driver());
+        const uint64_t known = backend_.tuned().count();
+        for (const Wanted& wanted : wanted_)
+            if (!backend_.code().is_stopped()) guarded([&] { measure(wanted); });
+        if (backend_.tuned().count() != known) backend_.save_tuned();
+    });
     waiting.store(0, std::memory_order_release);
 }
 

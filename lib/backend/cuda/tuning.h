@@ -22,6 +22,9 @@ class Tuning {
   private:
     struct Wanted { gemm::Problem problem; uint64_t workspace_bytes; };
     void measure(const Wanted& wanted);
+    // What it throws goes to the log.
+    template <class Body>
+    void guarded(const Body& body) noexcept;
 
     CudaBackend&        backend_;
     const gemm::Device  device_;
