@@ -47,6 +47,23 @@ Digest CodeStore::key_of(const std::string& source) const noexcept
     return cache_key({{reinterpret_cast<const char*>(identity_.data()), identity_.size()}, source});
 }
 
+namespace {
+
+// In an Error's words, where there is memory for these; without allocating, where there is none.
+std::exception_ptr out_of_memory() noexcept
+{
+    try {
+        throw Error(NG_E_NOMEM, "there is no host memory left to compile in");
+    } catch (...) {
+        return std::current_exception();
+    }
+}
+
+// What the text is refused for stays so; what the device or its memory lacked may be there next time.
+bool is_refused(const Error& e) { return e.status == NG_E_COMPILE || e.status == NG_E_UNSUPPORTED || e.status == NG_E_LIMIT; }
+
+}  // namespace
+
 std::shared_ptr<const Code> CodeStore::find(const std::string& source)
 {
     const Digest key = key_of(source);
@@ -58,38 +75,36 @@ std::shared_ptr<const Code> CodeStore::find(const std::string& source)
 std::shared_ptr<const Code> CodeStore::need(const std::string& source, int functions, std::atomic<bool>& is_counted)
 {
     const Digest key = key_of(source);
-    std::shared_ptr<Entry> mine;
+    const auto mine = std::make_shared<Entry>();
     {
         std::unique_lock hold(lock_);
-        std::shared_ptr<Entry>& known = entries_[key];
-        if (const std::shared_ptr<Entry> entry = known) {
+        if (const std::shared_ptr<Entry> entry = entries_.try_emplace(key, mine).first->second; entry != mine) {
             changed_.wait(hold, [&] { return entry->is_done || is_stopped_; });
             if (entry->code) return entry->code;
-            if (entry->error) throw *entry->error;
+            if (entry->fault) std::rethrow_exception(entry->fault);
             throw Error(NG_E_LOST, "the context is being closed");
         }
-        mine = known = std::make_shared<Entry>();
         if (entries_.size() > MOST_CODES)
             std::erase_if(entries_, [](const auto& entry) { return entry.second->is_done && entry.second->code.use_count() == 1; });
     }
     std::shared_ptr<const Code> code;
-    std::unique_ptr<Error> error;
+    std::exception_ptr fault;
+    bool stays = true;
+    // Nothing is thrown from here: others wait.
     try {
         code = make(key, source, functions, is_counted);
-    } catch (const Error& fault) {
-        error = std::make_unique<Error>(fault);
+    } catch (const Error& error) {
+        fault = std::current_exception(), stays = is_refused(error);
     } catch (const std::bad_alloc&) {
-        error = std::make_unique<Error>(NG_E_NOMEM, "there is no host memory left to compile in");
+        fault = out_of_memory(), stays = false;
+    } catch (...) {
+        fault = std::current_exception(), stays = false;
     }
     const std::lock_guard hold(lock_);
-    mine->code = code, mine->is_done = true;
-    const Error* const fault = error.get();
-    // What the text is refused for stays so; what the device or its memory lacked may be there next time.
-    const bool is_refused = fault && (fault->status == NG_E_COMPILE || fault->status == NG_E_UNSUPPORTED || fault->status == NG_E_LIMIT);
-    if (const auto known = entries_.find(key); fault && !is_refused && known != entries_.end() && known->second == mine) entries_.erase(known);
-    mine->error = std::move(error);
+    mine->code = code, mine->fault = fault, mine->is_done = true;
+    if (const auto known = entries_.find(key); !stays && known != entries_.end() && known->second == mine) entries_.erase(known);
     changed_.notify_all();
-    if (fault) throw *fault;
+    if (fault) std::rethrow_exception(fault);
     return code;
 }
 

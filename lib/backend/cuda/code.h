@@ -61,7 +61,7 @@ class CodeStore {
   private:
     struct Entry {
         std::shared_ptr<const Code> code;
-        std::unique_ptr<Error>      error;
+        std::exception_ptr          fault;
         bool                        is_done = false;
     };
     std::string prelude_of(const std::string& text);     // as much of it as the text needs
