@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -335,6 +336,20 @@ TEST_CASE("portable products: the workspace grows with each extent; what is not 
     CHECK(!mma::can_run(many, device_of(1), 0));
     many.a_row = many.c_row = 25, many.b_batch = 0;              // rows of one product
     CHECK(mma::can_run(many, device_of(1), 0));
+    // Tiles of one row, or of one column, are four elements wide; their numbers have 32 bits.
+    const auto takes = [&](int64_t m, int64_t n) {
+        gemm::Problem long_one = p;
+        long_one.m = m, long_one.n = n, long_one.k = long_one.batches = 1;
+        long_one.a_row = long_one.a_depth = long_one.b_column = long_one.c_column = 1, long_one.b_depth = long_one.c_row = n;
+        return mma::can_run(long_one, device_of(1), 0);
+    };
+    for (const auto& [few, is_taken, is_not] : {std::tuple<int64_t, int64_t, int64_t>{1, int64_t(1) << 30, int64_t(1) << 31}, {2, int64_t(1) << 32, int64_t(1) << 34}}) {
+        CHECK(takes(few, is_taken));
+        CHECK(takes(is_taken, few));
+        CHECK(!takes(few, is_not));
+        CHECK(!takes(is_not, few));
+    }
+    CHECK(!takes(int64_t(1) << 34, 1));
     CHECK(!mma::can_run(p, {75, 40, {true, true, true, true}}, 0));
     CHECK(!mma::can_run(p, {80, 40, {true, true, true, false}}, 0));
 }

@@ -272,9 +272,9 @@ bool can_run(const Problem& problem, const Device& device, uint64_t workspace_by
     if (f.needs_copies() && copies_bytes(f) > workspace_bytes) return false;
     // A block for each of so many, so small products would be mostly idle: basic::matmul has a thread for each sum.
     if (f.p.batches >= MANY && f.p.m <= THIN && f.p.n <= THIN && f.p.m * f.p.n * f.p.k <= SMALL) return false;
-    // A grid's blocks are numbered by 31 bits, and eight rows of its tiles by 32; those of one row may be four columns wide.
-    const double across = double(divided_up(problem.n, problem.m == 1 ? int64_t(MMA_FOUR) : THIN)), tiles = double(divided_up(problem.m, THIN)) * across;
-    return across < 0x1p29 && tiles * double(std::max<int64_t>(problem.batches, 1)) < 0x1p31;
+    // A grid's blocks are numbered by 31 bits, and eight rows of its tiles by 32; those of one row, which one column is as well, may be four columns wide.
+    const double across = double(divided_up(f.p.n, f.p.m == 1 ? int64_t(MMA_FOUR) : THIN)), tiles = double(divided_up(f.p.m, THIN)) * across;
+    return across < 0x1p29 && tiles * double(std::max<int64_t>(f.p.batches, 1)) < 0x1p31;
 }
 
 uint64_t workspace(const Problem& p, bool is_fixed)
