@@ -1,4 +1,5 @@
 // Which fused steps before a product become what is done while it loads an operand, what they read, and which stay kernels of their own.
+#include "kernels/gemm_mma.h"
 #include "kernels/gemm_sm90.h"
 #include "lib/backend/cuda/gemm_prologue.h"
 #include "lib/backend/cuda/matmul.h"
@@ -134,4 +135,33 @@ TEST_CASE("operands: bytes of either side, whose lines or depth are near, are Ho
     CHECK(hoppers("many @ f16(w)") == "run_made<MadeShape<OfF16, 64, false>>");
     CHECK(hoppers("a @ f16(f)") == "portable");
     CHECK(hoppers("permute(deep_a, [1, 0]) @ f16(w)") == "portable");
+}
+
+TEST_CASE("operands: how far the second of an axis of one element would be moves no address off multiples of 16 bytes")
+{
+    for (const bool is_of_depth : {true, false}) {
+        INFO(is_of_depth);
+        gemm::Problem p = {};
+        p.a_type = Dtype::f16, p.b_type = Dtype::i8, p.c_type = Dtype::f16, p.prologue.side = gemm::Prologue::B, p.prologue.type = Dtype::f16;
+        p.m = is_of_depth ? 33 : 1, p.n = is_of_depth ? 208 : 1, p.k = is_of_depth ? 1 : 64, p.batches = 1;
+        // Lines of one step of depth are side by side, or there is one line.
+        p.a_row = is_of_depth ? 1 : 67, p.a_depth = is_of_depth ? 33 : 1, p.b_depth = is_of_depth ? 209 : 1, p.b_column = is_of_depth ? 1 : 67, p.c_row = p.n, p.c_column = 1;
+        const std::optional<gemm::Finisher> finisher = gemm::made::finisher_of(p, 16, 4);
+        REQUIRE(finisher);
+        int launches = 0;
+        auto body = [&](const gemm::Launch& l) {
+            const kernels::MmaNumbers& n = static_cast<const kernels::MmaOperandNumbers*>(l.numbers)->product;
+            for (const kernels::MmaOperand* o : {&n.a, &n.b}) {
+                const int64_t far = is_of_depth ? o->depth : o->line;
+                CHECK(far * bytes_of(Dtype(o->type)) % 16 == 0);
+                CHECK((is_of_depth ? o->line : o->depth) == 1);
+            }
+            launches++;
+        };
+        auto none = [](const basic::Launch&) { FAIL("no basic kernel is needed"); };
+        const gemm::Launcher  launcher(body);
+        const basic::Launcher nobody(none);
+        CHECK(gemm::made::run_in_parts(p, {80, 132, {false, false, false, true}}, *finisher, 1, {nullptr, 0, launcher, nobody, nullptr}));
+        CHECK(launches == 1);
+    }
 }
