@@ -59,7 +59,7 @@ void CudaExecutor::prepare_product(Call& c, const Plan& plan, size_t at)
     const Step& step = plan.steps[at];
     const Step* const next = at + 1 < plan.steps.size() ? &plan.steps[at + 1] : nullptr;
     if (next && next->runs_with_product()) c.epilogue = EpilogueForm::of(step, *next, variables_);
-    // Contract P6: a deterministic context's choice depends on the shape alone, and no instance of its own adds in another order.
+    // Contract P6: a deterministic context's choice depends on the shape and on whether operands lie at multiples of 16 bytes, and no instance of its own adds in another order.
     const bool is_often = use_ == Backend::Use::Often;
     // Once, two kernels are sooner prepared than three.
     c.is_listed = c.epilogue && c.epilogue->list() && !backend_.is_ordered() && (is_often || !c.epilogue->behind());
