@@ -129,8 +129,12 @@ DEVICE bool popcount_bool(bool x) { return x; }
     DEVICE pair_##T prod_##T(pair_##T a, pair_##T b)                                            \
     {                                                                                           \
         pair_##T r;                                                                             \
-        r.hi = a.hi * b.hi;                                                                     \
-        r.lo = fma_##T(a.hi, b.hi, -r.hi) + (a.hi * b.lo + a.lo * b.hi);                        \
+        const T hi = a.hi * b.hi, cross = a.hi * b.lo + a.lo * b.hi;                            \
+        const T lo = fma_##T(a.hi, b.hi, -hi) + (cross + a.lo * b.lo), all = hi + lo;           \
+        /* The rest is brought below hi's last place: over many products it would grow. */      \
+        const bool has_rest = lo - lo == 0;                                                     \
+        r.hi = has_rest ? all : hi;                                                             \
+        r.lo = has_rest ? lo - (all - hi) : lo;                                                 \
         return r;                                                                               \
     }                                                                                           \
     DEVICE T total_##T(pair_##T a) { return a.lo - a.lo == 0 ? a.hi + a.lo : a.hi; }
