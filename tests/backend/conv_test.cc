@@ -181,6 +181,45 @@ TEST_CASE("conv: padding with another value than 0")
         }
 }
 
+TEST_CASE("conv: what is outside of dy adds nothing to dx, whatever the tap is")
+{
+    const Problem problems[] = {{1, 1, 1, 1, {5}, {3}, {1}, {1}, {0}, {0}},
+                                {2, 40, 33, 1, {7, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+                                {2, 3, 4, 1, {9, 8}, {3, 2}, {2, 3}, {1, 2}, {1, 0}, {0, 2}},
+                                {2, 6, 6, 6, {11}, {4}, {1}, {2}, {3}, {1}},
+                                {2, 5, 5, 5, {6, 7}, {3, 3}, {2, 1}, {1, 1}, {1, 1}, {1, 1}},
+                                {1, 16, 16, 1, {60, 60}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}};
+    const ProductTable* table = product_table(nullptr);
+    Threads             threads{3};
+    for (const Problem& p : problems)
+        for (const Layout layout : LAYOUTS)
+            for (const Dtype type : {Dtype::f32, Dtype::f64, Dtype::bf16, Dtype::e4m3})
+                for (const double odd : {HUGE_VAL, double(NAN)}) {
+                    if (type == Dtype::e4m3 && odd == odd) continue;           // it has none
+                    const size_t rank = p.x.size() + 2;
+                    const Dtype  sums = type == Dtype::f64 ? Dtype::f64 : Dtype::f32;
+                    Tensor       w(type, p.dims_w()), dx(sums, p.dims_x(), lie_of(layout, rank)), dy(sums, p.dims_y(), lie_of(layout, rank));
+                    w.fill(2), dy.fill(3);
+                    Index last(rank, 0);
+                    for (size_t d = 2; d < rank; d++) last[d] = p.w[d - 2] - 1;
+                    const uint64_t code = type == Dtype::e4m3 ? 0x7f : odd == odd ? 0x7f80 : 0xffc0;
+                    if (bytes_of(type) < 4) std::memcpy(w.at(last), &code, size_t(bytes_of(type)));
+                    else put(type, w.at(last), odd);
+                    Sums want(dx);
+                    each_tap(p, w, dy, [&](const Index* ix, const Index& iw, const Index& iy) {
+                        if (ix) want.at(*ix) += dy.get(iy) * w.get(iw);
+                    });
+                    const ConvWindow window = p.window();
+                    Workspace        s(conv_workspace(*table, dx.operand(), w.operand(), dy.operand(), window, 3));
+                    conv_dx(w.operand(), dy.operand(), dx.operand(), window, {*table, s.data(), threads.parallel()});
+                    CHECK(s.is_intact());
+                    int64_t wrong = 0;
+                    dx.each([&](const Index& i) { wrong += !(dx.get(i) == want.at(i) || (dx.get(i) != dx.get(i) && want.at(i) != want.at(i))); });
+                    INFO("layout ", int(layout), " ", ng::name_of(type), " odd ", odd, " c ", p.c, " groups ", p.groups, " x ", p.x.back());
+                    CHECK(wrong == 0);
+                }
+}
+
 TEST_CASE("conv: every mix of types that has an accumulator")
 {
     const Types all[] = {{Dtype::f64, Dtype::f64, Dtype::f64}, {Dtype::f32, Dtype::f64, Dtype::f64}, {Dtype::bf16, Dtype::f16, Dtype::f32},

@@ -1,11 +1,10 @@
 // Convolution and its two derivatives as products of matrices that are never laid out: packing reads them through the window.
-#include "lib/backend/cpu/conv.h"
+#include "lib/backend/cpu/conv_residues.h"
 
 #include "lib/backend/cpu/number_codes.h"
 #include "lib/backend/cpu/saturated.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace ng::cpu {
 namespace {
@@ -99,25 +98,6 @@ Copied copied(const Operand& x, const Operand& y, const Operand& w, const ConvWi
 
 Axis plain(const Operand& x, int axis) { return {x.dims[axis], x.strides[axis], 0, -1, axis}; }
 Axis part(const Operand& x, int axis, int64_t groups) { return {x.dims[axis] / groups, x.strides[axis], 0, -1, axis}; }
-
-// One residue of dx's positions modulo the stride: there the derivative is itself a convolution of dy with some of the taps,
-//   tap = tap_first + tap_step * i, position = residue + stride * q, read from dy at start + q - advance * i
-struct Residue {
-    int64_t residue, positions, start, taps, tap_first, tap_step, advance;
-};
-
-Residue residue_of(int64_t residue, int64_t extent, int64_t taps, const ConvWindow& window, int d)
-{
-    const int64_t stride = window.stride[d], dilate = window.dilate[d], shared = std::gcd(stride, dilate);
-    Residue       r = {residue, residue < extent ? (extent - residue + stride - 1) / stride : 0, 0, 0, 0, stride / shared, dilate / shared};
-    const int64_t at = residue + window.pad_lo[d];
-    for (int64_t tap = 0; tap < std::min(taps, r.tap_step); tap++)
-        if ((at - tap * dilate) % stride == 0) {
-            r.tap_first = tap, r.taps = (taps - tap + r.tap_step - 1) / r.tap_step, r.start = (at - tap * dilate) / stride;
-            break;
-        }
-    return r;
-}
 
 // Without its spatial axes.
 Depthwise depthwise_of(const Operand& in, const Operand& w, const Operand& out, const ConvWindow& window)
@@ -213,6 +193,37 @@ void dx_of_residues(const Gradient& g, const Residue* residues, const Workplace&
     p.batch_rank = 1;
     p.batch[0] = {window.groups, outputs * g.w.strides[0], outputs * g.dy.strides[1], inputs * g.dx.strides[1], 1, inputs};
     run_product(p, place);
+}
+
+void dx_of_any(const Gradient& g, const Residue* residues, const Workplace& place)
+{
+    bool reads = true;
+    for (int d = 0; d < g.window.spatial; d++) reads &= residues[d].taps > 0;
+    (reads && is_depthwise(g.w, g.window) ? dx_of_channels : dx_of_residues)(g, residues, place);
+}
+
+int64_t residues_along(const Operand& dx, const ConvWindow& window, int d) { return std::min(window.stride[d], std::max<int64_t>(dx.dims[SPATIAL + d], 1)); }
+
+// Whether some position reads outside of dy. There is a 0 in the products, which an infinite weight would make NaN.
+bool reaches_out(const Gradient& g)
+{
+    for (int d = 0; d < g.window.spatial; d++)
+        for (int64_t n = 0; n < residues_along(g.dx, g.window, d); n++) {
+            const Residue r = residue_of(n, g.dx.dims[SPATIAL + d], g.w.dims[SPATIAL + d], g.window, d);
+            if (r.positions && (r.start - r.advance * (r.taps - 1) < 0 || r.start + r.positions > g.dy.dims[SPATIAL + d])) return true;
+        }
+    return false;
+}
+// By parts of residues that read nothing outside, along axis d and those after it.
+void dx_of_parts(const Gradient& g, int d, Residue* each, const Workplace& place)
+{
+    if (d == g.window.spatial) return dx_of_any(g, each, place);
+    const Residue all = each[d];
+    for (int64_t q = 0; q < all.positions; q += each[d].positions) {
+        each[d] = inside_from(all, q, g.window.stride[d], g.dy.dims[SPATIAL + d]);
+        dx_of_parts(g, d + 1, each, place);
+    }
+    each[d] = all;
 }
 
 // dw as a matrix product.
@@ -390,10 +401,11 @@ void conv(const Operand& x, const Operand& w, const Operand& y, const ConvWindow
 
 void conv_dx(const Operand& w, const Operand& dy, const Operand& dx, const ConvWindow& window, const Workplace& place)
 {
-    if (is_flat(window) && !is_depthwise(w, window) && !is_image_last(dy) && run_flat(dx_flat(w, dy, dx, window), place)) return;
+    const bool by_parts = reaches_out({w, dy, dx, window}) && !is_finite(w, SPATIAL + window.spatial, place.parallel);
+    if (!by_parts && is_flat(window) && !is_depthwise(w, window) && !is_image_last(dy) && run_flat(dx_flat(w, dy, dx, window), place)) return;
     const Gradient gradient = {w, dy, dx, window};
     int64_t        residues = 1, count[WINDOW_AXES];   // those that have positions
-    for (int d = 0; d < window.spatial; d++) count[d] = std::min(window.stride[d], std::max<int64_t>(dx.dims[SPATIAL + d], 1)), residues *= count[d];
+    for (int d = 0; d < window.spatial; d++) count[d] = residues_along(dx, window, d), residues *= count[d];
     for (int64_t n = 0; n < residues; n++) {
         Residue each[WINDOW_AXES];
         int64_t rest = n;
@@ -401,10 +413,8 @@ void conv_dx(const Operand& w, const Operand& dy, const Operand& dx, const ConvW
             each[d] = residue_of(rest % count[d], dx.dims[SPATIAL + d], w.dims[SPATIAL + d], window, d);
             rest /= count[d];
         }
-        bool reads = true;
-        for (int d = 0; d < window.spatial; d++) reads &= each[d].taps > 0;
-        if (reads && is_depthwise(w, window)) dx_of_channels(gradient, each, place);
-        else dx_of_residues(gradient, each, place);
+        if (by_parts) dx_of_parts(gradient, 0, each, place);
+        else dx_of_any(gradient, each, place);
     }
 }
 
