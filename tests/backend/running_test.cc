@@ -119,3 +119,31 @@ TEST_CASE("segment: stretches of numbers and of rows fold, with offsets that are
             check_segment<double>(Dtype::f64, row, how);
         }
 }
+
+TEST_CASE("the last of several is moved bit by bit, infinities and every NaN, by scan, segment and put")
+{
+    const Parallel three(run_backwards, nullptr, 3);
+    for (const Dtype type : {Dtype::e5m2, Dtype::e4m3, Dtype::f16, Dtype::bf16, Dtype::f32, Dtype::f64}) {
+        const auto           bytes = size_t(bytes_of(type));
+        const int64_t        n = bytes == 1 ? 256 : 65536, dims[] = {n}, strides[] = {1}, bounds[] = {n + 1};
+        std::vector<char>    x(size_t(n) * bytes);
+        std::vector<int64_t> places(size_t(n) + 1);
+        for (int64_t i = 0; i <= n; i++) places[size_t(i)] = i;
+        for (int64_t i = 0; i < n; i++) {
+            const uint64_t code = bytes < 4 ? uint64_t(i) : uint64_t(i) * 0x10001 << (8 * bytes - 32);
+            std::memcpy(&x[size_t(i) * bytes], &code, bytes);
+        }
+        const Operand    in = {x.data(), type, dims, strides};
+        const IndexPlace place = {*isa_table(nullptr), nullptr, three};
+        INFO(name_of(type));
+        for (const int step : {0, 1, 2}) {
+            CAPTURE(step);
+            std::vector<char> y(x.size(), char(0x55));
+            const Operand     out = {y.data(), type, dims, strides};
+            if (step == 0) scan(in, out, 1, 0, Folding::Last, 0, place);
+            else if (step == 1) segment(in, {places.data(), Dtype::i64, bounds, strides}, out, 1, Folding::Last, place);
+            else put(out, {places.data(), Dtype::i64, dims, strides}, in, {1, 0, 1}, Folding::Last, place);
+            CHECK(x == y);
+        }
+    }
+}

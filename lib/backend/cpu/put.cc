@@ -65,7 +65,8 @@ template <class T>
 
 void put(const Operand& x, const Operand& indices, const Operand& y, const PutExtents& n, Folding how, const IndexPlace& place)
 {
-    const int shift = n.index_rank - 1;
+    const int   shift = n.index_rank - 1;
+    const Dtype type = folded_as(x.type, how);
     IndexRun  run{x.data, static_cast<const int64_t*>(indices.data), y.data, x.dims[n.axis], 1, 1, x.strides[n.axis], 0, 0, 1, 1};
     // Axes before the indexed one, the indices' but their last, and those behind but their last ones that lie as one row. Whoever
     // comes last to an element stays so in any order of the axes around.
@@ -84,7 +85,7 @@ void put(const Operand& x, const Operand& indices, const Operand& y, const PutEx
         for (int64_t i = 0; i < at.count; i++, at.next()) {
             after.seek(0);
             for (int64_t k = 0; k < after.count; k++, after.next())
-                with_compute_type(x.type, [&]<class T>(T) { put_run(Elements<T>(place.isa, x.type), how, run, before.a + after.a, at.a, before.b + at.b + after.b); });
+                with_compute_type(type, [&]<class T>(T) { put_run(Elements<T>(place.isa, type), how, run, before.a + after.a, at.a, before.b + at.b + after.b); });
         }
     }
 }

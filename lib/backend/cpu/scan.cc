@@ -109,6 +109,7 @@ void fold_rows(const FoldLoops& loops, Folding how, Dtype t, const T* x, int64_t
 void scan(const Operand& x, const Operand& y, int rank, int axis, Folding how, uint32_t flags, const IndexPlace& place)
 {
     if (std::count(x.dims, x.dims + rank, 0)) return;      // what has no element may have any strides, and no sum of them
+    const Dtype type = folded_as(x.type, how);
     // Lines beside each other go together: along the last axis, where that is not the one that is scanned.
     const int last = rank - 1;
     const bool together = axis != last;
@@ -120,14 +121,14 @@ void scan(const Operand& x, const Operand& y, int rank, int axis, Folding how, u
     outer.add(groups, LINES_BESIDE * x_beside, LINES_BESIDE * y_beside);
     const int64_t units = outer.count;
     const uint32_t tasks = tasks_for(units, x.dims[axis] * std::min(beside, LINES_BESIDE));
-    with_compute_type(x.type, [&]<class T>(T) {
-        const Elements<T> e(place.isa, x.type);
+    with_compute_type(type, [&]<class T>(T) {
+        const Elements<T> e(place.isa, type);
         if constexpr (std::is_floating_point_v<T>) {       // whose additions take several cycles each
             if (!together && how == Folding::Sum && e.is_native() && x.strides[axis] == 1 && x.dims[axis] >= LONG && units <= FEW_LINES) {
                 outer.seek(0);
                 for (int64_t u = 0; u < units; u++, outer.next()) {
                     const Line line = {x.data, y.data, outer.a, outer.b, 1, y.strides[axis], x.dims[axis]};
-                    if (!sum_in_parts<T>(e, x.type, line, flags, place)) scan_lines<T>(how, e, x.type, line, flags, {1, 0, 0, nullptr});
+                    if (!sum_in_parts<T>(e, type, line, flags, place)) scan_lines<T>(how, e, type, line, flags, {1, 0, 0, nullptr});
                 }
                 return;
             }
@@ -139,7 +140,7 @@ void scan(const Operand& x, const Operand& y, int rank, int axis, Folding how, u
             for (int64_t u = first; u < end; u++, w.next()) {
                 const int64_t lines = std::min(LINES_BESIDE, beside - u % groups * LINES_BESIDE);
                 const Line    line = {x.data, y.data, w.a, w.b, x.strides[axis], y.strides[axis], x.dims[axis]};
-                scan_lines<T>(how, e, x.type, line, flags, {lines, x_beside, y_beside, nullptr});
+                scan_lines<T>(how, e, type, line, flags, {lines, x_beside, y_beside, nullptr});
             }
         });
     });
@@ -148,14 +149,15 @@ void scan(const Operand& x, const Operand& y, int rank, int axis, Folding how, u
 void segment(const Operand& x, const Operand& offsets, const Operand& y, int rank, Folding how, const IndexPlace& place)
 {
     const auto* const bound = static_cast<const int64_t*>(offsets.data);
+    const Dtype   type = folded_as(x.type, how);
     const int64_t rows = x.dims[0], segments = y.dims[0];
     Walk inner;
     for (int a = 1; a < rank; a++) inner.add(x.dims[a], rows ? x.strides[a] : 0, y.strides[a]);   // of no rows the strides may be any
     const bool is_dense = is_running(how) && (rank == 1 ? x.strides[0] == 1 : rank == 2 && x.dims[1] > 1 && x.strides[1] == 1 && y.strides[1] == 1);
     const uint32_t tasks = tasks_for(segments, segments ? inner.count * (rows / segments + 1) : 0);
-    with_compute_type(x.type, [&]<class T>(T) {
+    with_compute_type(type, [&]<class T>(T) {
         using A = Running<T>;
-        const Elements<T> e(place.isa, x.type);
+        const Elements<T> e(place.isa, type);
         place.parallel.for_each(tasks, [&](uint32_t task, uint32_t) {
             Walk w = inner;
             for (int64_t s = segments * task / tasks; s < segments * (task + 1) / tasks; s++) {
@@ -163,14 +165,14 @@ void segment(const Operand& x, const Operand& offsets, const Operand& y, int ran
                 const int64_t to = std::clamp<int64_t>(bound[(s + 1) * offsets.strides[0]], 0, rows);
                 if constexpr (std::is_floating_point_v<T>)
                     if (is_dense && e.is_native()) {
-                        fold_rows(place.isa.fold[int(fold_op(how))][int(x.type)], how, x.type, static_cast<const T*>(x.data) + from * x.strides[0],
+                        fold_rows(place.isa.fold[int(fold_op(how))][int(type)], how, type, static_cast<const T*>(x.data) + from * x.strides[0],
                                   x.strides[0], to - from, static_cast<T*>(y.data) + s * y.strides[0], inner.count);
                         continue;
                     }
                 w.seek(0);
                 for (int64_t i = 0; i < w.count; i++, w.next()) {
-                    A sum = identity_of<A>(how, x.type);
-                    if (from >= to && how != Folding::Sum && how != Folding::Prod && how != Folding::Last) sum = A(identity_of<T>(how, x.type));
+                    A sum = identity_of<A>(how, type);
+                    if (from >= to && how != Folding::Sum && how != Folding::Prod && how != Folding::Last) sum = A(identity_of<T>(how, type));
                     for (int64_t r = from; r < to; r++) sum = folded(how, sum, A(e.get(x.data, w.a + r * x.strides[0])));
                     e.set(y.data, w.b + s * y.strides[0], T(sum));
                 }
