@@ -53,12 +53,14 @@ struct TransposeNumbers {
     Axes        outer;
 };
 
+constexpr int PUT_CHUNK = 256;           // sorted positions that a thread folds at most, where folds may be of parts
 struct PutNumbers {
     void*       x;
     const i64*  indices;
     const void* y;
     u64*        winners;                 // [size], 1 + the last position whose index is this; zeros before. Null: none
     const void *keys, *positions;        // [count], sorted by key, equal ones by position
+    void*       totals;                  // [count / PUT_CHUNK, inner_count] folds of chunks of one key, of the class; null: there are none
     i32         type, how, bytes, keys_are_wide, positions_are_wide;
     i64         size, stride;            // of x's indexed axis
     i64         count, inner_count;      // indices; elements behind each
@@ -113,7 +115,7 @@ struct ProductNumbers {
     const void *a, *b;
     void *      c, *partial;             // partial [splits, batches, m, n]: sums over parts of k; null: there is one part
     u64         fill;                    // bits of b's type
-    i32         a_type, b_type, c_type, is_bounded;
+    i32         a_type, b_type, c_type, is_bounded, leaves_out;   // leaves_out: outside b is nothing, not even 0 for an infinity of a
     i32         a_depth_fastest, b_depth_fastest, c_fastest, batch_rank;
     i64         m, n, k, batches, splits, split_depth, row_tiles, column_tiles;
     i64         start[WINDOW_AXES], limit[WINDOW_AXES];

@@ -3,7 +3,7 @@
 //   product_tiles   a block a tile of TILE x TILE of c, a thread PER x PER of it, SIDE apart
 //   product_direct  a thread an element: where tiles would be mostly empty (depthwise convolutions, thin products)
 //   product_sum     parts of k, which blocks of either kind sum where there are few elements and k is long, added in order
-//   shared          a_tile, b_tile [TILE_K][TILE + 1], 8 or 16 KiB; offsets and coordinates of lines 2.5 KiB, of depth 10 KiB
+//   shared          a_tile, b_tile [TILE_K][TILE + 1], 8 or 16 KiB; offsets and coordinates of lines 2.5 KiB, of depth 10 KiB; is_outside 1 KiB
 // Sums of products are fused multiply-adds; their order depends on shapes and strides alone.
 #include "kernels/elements.cuh"
 
@@ -78,6 +78,7 @@ struct TileRoom {
     T   a_tile[TILE_K][TILE + 1], b_tile[TILE_K][TILE + 1];
     i64 a_line[TILE], b_line[TILE], line_at[WINDOW_AXES][TILE];
     i64 a_depth[POINTS], b_depth[POINTS], depth_at[WINDOW_AXES][POINTS];
+    bool is_outside[TILE_K][TILE];        // of b_tile, where that is to be left out
 };
 // What a block works on.
 struct TileWork {
@@ -146,9 +147,10 @@ DEVICE void load_some(i32 bytes, const void* p, const i64* at, const bool* is_th
     }
 }
 
-// `s` counts from the first step whose place is known, `steps` are left there. Zeros past the end.
+// `s` counts from the first step whose place is known, `steps` are left there. Zeros past the end. Gives whether a 0 of b that is to be
+// left out may change a sum: this thread's part of a is not finite.
 template <class T>
-DEVICE void load_tiles(const ProductNumbers& n, int s, int steps, TileRoom<T>& room)
+DEVICE bool load_tiles(const ProductNumbers& n, int s, int steps, TileRoom<T>& room)
 {
     i64  at[LOADS];
     bool is_there[LOADS];
@@ -168,12 +170,38 @@ DEVICE void load_tiles(const ProductNumbers& n, int s, int steps, TileRoom<T>& r
             is_there[e] = is_inside(n, room.line_at[0][c.line] + room.depth_at[0][d], room.line_at[1][c.line] + room.depth_at[1][d], room.line_at[2][c.line] + room.depth_at[2][d]);
     }
     load_some(bytes_of(n.b_type), n.b, at, is_there, b_bits);
+    bool is_endless = false;
     UNROLLED for (int e = 0; e < LOADS; e++) {
         const Cell a = cell_of(n.a_depth_fastest, e), b = cell_of(n.b_depth_fastest, e);
-        room.a_tile[a.depth][a.line] = number_from<T>(n.a_type, a_bits[e]);
+        const T    v = number_from<T>(n.a_type, a_bits[e]);
+        if constexpr (IS_REAL<T>) is_endless |= !(v - v == T(0));
+        room.a_tile[a.depth][a.line] = v;
         const bool is_padding = b.depth < steps && !is_there[e];
         room.b_tile[b.depth][b.line] = number_from<T>(n.b_type, is_padding ? n.fill : b_bits[e]);
+        if (n.leaves_out) room.is_outside[b.depth][b.line] = is_padding;
     }
+    return is_endless && n.leaves_out;
+}
+
+// The tile's products into the sums; all, or but those of what is outside.
+template <class T>
+DEVICE void add_tile(const TileRoom<T>& room, T (&sum)[PER][PER], int y, int x)
+{
+    UNROLLED for (int d = 0; d < TILE_K; d++) {
+        T a[PER], b[PER];
+        UNROLLED for (int i = 0; i < PER; i++) a[i] = room.a_tile[d][y + i * SIDE], b[i] = room.b_tile[d][x + i * SIDE];
+        UNROLLED for (int i = 0; i < PER; i++)
+            UNROLLED for (int j = 0; j < PER; j++) sum[i][j] = plus_product(sum[i][j], a[i], b[j]);
+    }
+}
+template <class T>
+DEVICE void add_inside(const TileRoom<T>& room, T (&sum)[PER][PER], int y, int x)
+{
+    ROLLED for (int d = 0; d < TILE_K; d++)
+        UNROLLED for (int j = 0; j < PER; j++) {
+            if (room.is_outside[d][x + j * SIDE]) continue;
+            UNROLLED for (int i = 0; i < PER; i++) sum[i][j] = plus_product(sum[i][j], room.a_tile[d][y + i * SIDE], room.b_tile[d][x + j * SIDE]);
+        }
 }
 
 // The tile's elements y, x and those SIDE apart.
@@ -213,14 +241,8 @@ DEVICE void product_tiles(const ProductNumbers& n)
             __syncthreads();
             const int points = w.end - first < POINTS ? int(w.end - first) : POINTS;
             for (int s = 0; s < points; s += TILE_K) {
-                load_tiles(n, s, points - s, room);
-                __syncthreads();
-                UNROLLED for (int d = 0; d < TILE_K; d++) {
-                    T a[PER], b[PER];
-                    UNROLLED for (int i = 0; i < PER; i++) a[i] = room.a_tile[d][y + i * SIDE], b[i] = room.b_tile[d][x + i * SIDE];
-                    UNROLLED for (int i = 0; i < PER; i++)
-                        UNROLLED for (int j = 0; j < PER; j++) sum[i][j] = plus_product(sum[i][j], a[i], b[j]);
-                }
+                if (__syncthreads_or(load_tiles(n, s, points - s, room))) add_inside(room, sum, y, x);
+                else add_tile(room, sum, y, x);
                 __syncthreads();
             }
         }
@@ -261,7 +283,7 @@ DEVICE T dot(const ProductNumbers& n, i64 a_at, i64 b_at, const Point& column, i
     T       sum = T(0);
     ROLLED for (i64 i = first; i < end; i++) {
         const bool is_there = !n.is_bounded || is_inside(n, at[0], at[1], at[2]);
-        sum = plus_product(sum, load<T>(n.a_type, n.a, a), is_there ? load<T>(n.b_type, n.b, b) : fill);
+        if (is_there || !n.leaves_out) sum = plus_product(sum, load<T>(n.a_type, n.a, a), is_there ? load<T>(n.b_type, n.b, b) : fill);
         bool carries = true;
         UNROLLED for (int s = NEST_AXES - 1; s >= 0; s--) {
             if (!carries) continue;

@@ -322,6 +322,56 @@ TEST_CASE("conv: padding with another value than 0, rounded to the type that it 
         }
 }
 
+// dx where some taps are no finite numbers; gives how many kernels were launched.
+inline int64_t check_dx_of_infinities(const Conv& p, const ConvTypes& types, Layout layout)
+{
+    const size_t rank = p.x.size() + 2;
+    const Lie    lie = lie_of(layout, rank);
+    Tensor       w(types.w, p.dims_w()), dx(types.y, p.dims_x(), lie), dy(types.x, p.dims_y(), lie);
+    fill(w, 2), fill(dy, 3);
+    Index some(rank, 0);
+    for (size_t d = 2; d < rank; d++) some[d] = p.w[d - 2] - 1;
+    set_real(types.w, w.at(some), HUGE_VAL), set_real(types.w, w.at(Index(rank, 0)), is_narrow(types.w) ? -HUGE_VAL : NAN);
+    Wanted want(dx);
+    each_tap(p, w, dy, [&](const Index* ix, const Index& iw, const Index& iy) {
+        if (ix) want.at(*ix) += real_at(dy.type, dy.at(iy)) * real_at(w.type, w.at(iw));
+    });
+    const basic::ConvWindow window = p.window();
+    There                   at_w(w), at_dy(dy), at_dx(dx);
+    int64_t                 launches = 0;
+    with_workspace(basic::conv_workspace(at_dx.operand(), at_w.operand(), at_dy.operand(), window), [&](const basic::Place& place) {
+        auto                  count = [&](const basic::Launch& l) { launches++, place.launch(l); };
+        const basic::Launcher counting(count);
+        basic::conv_dx(at_w.operand(), at_dy.operand(), at_dx.operand(), window, {place.workspace, counting});
+    });
+    at_dx.back();
+    int64_t wrong = 0;
+    dx.each([&](const Index& i) {
+        const double is = real_at(dx.type, dx.at(i)), wanted = want.at(i);
+        wrong += !(is == wanted || (is != is && wanted != wanted));
+    });
+    INFO("layout ", int(layout), " w ", ng::name_of(types.w), " c ", p.c, " groups ", p.groups, " stride ", p.stride.back());
+    CHECK(wrong == 0);
+    return launches;
+}
+
+TEST_CASE("conv: what is outside of dy adds nothing to dx, whatever the tap is")
+{
+    for (const Layout layout : LAYOUTS)
+        for (const ConvTypes& types : {CONV_F32, ConvTypes{Dtype::f64, Dtype::f64, Dtype::f64}, ConvTypes{Dtype::f32, Dtype::f16, Dtype::f32}}) {
+            check_dx_of_infinities({1, 1, 1, 1, {5}, {3}, {1}, {1}, {0}, {0}}, types, layout);
+            check_dx_of_infinities({2, 40, 33, 1, {7, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}, types, layout);
+            check_dx_of_infinities({2, 20, 40, 1, {9, 8}, {3, 2}, {2, 3}, {1, 2}, {1, 0}, {0, 2}}, types, layout);
+            check_dx_of_infinities({2, 6, 6, 6, {11}, {4}, {1}, {2}, {3}, {1}}, types, layout);
+        }
+}
+
+TEST_CASE("conv: dx where strides leave most positions without a tap is a fill, and a launch for each tap at most")
+{
+    CHECK(check_dx_of_infinities({1, 2, 3, 1, {30, 31, 32}, {2, 2, 2}, {16, 15, 14}, {1, 1, 1}, {0, 1, 0}, {0, 0, 1}}, CONV_F32, CHANNELS_FIRST) <= 9);
+    CHECK(check_dx_of_infinities({1, 2, 3, 1, {60}, {3}, {12}, {6}, {0}, {0}}, CONV_F32, BACKWARDS) <= 3);
+}
+
 TEST_CASE("conv: every mix of types that has an accumulator")
 {
     const ConvTypes all[] = {{Dtype::f64, Dtype::f64, Dtype::f64}, {Dtype::f32, Dtype::f64, Dtype::f64}, {Dtype::bf16, Dtype::f16, Dtype::f32},

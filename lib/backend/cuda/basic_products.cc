@@ -82,7 +82,7 @@ struct Product {
     char*       c;
     Dtype       a_type, b_type, c_type;
     NestBuilder rows, columns, depth;    // first, second: a, c; b, c; a, b
-    bool        is_bounded = false;
+    bool        is_bounded = false, leaves_out = false;
     int64_t     start[3] = {0, 0, 0}, limit[3] = {1, 1, 1};
     uint64_t    fill = 0;
     int         batch_rank = 0;
@@ -150,7 +150,7 @@ void run(const Product& p, const Place& place)
     n.m = p.rows.count(), n.n = p.columns.count(), n.k = p.depth.count(), n.batches = p.batches();
     if (n.m == 0 || n.n == 0 || n.batches == 0) return;
     n.rows = p.rows.nest(), n.columns = p.columns.nest(), n.depth = p.depth.nest();
-    n.is_bounded = p.is_bounded;
+    n.is_bounded = p.is_bounded, n.leaves_out = p.leaves_out;
     for (int d = 0; d < 3; d++) n.start[d] = p.start[d], n.limit[d] = p.limit[d];
     n.batch_rank = p.batch_rank;
     int64_t batch_distance = INT64_MAX;
@@ -276,17 +276,18 @@ void look_through(Product& p, const Operand& x, const ConvWindow& window)
 struct Residue {
     int64_t residue, positions, start, taps, tap_first, tap_step, advance;
 };
-Residue residue_of(int64_t residue, int64_t extent, int64_t taps, const ConvWindow& window, int d)
+// How many of them have taps, the first of which are as many taps side by side.
+int64_t residues_with_taps(int64_t taps, const ConvWindow& window, int d)
+{
+    return std::min(taps, window.stride[d] / std::gcd(window.stride[d], window.dilate[d]));
+}
+// The one whose first tap is that.
+Residue residue_of(int64_t tap, int64_t extent, int64_t taps, const ConvWindow& window, int d)
 {
     const int64_t stride = window.stride[d], dilate = window.dilate[d], shared = std::gcd(stride, dilate);
-    Residue       r = {residue, residue < extent ? divided_up(extent - residue, stride) : 0, 0, 0, 0, stride / shared, dilate / shared};
-    const int64_t at = residue + window.pad_lo[d];
-    for (int64_t tap = 0; tap < std::min(taps, r.tap_step); tap++)
-        if ((at - tap * dilate) % stride == 0) {
-            r.tap_first = tap, r.taps = divided_up(taps - tap, r.tap_step), r.start = (at - tap * dilate) / stride;
-            break;
-        }
-    return r;
+    const int64_t at = tap * dilate - window.pad_lo[d], residue = (at % stride + stride) % stride;
+    const int64_t step = stride / shared;
+    return {residue, residue < extent ? divided_up(extent - residue, stride) : 0, (residue - at) / stride, divided_up(taps - tap, step), tap, step, dilate / shared};
 }
 
 struct Gradient {
@@ -299,7 +300,7 @@ void run_residue(const Gradient& g, const Residue* residues, const Place& place)
     const Operand &   w = g.w, &dy = g.dy, &dx = g.dx;
     const int64_t     outputs = dy.dims[1] / window.groups, inputs = dx.dims[1] / window.groups;
     Product           p(w, dy, dx);
-    p.is_bounded = true;
+    p.is_bounded = true, p.leaves_out = true;
     Axis positions[3];
     for (int d = 0; d < window.spatial; d++) {
         const Residue& r = residues[d];
@@ -316,6 +317,16 @@ void run_residue(const Gradient& g, const Residue* residues, const Place& place)
     add_positions(p.columns, {dx.dims[0], dy.strides[0], dx.strides[0]}, positions, window.spatial, is_image_last(dx));
     p.batch_rank = 1, p.batch[0] = {window.groups, outputs * w.strides[0], outputs * dy.strides[1], inputs * dx.strides[1]};
     run(p, place);
+}
+// All that have taps and positions, of axis d and those after it.
+void run_residues(const Gradient& g, int d, Residue* each, const Place& place)
+{
+    if (d == g.window.spatial) return run_residue(g, each, place);
+    const int64_t extent = g.dx.dims[SPATIAL + d], taps = g.w.dims[SPATIAL + d], count = residues_with_taps(taps, g.window, d);
+    for (int64_t tap = 0; tap < count; tap++) {
+        each[d] = residue_of(tap, extent, taps, g.window, d);
+        if (each[d].positions > 0) run_residues(g, d + 1, each, place);
+    }
 }
 
 }  // namespace
@@ -351,18 +362,12 @@ void conv(const Operand& x, const Operand& w, const Operand& y, const ConvWindow
 
 void conv_dx(const Operand& w, const Operand& dy, const Operand& dx, const ConvWindow& window, const Place& place)
 {
-    // Residues past the end have no position.
-    int64_t residues = 1, count[3];
-    for (int d = 0; d < window.spatial; d++) count[d] = std::min(window.stride[d], dx.dims[SPATIAL + d]), residues *= count[d];
-    for (int64_t n = 0; n < residues; n++) {
-        Residue each[3];
-        int64_t rest = n;
-        for (int d = 0; d < window.spatial; d++) {
-            each[d] = residue_of(rest % count[d], dx.dims[SPATIAL + d], w.dims[SPATIAL + d], window, d);
-            rest /= count[d];
-        }
-        run_residue({w, dy, dx, window}, each, place);
-    }
+    // Residues without a tap are 0. There may be far more of them: one fill, and no launch for each.
+    bool has_all = true;
+    for (int d = 0; d < window.spatial; d++) has_all &= residues_with_taps(w.dims[SPATIAL + d], window, d) == window.stride[d];
+    if (!has_all) fill(dx, SPATIAL + window.spatial, 0, place);
+    Residue each[3];
+    run_residues({w, dy, dx, window}, 0, each, place);
 }
 
 void conv_dw(const Operand& x, const Operand& dy, const Operand& dw, const ConvWindow& window, const Place& place)
