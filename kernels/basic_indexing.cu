@@ -6,6 +6,7 @@
 //     put_winners, put_last   LAST: the greatest position of each index, then it alone is stored
 //     put_sum                 atomic sums, where their order does not show or does not matter
 //     put_fold                any fold: positions sorted by index, the first of each run folds it in order of position
+//     put_totals              before it: the folds of chunks of one index, so that no thread is long with a long run
 //   shared              transpose: u64 tile [TURN_SIDE][TURN_SIDE + 1], 8.3 KiB
 #include "kernels/elements.cuh"
 
@@ -111,6 +112,36 @@ DEVICE u64 number_at(const void* array, bool is_wide, u64 i)
     return is_wide ? static_cast<const u64*>(array)[i] : static_cast<const u32*>(array)[i];
 }
 
+DEVICE u64 key_at(const PutNumbers& n, u64 i) { return number_at(n.keys, n.keys_are_wide, i); }
+// Of the i-th of the sorted positions; inner: in y.
+template <class T>
+DEVICE T put_at(const PutNumbers& n, u64 i, i64 inner)
+{
+    return load<T>(n.type, n.y, spot_of(n.at, number_at(n.positions, n.positions_are_wide, i)).b + inner);
+}
+// Whether it begins a chunk of one key.
+DEVICE bool begins_chunk(const PutNumbers& n, u64 i)
+{
+    return n.totals && i % PUT_CHUNK == 0 && i + PUT_CHUNK <= u64(n.count) && key_at(n, i) == key_at(n, i + PUT_CHUNK - 1);
+}
+
+template <class T>
+DEVICE void put_totals(const PutNumbers& n)
+{
+    const u64 inner = u64(n.inner_count), all = u64(n.count) / PUT_CHUNK * inner;
+    const i64 flip = order_flip(n.type);
+    ROLLED for (u64 u = first_thread(); u < all; u += all_threads()) {
+        u64 chunk, behind;
+        divide(u, inner, chunk, behind);
+        const u64 first = chunk * PUT_CHUNK;
+        if (key_at(n, first) >= u64(n.size) || !begins_chunk(n, first)) continue;
+        const i64 from = spot_of(n.inner, behind).b;
+        T         v = put_at<T>(n, first, from);
+        ROLLED for (u64 i = first + 1; i < first + PUT_CHUNK; i++) v = folded(n.how, v, put_at<T>(n, i, from), flip);
+        static_cast<T*>(n.totals)[u] = v;
+    }
+}
+
 template <class T>
 DEVICE void put_fold(const PutNumbers& n)
 {
@@ -119,15 +150,17 @@ DEVICE void put_fold(const PutNumbers& n)
     ROLLED for (u64 u = first_thread(); u < all; u += all_threads()) {
         u64 first, behind;
         divide(u, inner, first, behind);
-        const u64 key = number_at(n.keys, n.keys_are_wide, first);
-        if (key >= u64(n.size) || (first > 0 && number_at(n.keys, n.keys_are_wide, first - 1) == key)) continue;
+        const u64 key = key_at(n, first);
+        if (key >= u64(n.size) || (first > 0 && key_at(n, first - 1) == key)) continue;
         const Spot s = spot_of(n.inner, behind);
         const i64  to = i64(key) * n.stride + s.a;
         T          v = load<T>(n.type, n.x, to);
-        ROLLED for (u64 i = first; i < count && number_at(n.keys, n.keys_are_wide, i) == key; i++) {
-            const u64 p = number_at(n.positions, n.positions_are_wide, i);
+        for (u64 i = first; i < count && key_at(n, i) == key;) {
+            const bool is_chunk = begins_chunk(n, i);
+            const T    next = is_chunk ? static_cast<const T*>(n.totals)[i / PUT_CHUNK * inner + behind] : put_at<T>(n, i, s.b);
             // Narrow floats are rounded at each store.
-            v = as_stored(n.type, folded(n.how, v, load<T>(n.type, n.y, spot_of(n.at, p).b + s.b), flip));
+            v = as_stored(n.type, folded(n.how, v, next, flip));
+            i += is_chunk ? PUT_CHUNK : 1;
         }
         store(n.type, n.x, to, v);
     }

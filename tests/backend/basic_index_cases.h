@@ -359,6 +359,57 @@ TEST_CASE("put: many indices, sorted by digits")
     check_put(Dtype::f32, LAST, true, {{100000, 3}, 0, {400000}}, 23);
 }
 
+TEST_CASE("put: long runs of equal indices, by chunks where nothing is rounded between")
+{
+    for (const Dtype type : ALL_TYPES)
+        for (const basic::Folding how : FOLDS) {
+            if (how == PROD && ng::is_float(type)) continue;
+            INFO(ng::name_of(type), " fold ", int(how));
+            check_put(type, how, true, {{9}, 0, {3000}, {}, {}, 3}, 24);
+            check_put(type, how, true, {{2, 5, 3}, 1, {40, 31}, {{2, 0, 1}, 3, 1}, {{}, 5, 2}, 1}, 25);
+        }
+    check_put(Dtype::f16, LAST, true, {{150000}, 0, {3000}, {}, {}, 2}, 26);
+}
+
+// All codes of a type, each once in x and in what is asked of it.
+template <class Body>
+inline void with_codes(Dtype type, Body&& body)
+{
+    Tensor     x(type, {type == Dtype::f16 ? 65536 : 256}), y(type, x.dims);
+    const auto bytes = size_t(ng::bytes_of(type));
+    for (int64_t i = 0; i < x.dims[0]; i++) std::memcpy(x.at({i}), &i, bytes);
+    There a(x), b(y);
+    body(a.operand(), b.operand(), x.dims[0]);
+    b.back();
+    INFO(ng::name_of(type));
+    CHECK(x.memory == y.memory);
+}
+
+TEST_CASE("the last of several is moved bit by bit, infinities and every NaN")
+{
+    for (const Dtype type : {Dtype::e5m2, Dtype::e4m3, Dtype::f16}) {
+        with_codes(type, [](const basic::Operand& x, const basic::Operand& y, int64_t) {
+            with_workspace(basic::scan_workspace(x.dims, 1, 0), [&](const basic::Place& place) { basic::scan(x, y, {1, 0, LAST, 0}, place); });
+        });
+        with_codes(type, [](const basic::Operand& x, const basic::Operand& y, int64_t count) {
+            Tensor offsets(Dtype::i64, {count + 1});
+            for (int64_t i = 0; i <= count; i++) write<int64_t>(offsets.at({i}), i);
+            There at(offsets);
+            with_workspace(basic::segment_workspace(x.dims, 1), [&](const basic::Place& place) { basic::segment(x, at.operand(), y, 1, LAST, place); });
+        });
+    }
+    // Few positions among so many places are sorted.
+    Tensor x(Dtype::e5m2, {200000}), y(Dtype::e5m2, {256}), indices(Dtype::i64, {256});
+    for (int64_t i = 0; i < 256; i++) std::memcpy(y.at({i}), &i, 1), write<int64_t>(indices.at({i}), 700 * i);
+    There a(x), o(indices), b(y);
+    with_workspace(basic::put_workspace(a.operand(), o.operand(), {1, 0, 1, true}, LAST),
+                   [&](const basic::Place& place) { basic::put(a.operand(), o.operand(), b.operand(), {1, 0, 1, true}, LAST, place); });
+    a.back();
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < 256; i++) wrong += std::memcmp(x.at({700 * i}), y.at({i}), 1) != 0;
+    CHECK(wrong == 0);
+}
+
 TEST_CASE("workspaces grow with every extent")
 {
     const int64_t sizes[] = {0, 1, 32, 33, 64, 500, 2048, 2049, 4096, 4097, 100000, 1 << 20, (int64_t(1) << 26) + 1, int64_t(1) << 33};

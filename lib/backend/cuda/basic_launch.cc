@@ -170,10 +170,23 @@ int64_t count_of(const Operand& x, int rank)
     return n;
 }
 
-BasicKernel fold_kernel(Dtype t)
+struct FoldKernels {
+    BasicKernel totals, fold;
+};
+FoldKernels fold_kernels(Dtype t)
 {
-    if (!is_real(t)) return BasicKernel::put_fold_i64;
-    return t == Dtype::f64 ? BasicKernel::put_fold_f64 : BasicKernel::put_fold_f32;
+    if (!is_real(t)) return {BasicKernel::put_totals_i64, BasicKernel::put_fold_i64};
+    if (t == Dtype::f64) return {BasicKernel::put_totals_f64, BasicKernel::put_fold_f64};
+    return {BasicKernel::put_totals_f32, BasicKernel::put_fold_f32};
+}
+
+// Bytes of chunks' totals: of many positions, whose folds may be of parts, as sums and products of floats may not: each is rounded (contract N10).
+constexpr int64_t FEW_CHUNKS = 4;
+constexpr double  MOST_TOTALS = 64 << 20;        // more elements behind each position are threads enough
+double totals_bytes(Dtype t, int64_t count, double inner, Folding how)
+{
+    const bool is_rounded = is_float(t) && (how == kernels::SUM || how == kernels::PROD);
+    return is_rounded || count < FEW_CHUNKS * kernels::PUT_CHUNK ? 0 : 8 * double(count / kernels::PUT_CHUNK) * inner;
 }
 
 }  // namespace
@@ -184,7 +197,10 @@ uint64_t put_workspace(const Operand& x, const Operand& indices, const PutExtent
     const int64_t size = x.dims[e.axis], count = count_of(indices, e.index_rank);
     if (how == kernels::LAST && count <= FEW_POSITIONS) return 0;
     const uint64_t winners = how == kernels::LAST ? 8 * uint64_t(std::min(size, most_winners(count))) : 0;
-    return std::max(aligned(winners), sort_indices_workspace(size, count));
+    double         inner = 1;
+    for (int i = 0; i < e.rank; i++) inner *= i == e.axis ? 1 : double(x.dims[i]);
+    const auto totals = uint64_t(std::min(totals_bytes(x.type, count, inner, how), MOST_TOTALS));
+    return std::max(aligned(winners), aligned(totals) + sort_indices_workspace(size, count));
 }
 
 void put(const Operand& x, const Operand& indices, const Operand& y, const PutExtents& e, Folding how, const Place& place)
@@ -213,10 +229,17 @@ void put(const Operand& x, const Operand& indices, const Operand& y, const PutEx
         launch_threads(place, BasicKernel::put_winners, n.count, n);
         return launch_threads(place, BasicKernel::put_last, threads, n);
     }
-    const SortedIndices sorted = sort_indices(indices.data, n.at, n.size, n.count, place);
+    Pieces       pieces(place.workspace);
+    const double totals = totals_bytes(x.type, n.count, double(n.inner_count), how);
+    if (totals > 0 && totals <= MOST_TOTALS) n.totals = pieces.take(uint64_t(totals));
+    const SortedIndices sorted = sort_indices(indices.data, n.at, n.size, n.count, pieces.rest(place));
     n.keys = sorted.keys, n.positions = sorted.positions;
     n.keys_are_wide = sorted.keys_are_wide, n.positions_are_wide = sorted.positions_are_wide;
-    launch_threads(place, fold_kernel(x.type), threads, n);
+    const Dtype       type = folded_as(x.type, how);
+    const FoldKernels kernels = fold_kernels(type);
+    n.type = code_of(type);
+    if (n.totals) launch_threads(place, kernels.totals, n.count / kernels::PUT_CHUNK * n.inner_count, n);
+    launch_threads(place, kernels.fold, threads, n);
 }
 
 }  // namespace ng::cuda::basic

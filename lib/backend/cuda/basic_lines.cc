@@ -64,7 +64,8 @@ void scan(const Operand& x, const Operand& y, const ScanAlong& along, const Plac
     kernels::ScanNumbers n = {};
     n.count = x.dims[axis], n.lines = lines.count();
     if (n.count == 0 || n.lines == 0) return;
-    n.type = code_of(x.type), n.how = along.how, n.is_exclusive = (along.flags & NG_EXCLUSIVE) != 0;
+    const Dtype type = folded_as(x.type, along.how);
+    n.type = code_of(type), n.how = along.how, n.is_exclusive = (along.flags & NG_EXCLUSIVE) != 0;
     n.x = x.data, n.y = y.data, n.x_step = x.strides[axis], n.y_step = y.strides[axis];
     n.line = lines.axes();
     if (along.flags & NG_REVERSE) {
@@ -76,7 +77,7 @@ void scan(const Operand& x, const Operand& y, const ScanAlong& along, const Plac
     const ScanCut cut = cut_of(n.count, n.lines, nearer);
     n.chunk = cut.chunk, n.chunks = cut.chunks;
     if (n.chunks > 1) n.totals = place.workspace;
-    const bool    real = is_real(x.type);
+    const bool    real = is_real(type);
     const int64_t all = n.lines * n.chunks;
     const auto    either = [&](BasicKernel f64, BasicKernel i64) { return real ? f64 : i64; };
     if (cut.by_thread) {
@@ -111,12 +112,13 @@ void segment(const Operand& x, const Operand& offsets, const Operand& y, int ran
     inner.nest_as_b(), inner.merge();
     kernels::SegmentNumbers n = {};
     n.x = x.data, n.offsets = static_cast<const kernels::i64*>(offsets.data), n.y = y.data;
-    n.type = code_of(x.type), n.how = how;
+    const Dtype type = folded_as(x.type, how);
+    n.type = code_of(type), n.how = how;
     n.rows = x.dims[0], n.segments = y.dims[0], n.offset_step = offsets.strides[0];
     n.x_step = x.strides[0], n.y_step = y.strides[0];
     n.inner = inner.axes(), n.inner_count = inner.count(), n.chunk = ROWS_A_CHUNK;
     if (n.segments == 0 || n.inner_count == 0) return;
-    const bool    real = is_real(x.type);
+    const bool    real = is_real(type);
     const int64_t across = std::min(power_up(n.inner_count), MOST_ACROSS), tiles = divided_up(n.inner_count, across);
     n.across = int32_t(across);
     if (how != kernels::LAST && chunks_of(n.rows) > 0) {

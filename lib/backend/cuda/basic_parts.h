@@ -75,6 +75,13 @@ inline kernels::i32 code_of(Dtype t) { return kernels::i32(t); }
 // Sums and folds run in f64, integers modulo 2^64.
 inline bool is_real(Dtype t) { return is_float(t); }
 
+// What a fold runs on: the last of several is moved, bits and all, whatever number they are (contract N2).
+inline Dtype folded_as(Dtype t, Folding how)
+{
+    if (how != kernels::LAST || !is_float(t)) return t;
+    return bytes_of(t) == 1 ? Dtype::u8 : bytes_of(t) == 2 ? Dtype::u16 : bytes_of(t) == 4 ? Dtype::u32 : Dtype::u64;
+}
+
 // A stable sort of indices (i64, of any axes) by value, those outside 0 .. size - 1 last: their keys and places, sorted.
 struct SortedIndices {
     const void *keys, *positions;
