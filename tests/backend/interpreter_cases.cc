@@ -169,7 +169,7 @@ TapeCase bitcast_case(Dtype from, Dtype to)
     TapeCase c{text(name_of(from), " as ", name_of(to)), b.kernel, {}, {}, 0, 0};
     c.buffers.emplace_back(from, n);
     fill_codes(c.buffers.back(), 99);
-    // One NaN may stand for another where narrow floats pass through registers.
+    // The CPU makes each NaN of a narrow float a quiet one.
     for (int64_t i = 0; i < n && is_float(from); i++)
         if (std::isnan(c.buffers[0].get(i))) c.buffers[0].set(i, 1);
     c.buffers.emplace_back(to, n);

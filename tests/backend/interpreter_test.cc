@@ -84,6 +84,39 @@ TEST_CASE("interpreter: live values that shared memory has no room for are kept 
     CHECK(cuda::make_tape(few.kernel, few.shared_bytes).spilled == 0);
 }
 
+// All codes of a narrow float, which a kernel loads, gathers and is seen as, and computes with beside that.
+std::vector<Buffer> moved_codes(Dtype type)
+{
+    const int64_t n = 65536;
+    const Dtype   bits = bytes_of(type) == 1 ? Dtype::u8 : Dtype::u16;
+    Builder       b;
+    b.axis(n);
+    Value as_bits{ValueKind::Bitcast}, as_float{ValueKind::Bitcast};
+    const int x = b.load(type, 0, {1}), y = b.gather(type, 0, {0}, b.index({-1}, n - 1), n, 1), z = b.load(bits, 0, {1});
+    as_bits.type = bits, as_bits.args[0] = y;
+    as_float.type = type, as_float.args[0] = z;
+    const int codes = b.add(as_bits), floats = b.add(as_float);
+    b.store(x, 1, {1}), b.store(y, 2, {-1}, false, n - 1), b.store(codes, 3, {-1}, false, n - 1), b.store(floats, 4, {1});
+    b.store(b.map(Op::add, b.map(Op::add, x, y), floats), 5, {1});
+    TapeCase c{text(name_of(type)), b.kernel, {}, {}, 0, 0};
+    for (const Dtype t : {type, type, type, bits, type, Dtype::f32}) c.buffers.emplace_back(t, n);
+    for (int64_t i = 0; i < n; i++) std::memcpy(c.buffers[0].data() + i * bytes_of(type), &i, size_t(bytes_of(type)));
+    Emulated machine;
+    machine.run(cuda::make_tape(c.kernel), c, c.buffers);
+    return c.buffers;
+}
+
+TEST_CASE("interpreter: narrow floats that only move keep every bit of NaN, whoever else reads them")
+{
+    for (const Dtype type : {Dtype::f16, Dtype::bf16, Dtype::e4m3, Dtype::e5m2}) {
+        std::vector<Buffer> buffers = moved_codes(type);
+        for (size_t k = 1; k < 5; k++) {
+            INFO(name_of(type), " buffer ", k);
+            CHECK(std::memcmp(buffers[0].data(), buffers[k].data(), size_t(65536 * bytes_of(type))) == 0);
+        }
+    }
+}
+
 TEST_CASE("interpreter: what one tape cannot hold is a limit")
 {
     Builder large;

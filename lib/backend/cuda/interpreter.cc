@@ -30,9 +30,15 @@ TapeWriter::TapeWriter(const Kernel& kernel, uint32_t shared_bytes) : kernel_(ke
     kept_.assign(count, NOTHING);
     users_.assign(count, 0);
     stored_.assign(kernel.stores.size(), false);
+    moves_.assign(count, false), computes_.assign(count, false);
+    code_.assign(count, NOTHING);
     for (size_t v = 0; v < count; v++)
         for (const int32_t arg : kernel.values[v].args)
-            if (arg >= 0 && passes_.wanted[v]) users_[size_t(arg)]++;
+            if (arg >= 0 && passes_.wanted[v]) {
+                users_[size_t(arg)]++;
+                (kernel.values[v].kind == ValueKind::Bitcast ? moves_ : computes_)[size_t(arg)] = true;
+            }
+    for (const StoreTo& s : kernel.stores) moves_[size_t(s.value)] = true;
 }
 
 void TapeWriter::find_axes()
@@ -106,8 +112,10 @@ void TapeWriter::store(size_t s)
     const Dtype t = value(size_t(to.value)).type;
     const int bytes = bytes_of(t);
     int32_t x = operand(to.value);
+    const int32_t code = code_[size_t(to.value)];
     Draft d{uint16_t(bytes == 1 ? STORE_8 : bytes == 2 ? STORE_16 : bytes == 4 ? STORE_32 : STORE_64)};
-    if (t == Dtype::f16 || t == Dtype::bf16) d.more = t == Dtype::f16 ? AS_F16 : AS_BF16;
+    if (code != NOTHING) x = code;
+    else if (t == Dtype::f16 || t == Dtype::bf16) d.more = t == Dtype::f16 ? AS_F16 : AS_BF16;
     else x = encoded(x, t);
     d.args[0] = x;
     if (passes_.stores[s].row) d.more |= OF_ROW;
@@ -141,7 +149,7 @@ void TapeWriter::folds_of(size_t v, int32_t pass)
 void TapeWriter::full_list(int32_t pass)
 {
     for (size_t v = 0; v < kernel_.values.size(); v++)
-        if (is_full(v)) now_[v] = NOTHING;             // nothing full outlives its pass
+        if (is_full(v)) now_[v] = code_[v] = NOTHING;  // nothing full outlives its pass
     for (size_t v = 0; v < kernel_.values.size(); v++) {
         if (!is_full(v) || !has_pass(v, pass) || is_leaf(v)) continue;
         with_leaves(v, pass);

@@ -71,14 +71,15 @@ class TapeWriter {
     uint16_t access(int32_t a, int32_t buffer, int32_t bytes, bool is_plain, bool decides = true);
     int32_t wrapped(int32_t x, Dtype t);
     int32_t loaded(size_t v);
-    int32_t gathered(const Value& v);
+    int32_t gathered(size_t v);
     int32_t mapped(const Value& v);
     int32_t converted(int32_t x, Dtype from, Dtype to);
     int32_t encoded(int32_t x, Dtype t);
-    int32_t recoded(int32_t x, Dtype from, Dtype to);
+    int32_t coded(size_t v, int32_t x);
+    int32_t recoded(size_t v);
     int32_t drawn(const Value& v);
     int32_t by_chance(const Value& v);
-    int32_t scalar(const Value& v);
+    int32_t scalar(size_t v);
     int32_t instruct(size_t v);          // gives where the value is
     bool    is_rounded_by_stores(size_t v) const;
     uint32_t fold_kind(const Value& v) const;
@@ -117,6 +118,8 @@ class TapeWriter {
     std::vector<int32_t>     kept_;      // by value: of a load in several passes, where it is kept
     std::vector<int32_t>     users_;     // by value: those that are no stores of its own type
     std::vector<bool>        stored_;    // by store
+    std::vector<bool>        moves_, computes_;      // by value: whether its bits are stored or seen as another type's; whether others read the number
+    std::vector<int32_t>     code_;      // by value: what memory holds of it, in the low bits; NOTHING: only the number is there
     std::vector<Loop>        loops_;
     struct Mark { uint32_t label; size_t at; };
     std::vector<Mark>        marks_;

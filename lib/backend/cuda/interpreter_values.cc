@@ -133,12 +133,25 @@ int32_t TapeWriter::loaded(size_t at)
         drafts_.back().kept = kept_[at];
         drafts_.back().more = is_first ? KEEPS : KEPT;
     }
-    if (v.type == Dtype::f16 || v.type == Dtype::bf16) return drafts_.back().more |= v.type == Dtype::f16 ? AS_F16 : AS_BF16, x;
-    return bytes >= 4 || v.type == Dtype::u8 || v.type == Dtype::u16 ? x : add(slow(DECODE), false, {x}, uint32_t(v.type));
+    const bool converts = (v.type == Dtype::f16 || v.type == Dtype::bf16) && !moves_[at];
+    if (converts) return drafts_.back().more |= v.type == Dtype::f16 ? AS_F16 : AS_BF16, x;
+    return coded(at, x);
 }
 
-int32_t TapeWriter::gathered(const Value& v)
+// The number of a value of which memory's bits are there. A narrow float whose bits move on keeps them: as a number it would lose those of NaN.
+int32_t TapeWriter::coded(size_t at, int32_t x)
 {
+    const Dtype t = value(at).type;
+    if (is_narrow_float(t) && moves_[at]) {
+        code_[at] = x;
+        if (!computes_[at]) return x;
+    }
+    return bytes_of(t) >= 4 || t == Dtype::u8 || t == Dtype::u16 ? x : add(slow(DECODE), false, {x}, uint32_t(t));
+}
+
+int32_t TapeWriter::gathered(size_t v_at)
+{
+    const Value& v = value(v_at);
     const int bytes = bytes_of(v.type);
     TapeNumber extent{TapeNumber::Kind::Length}, stride{TapeNumber::Kind::Length};
     extent.length = v.extent, stride.length = v.stride;
@@ -146,7 +159,7 @@ int32_t TapeWriter::gathered(const Value& v)
     const uint16_t code = slow(bytes == 1 ? GATHER_8 : bytes == 2 ? GATHER_16 : bytes == 4 ? GATHER_32 : GATHER_64);
     const int32_t x = add(code, bytes == 8, {index}, 0, access(v.access, v.buffer, bytes, false));
     drafts_.back().y = uint16_t(~at);
-    return bytes >= 4 || v.type == Dtype::u8 || v.type == Dtype::u16 ? x : add(slow(DECODE), false, {x}, uint32_t(v.type));
+    return coded(v_at, x);
 }
 
 int32_t TapeWriter::mapped(const Value& v)
@@ -184,10 +197,14 @@ int32_t TapeWriter::converted(int32_t x, Dtype from, Dtype to)
 
 // What memory would hold of a number, in the low bits; and the number that memory of another type then holds.
 int32_t TapeWriter::encoded(int32_t x, Dtype t) { return is_narrow_float(t) ? add(slow(ENCODE), false, {x}, uint32_t(t)) : x; }
-int32_t TapeWriter::recoded(int32_t x, Dtype from, Dtype to)
+int32_t TapeWriter::recoded(size_t v)
 {
-    x = encoded(x, from);
-    const bool is_held = bytes_of(to) >= 4 || (!is_narrow_float(to) && (is_bool(from) || from == to));
+    const auto  arg = size_t(value(v).args[0]);
+    const Dtype from = value(arg).type, to = value(v).type;
+    int32_t     x = operand(int32_t(arg));
+    x = code_[arg] == NOTHING ? encoded(x, from) : code_[arg];
+    if (is_narrow_float(to)) return coded(v, x);
+    const bool is_held = bytes_of(to) >= 4 || is_bool(from) || from == to;
     return is_held ? x : add(slow(DECODE), false, {x}, uint32_t(to));
 }
 
@@ -226,12 +243,14 @@ int32_t TapeWriter::by_chance(const Value& v)
     return v.type == Dtype::f64 ? out : converted(out, in, Dtype::f32);
 }
 
-int32_t TapeWriter::scalar(const Value& v)
+int32_t TapeWriter::scalar(size_t at)
 {
+    const Value& v = value(at);
     TapeNumber n{TapeNumber::Kind::Scalar, v.type};
     n.bits = v.bits;
     const int32_t x = number(n);
-    return bytes_of(v.type) >= 4 ? x : add(slow(DECODE), false, {x}, uint32_t(v.type));
+    const bool    is_small = bytes_of(v.type) < 4 && !is_narrow_float(v.type);
+    return is_small ? add(slow(DECODE), false, {x}, uint32_t(v.type)) : coded(at, x);
 }
 
 // A rounding whose result only goes to memory of the type is the store's business.
@@ -246,10 +265,10 @@ int32_t TapeWriter::instruct(size_t v)
     const Value& a = value(v);
     switch (a.kind) {
     case ValueKind::Load: return loaded(v);
-    case ValueKind::Gather: return gathered(a);
+    case ValueKind::Gather: return gathered(v);
     case ValueKind::Index: return add(slow(INDEX), true, {}, 0, access(a.access, -1, 0, false));
     case ValueKind::Constant: return number(bits_number(is_float(a.type) ? held_float(a.type, std::bit_cast<double>(a.bits)) : held_integer(a.type, a.bits)));
-    case ValueKind::Scalar: return scalar(a);
+    case ValueKind::Scalar: return scalar(v);
     case ValueKind::Length: {
         TapeNumber n{TapeNumber::Kind::Length};
         n.length = a.extent;
@@ -259,7 +278,7 @@ int32_t TapeWriter::instruct(size_t v)
     case ValueKind::Convert:
         if (is_rounded_by_stores(v)) return operand(a.args[0]);
         return converted(operand(a.args[0]), value(size_t(a.args[0])).type, a.type);
-    case ValueKind::Bitcast: return recoded(operand(a.args[0]), value(size_t(a.args[0])).type, a.type);
+    case ValueKind::Bitcast: return recoded(v);
     case ValueKind::Random: return drawn(a);
     case ValueKind::Stochastic: return by_chance(a);
     case ValueKind::Fold: break;
