@@ -117,6 +117,48 @@ TEST_CASE("interpreter: narrow floats that only move keep every bit of NaN, whoe
     }
 }
 
+// Rows of `points` f32 as their products.
+std::vector<float> products_of(const std::vector<float>& x, int64_t points)
+{
+    const auto rows = int64_t(x.size()) / points;
+    Builder    b;
+    b.axis(rows);
+    b.axis(points, true);
+    b.store(b.fold(Op::prod, b.load(Dtype::f32, 0, {points, 1})), 1, {1, 0});
+    TapeCase c{"products", b.kernel, filled({rows * points, rows}), {}, 0, 0};
+    std::memcpy(c.buffers[0].data(), x.data(), x.size() * sizeof(float));
+    Emulated machine;
+    machine.run(cuda::make_tape(c.kernel), c, c.buffers);
+    std::vector<float> y(static_cast<size_t>(rows));
+    std::memcpy(y.data(), c.buffers[1].data(), y.size() * sizeof(float));
+    return y;
+}
+
+TEST_CASE("interpreter: products of many f32 near 1 keep an f32's digits")
+{
+    std::vector<float> x(size_t(1) << 21);
+    double             exact = 1;
+    uint64_t           seed = 3;
+    for (float& v : x) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        v = float(1 + (double(seed >> 33) / double(1u << 31) - 0.5) * 4e-6), exact *= v;
+    }
+    CHECK(std::fabs(products_of(x, int64_t(x.size()))[0] / exact - 1) < 2e-7);
+}
+
+TEST_CASE("interpreter: products with infinities, zeros and NaN, and those that leave the type and come back, are as plain ones")
+{
+    const float inf = INFINITY, most = 3e38f, least = 1e-38f;
+    const std::vector<float> x = {inf, 2, 3, -1, inf, 0, 1, 1, 0, 5, -inf, 2, -inf, -inf, -2, 1, NAN, 0, 1, 1, 0, 5, -3, 1, most, 1, 1, 1, most, 8, -1, 1, least, 0.5f, 0.5f, 1};
+    const std::vector<float> y = products_of(x, 4);
+    for (size_t r = 0; r < y.size(); r++) {
+        float plain = 1;
+        for (size_t k = 0; k < 4; k++) plain *= x[4 * r + k];
+        INFO("row ", r, ": ", y[r], " and ", plain);
+        CHECK((y[r] == plain || (std::isnan(y[r]) && std::isnan(plain))));
+    }
+}
+
 TEST_CASE("interpreter: what one tape cannot hold is a limit")
 {
     Builder large;
