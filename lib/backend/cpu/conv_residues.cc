@@ -29,13 +29,17 @@ uint64_t endless_bits(Dtype t)
     return t == Dtype::e4m3 ? exponent | ((uint64_t(1) << i.mantissa) - 1) : exponent;   // whose last code alone is none of numbers
 }
 
+// Neighbours by blocks of known length, which become vectors.
 template <class U>
 bool has_all(const void* array, int64_t first, int64_t step, int64_t count, uint64_t bits)
 {
-    const U* const x = static_cast<const U*>(array) + first;
-    const U        wanted = U(bits);
-    bool           has = false;
-    for (int64_t i = 0; i < count; i++) has |= (x[i * step] & wanted) == wanted;
+    constexpr int64_t BLOCK = 64;
+    const U*          x = static_cast<const U*>(array) + first;
+    const U           wanted = U(bits);
+    U                 has = 0;
+    for (; step == 1 && count >= BLOCK; count -= BLOCK, x += BLOCK)
+        for (int64_t i = 0; i < BLOCK; i++) has |= U((x[i] & wanted) == wanted);
+    for (int64_t i = 0; i < count; i++) has |= U((x[i * step] & wanted) == wanted);
     return has;
 }
 bool has_all(const void* array, int bytes, int64_t first, int64_t step, int64_t count, uint64_t bits)
