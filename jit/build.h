@@ -117,7 +117,9 @@ NodeRef subst(Graph& g, NodeRef e, std::span<const NodeRef> from, std::span<cons
 NodeRef make(Graph& g, Op op, Dtype t, ShapeRef shape, std::initializer_list<NodeRef> args, int64_t value = 0);
 Ref<Node> raw(Op op, Dtype t, ShapeRef shape, std::span<const NodeRef> args, int64_t value = 0);
 inline ShapeRef shape_ref(Extents dims) { return ShapeRef(new Shape(std::move(dims))); }
-int32_t axis_of(int32_t axis, int rank, const char* who);    // Python's negative ones counted; NG_E_INVALID out of range
+// Python's negative ones counted; NG_E_INVALID outside of what is described.
+int32_t axis_of(int32_t axis, const Node& x, const char* who);
+int32_t axis_of(int32_t axis, Dtype t, const Extents& dims, const char* who);
 
 }  // namespace build
 }  // namespace ng

@@ -6,13 +6,6 @@
 namespace ng::build {
 namespace {
 
-// Python's negative ones counted.
-int32_t axis_in(const Node& x, int32_t axis, const char* who)
-{
-    if (axis < -x.rank() || axis >= x.rank()) throw Error(NG_E_INVALID, text(who, ": axis ", axis, " is outside ", describe(x)));
-    return axis_of(axis, x.rank(), who);
-}
-
 NodeRef integer_indices(Graph& g, NodeRef n, const char* who, const char* what)
 {
     n = strong(g, n);
@@ -44,7 +37,7 @@ void check_flags(uint32_t flags, uint32_t known, const char* who)
 NodeRef take(Graph& g, NodeRef x, NodeRef indices, int32_t axis)
 {
     x = strong(g, x);
-    axis = axis_in(*x, axis, "ng_take");
+    axis = axis_of(axis, *x, "ng_take");
     indices = integer_indices(g, indices, "ng_take", "indices");
     return make(g, Op::take, x->dtype, shape_ref(taken(*x, *indices, axis, "ng_take")), {x, indices}, axis);
 }
@@ -53,7 +46,7 @@ NodeRef put(Graph& g, NodeRef x, NodeRef indices, NodeRef y, int32_t axis, uint3
 {
     x = strong(g, x);
     check_fold(how, "ng_put");
-    axis = axis_in(*x, axis, "ng_put");
+    axis = axis_of(axis, *x, "ng_put");
     indices = integer_indices(g, indices, "ng_put", "indices");
     const bool literal = y->op == Op::constant && y->weak;
     if (literal && !is_float(x->dtype) && (is_float(y->dtype) || !Number::of_bits(y->dtype, y->value).fits(x->dtype)))
@@ -77,7 +70,7 @@ NodeRef scan(Graph& g, NodeRef x, int32_t axis, uint32_t how, uint32_t flags)
     x = strong(g, x);
     check_fold(how, "ng_scan");
     check_flags(flags, NG_EXCLUSIVE | NG_REVERSE, "ng_scan");
-    axis = axis_in(*x, axis, "ng_scan");
+    axis = axis_of(axis, *x, "ng_scan");
     Ref<Node> n = raw(Op::scan, x->dtype, x->shape, {&x, 1}, axis);
     n->more().ints = {int64_t(how), int64_t(flags)};
     return g.intern(n);
@@ -102,7 +95,7 @@ NodeRef argsort(Graph& g, NodeRef x, int32_t axis, uint32_t flags)
 {
     x = strong(g, x);
     check_flags(flags, NG_REVERSE, "ng_argsort");
-    axis = axis_in(*x, axis, "ng_argsort");
+    axis = axis_of(axis, *x, "ng_argsort");
     Ref<Node> n = raw(Op::argsort, Dtype::i64, x->shape, {&x, 1}, axis);
     n->more().ints = {int64_t(flags)};
     return g.intern(n);

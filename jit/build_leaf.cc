@@ -62,11 +62,16 @@ NodeRef make(Graph& g, Op op, Dtype t, ShapeRef shape, std::initializer_list<Nod
     return g.intern(raw(op, t, std::move(shape), args, value));
 }
 
-int32_t axis_of(int32_t axis, int rank, const char* who)
+static bool is_axis(int32_t axis, int rank) { return axis >= -rank && axis < rank; }
+int32_t axis_of(int32_t axis, const Node& x, const char* who)
 {
-    const int32_t a = axis < 0 ? axis + rank : axis;
-    if (a < 0 || a >= rank) throw Error(NG_E_INVALID, text(who, ": axis ", axis, " is outside rank ", rank));
-    return a;
+    if (!is_axis(axis, x.rank())) throw Error(NG_E_INVALID, text(who, ": axis ", axis, " is outside ", describe(x)));
+    return axis < 0 ? axis + x.rank() : axis;
+}
+int32_t axis_of(int32_t axis, Dtype t, const Extents& dims, const char* who)
+{
+    if (!is_axis(axis, int(dims.size()))) throw Error(NG_E_INVALID, text(who, ": axis ", axis, " is outside ", name_of(t), " ", text_of(dims)));
+    return axis < 0 ? axis + int(dims.size()) : axis;
 }
 
 namespace {
@@ -126,9 +131,8 @@ NodeRef length(Graph& g, const Extent& e)
 
 NodeRef iota(Graph& g, const Layout& shape, int32_t axis)
 {
-    const int rank = int(shape.dims.size());
-    if (axis < -rank || axis >= rank) throw Error(NG_E_INVALID, text("ng_iota: axis ", axis, " is outside ", name_of(shape.dtype), " ", text_of(shape.dims)));
-    return make(g, Op::iota, shape.dtype, shape_ref(shape.dims), {}, axis_of(axis, rank, "ng_iota"));
+    const int32_t a = axis_of(axis, shape.dtype, shape.dims, "ng_iota");
+    return make(g, Op::iota, shape.dtype, shape_ref(shape.dims), {}, a);
 }
 
 NodeRef counter_word(Graph& g, const NodeRef& x, const char* name, const char* who)

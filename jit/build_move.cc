@@ -19,13 +19,6 @@ bool widens(Dtype a, Dtype b)
     return info(a).kind == Kind::Uint && bytes_of(a) < bytes_of(b);
 }
 
-// Python's negative ones counted.
-int32_t axis_in(const Node& x, int32_t axis, const char* who)
-{
-    if (axis < -x.rank() || axis >= x.rank()) throw Error(NG_E_INVALID, text(who, ": axis ", axis, " is outside ", describe(x)));
-    return axis_of(axis, x.rank(), who);
-}
-
 [[noreturn]] void cannot_reshape(const Node& x, const Extents& dims, bool unknown)
 {
     throw Error(NG_E_SHAPE, text("ng_reshape: ", describe(x), " has ", product(x.dims()).text(), " elements, ", text_of(dims), " has ", product(dims).text(),
@@ -207,7 +200,7 @@ NodeRef slice_unknown(Graph& g, const NodeRef& x, int32_t axis, int64_t start, i
 NodeRef slice(Graph& g, NodeRef x, int32_t axis, int64_t start, int64_t stop, int64_t step)
 {
     x = strong(g, x);
-    axis = axis_in(*x, axis, "ng_slice");
+    axis = axis_of(axis, *x, "ng_slice");
     if (step == 0 || step == INT64_MIN) throw Error(NG_E_INVALID, "ng_slice: the step is 0, should be positive or negative");
     const bool known = x->dims()[size_t(axis)].is_constant();
     return known ? slice_known(g, x, axis, start, stop, step) : slice_unknown(g, x, axis, start, stop, step);
@@ -217,7 +210,7 @@ NodeRef slice(Graph& g, NodeRef x, int32_t axis, int64_t start, int64_t stop, in
 NodeRef window(Graph& g, NodeRef x, int32_t axis, NodeRef start, int64_t count)
 {
     x = strong(g, x), start = strong(g, start);
-    axis = axis_in(*x, axis, "ng_window");
+    axis = axis_of(axis, *x, "ng_window");
     if (start->rank() || !is_integer(start->dtype))
         throw Error(start->rank() ? NG_E_SHAPE : NG_E_DTYPE, text("ng_window: start is ", describe(*start), ", should be an integer scalar"));
     const Extent size = extents_of(&count, 1, "ng_window")[0], room = x->dims()[size_t(axis)] - size;
@@ -237,7 +230,7 @@ NodeRef concat(Graph& g, std::span<const NodeRef> given, int32_t axis)
     if (given.empty()) throw Error(NG_E_INVALID, "ng_concat: of nothing");
     std::vector<NodeRef> x;
     for (const NodeRef& n : given) x.push_back(strong(g, n));
-    axis = axis_in(*x[0], axis, "ng_concat");
+    axis = axis_of(axis, *x[0], "ng_concat");
     Dtype t = x[0]->dtype;
     Extents dims = x[0]->dims();
     std::vector<Term> along = dims[size_t(axis)].terms();        // added up together: one by one, thousands of lengths took quadratic time

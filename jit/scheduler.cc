@@ -33,6 +33,7 @@ bool Scheduler::run(Plan& plan, std::vector<bool>& denied)
 
 void Scheduler::collect_ports()
 {
+    const auto described = [](const Node& param) { return text(describe(param), param.int_at(0) ? " of any strides" : " of strides " + text_of(param.extra->extents)); };
     std::map<int64_t, const Node*> params;
     for (uint32_t i = 0; i < graph_.size(); i++) {
         if (graph_.ops[i] != Op::scalar && graph_.ops[i] != Op::tag && graph_.ops[i] != Op::param) continue;
@@ -42,7 +43,7 @@ void Scheduler::collect_ports()
         if (n.op != Op::param) continue;
         const auto [at, fresh] = params.try_emplace(n.value, &n);
         if (!fresh && (at->second->dtype != n.dtype || !same(at->second->shape, n.shape) || at->second->extra->extents != n.extra->extents))
-            throw Error(NG_E_INVALID, text("ng_param ", n.value, " is both ", describe(n), " and ", describe(*at->second)), int32_t(n.value));
+            throw Error(NG_E_INVALID, text("ng_compile: ng_param ", n.value, " is both ", described(*at->second), " and ", described(n)), int32_t(n.value));
     }
     const auto port = [&](int32_t index, Dtype t, const Extents& dims, const Extents& strides, bool any) {
         Port p{index, t, dims, strides, any, !any && strides == dense_strides(dims), any, ""};
