@@ -16,7 +16,8 @@ struct Dialect {
     const char* restrict_;        // follows the star of a pointer that aliases nothing, with its blank
     const char* thread;           // index of this thread in its block
     const char* threads;          // in a block
-    const char* block;            // index of this block
+    const char* block;            // index of this block, where the grid has one axis
+    const char* any_block;        // 64 bits, of however many axes
     const char* blocks;           // in the grid
     const char* barrier;          // all threads of a block meet
 };

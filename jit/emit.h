@@ -103,7 +103,9 @@ inline constexpr int MAX_LAUNCHES = 9, MAX_CUTS = 10;
 struct Geometry {
     int32_t  which = -1;                 // of KernelFamily::classes()
     int32_t  launches = 0;               // 0: there is nothing to do
-    struct Launch { uint32_t blocks = 1, threads = 1, cluster = 1, shared_bytes = 0; };
+    // Blocks beyond MOST_BLOCKS stand in several rows of as many; what is left over in the last has nothing to do.
+    static constexpr uint64_t MOST_BLOCKS = (uint64_t(1) << 31) - 1;
+    struct Launch { uint64_t blocks = 1; uint32_t threads = 1, cluster = 1, shared_bytes = 0; };
     std::array<Launch, MAX_LAUNCHES> launch;
     uint64_t scratch_bytes = 0;          // any content; 256-byte aligned; nobody else's while the launches run
     std::array<int64_t, MAX_CUTS> cuts{};

@@ -133,7 +133,7 @@ class Chooser {
   private:
     void launch(int64_t blocks, int64_t threads)
     {
-        g_.launch[size_t(g_.launches)].blocks = uint32_t(blocks), g_.launch[size_t(g_.launches)].threads = uint32_t(threads);
+        g_.launch[size_t(g_.launches)].blocks = uint64_t(blocks), g_.launch[size_t(g_.launches)].threads = uint32_t(threads);
         g_.launches++;
     }
     int64_t extent_of(int32_t axis) const { return a_.kernel.axes[size_t(axis)].extent.value(variables_); }
@@ -170,6 +170,7 @@ class Chooser {
         const int32_t held = is_known ? held_row(a_, width) : open_class(a_, width).held;
         if (!is_narrow_) return false;
         const int32_t most = is_known && points_ > team_most(width, held) * held * width ? held_most(a_, width) : held;
+        if (most == 0 && points_ == 0) return false;                // rows of which a thread cannot hold a point, and there is none
         const bool may_share = !is_walked_once(a_, running_);
         if (may_share && shares_rows(width) && choose_cluster(width, most, c)) return true;
         if (vectors_of(width) > team_most(width, most) * most) return may_share && (choose_large(width, most, c) || choose_cluster(width, held_most(a_, width), c));

@@ -60,7 +60,8 @@ void FormPrinter::lanes_of_walked(bool has_parts, const std::string& block)
         line(text("const ", at_, " row = ", block, " / ", parts, ", here = row;"));
         line(text("const i32 part = ", block, " % ", parts, ";"));
     } else {
-        line(text("const ", at_, " row = ", block, ", here = row;"));
+        line(text("const ", at_, " row = ", c_.is_wide ? dialect_.any_block : block, ", here = row;"));
+        if (c_.is_wide) line("if (row >= n.rows) return;");
     }
     line(text("const bool is_row = ", has_parts && c_.is_peeled ? "part == 0" : "true", ";"));
 }

@@ -23,7 +23,7 @@
 // The GNU C library's cube root of doubles is off by 3 units in the last place, CUDA's by 1.
 #define cbrt(x) double(cbrtl(x))
 
-struct Dim { unsigned x; };
+struct Dim { unsigned x, y; };
 static Dim threadIdx, blockIdx, blockDim, gridDim;
 
 namespace emulated {

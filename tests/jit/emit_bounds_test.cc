@@ -196,3 +196,51 @@ TEST_CASE("bounds: no block has more threads than its text is made for, and no l
                 }
     CHECK(seen > 1000);
 }
+
+TEST_CASE("bounds: rows beyond what one axis of a grid holds each have their block")
+{
+    for (const char* words : {"softmax(x, 1)", "sum(x, 1)", "x - mean(x, 1)"}) {
+        Case c(words, "");
+        c.in.lengths = {3};
+        c.input("x", Dtype::f16, {Extent::variable(0), 3});
+        c.out(words);
+        c.compile();
+        REQUIRE(c.plan.steps.size() == 1);
+        const KernelFamily family(*c.plan.steps[0].kernel, cuda_dialect(), {90, 132, 227 << 10});
+        for (const int64_t rows : {(int64_t(1) << 31) - 1, int64_t(1) << 31, (int64_t(1) << 33) + 3}) {
+            Lengths lengths = {rows};
+            for (int k = 0; k < c.plan.hidden; k++) lengths.push_back(k % 2 ? 1 : 3);
+            const Geometry g = family.choose(lengths, std::vector<uint64_t>(c.plan.steps[0].buffers.size(), 4096));
+            REQUIRE(g.launches == 1);
+            const bool is_beyond = g.launch[0].blocks > Geometry::MOST_BLOCKS;
+            CHECK((rows > int64_t(Geometry::MOST_BLOCKS)) == is_beyond);
+            if (!is_beyond) continue;
+            const std::string source = family.source(size_t(g.which)).text;
+            CHECK(g.launch[0].blocks == uint64_t(rows));
+            CHECK(source.find("row = ((u64)blockIdx.y * gridDim.x + blockIdx.x)") != source.npos);
+            CHECK(source.find("if (row >= n.rows) return;") != source.npos);
+        }
+    }
+}
+
+// A point of the first has more between passes than a thread holds.
+TEST_CASE("bounds: rows without points are chosen for, known and not")
+{
+    for (const char* words : {"sum(softmax(x + y + x * y + x / 3 + y * 5 + exp(x), 1))", "softmax(x, 1)", "sum((x - mean(x + y * y, 1)) * y, 1)"})
+        for (const bool is_known : {false, true}) {
+            Case c(words, "");
+            c.in.lengths = is_known ? Lengths{} : Lengths{2, 0};
+            for (const char* name : {"x", "y"}) c.input(name, Dtype::f64, is_known ? Extents{2, 0} : Extents{Extent::variable(0), Extent::variable(1)});
+            c.out(words);
+            c.compile();
+            for (const Step& s : c.plan.steps) {
+                const KernelFamily family(*s.kernel, cuda_dialect(), {90, 132, 227 << 10});
+                for (const int64_t n : {0, 1, 2}) {
+                    Lengths lengths = is_known ? Lengths{} : Lengths{2, n};
+                    for (int k = 0; k < c.plan.hidden; k++) lengths.push_back(1);
+                    const Geometry g = family.choose(lengths, std::vector<uint64_t>(s.buffers.size(), 4096));
+                    CHECK((g.launches == 0 || g.which >= 0));
+                }
+            }
+        }
+}

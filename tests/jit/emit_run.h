@@ -147,7 +147,7 @@ class Run {
             for (int32_t f = 0; f < g.launches; f++) CHECK(int(g.launch[size_t(f)].threads) <= std::atoi(source.text.c_str() + source.text.find(most) + most.size()));
             std::vector<char> numbers(source.number_bytes), scratch(g.scratch_bytes + 1, char(0xa5));
             fill_numbers(source, variables_, c_.scalars.data(), g, reinterpret_cast<uintptr_t>(scratch.data()), numbers.data());
-            for (int32_t f = 0; f < g.launches; f++) code.kernel(classes[k][size_t(g.which)], f)(g.launch[size_t(f)].blocks, g.launch[size_t(f)].threads, g.launch[size_t(f)].cluster, pointers.data(), numbers.data());
+            for (int32_t f = 0; f < g.launches; f++) code.kernel(classes[k][size_t(g.which)], f)(unsigned(g.launch[size_t(f)].blocks), g.launch[size_t(f)].threads, g.launch[size_t(f)].cluster, pointers.data(), numbers.data());
             CHECK(scratch.back() == char(0xa5));
         }
         return chosen;

@@ -21,6 +21,7 @@ const Dialect& cuda_dialect()
         .thread = "(i32)threadIdx.x",
         .threads = "(i32)blockDim.x",
         .block = "blockIdx.x",
+        .any_block = "((u64)blockIdx.y * gridDim.x + blockIdx.x)",
         .blocks = "gridDim.x",
         .barrier = "__syncthreads()",
     };

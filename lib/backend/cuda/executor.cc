@@ -331,7 +331,8 @@ void CudaExecutor::run_variant(const Work& w, const Geometry& g, const ExecutorR
     for (int32_t k = 0; k < g.launches; k++) {
         const Geometry::Launch& l = g.launch[size_t(k)];
         Launch launch;
-        launch.grid[0] = l.blocks, launch.block[0] = l.threads, launch.cluster[0] = l.cluster, launch.shared_bytes = l.shared_bytes, launch.is_early = is_early;
+        launch.grid[1] = uint32_t((l.blocks - 1) / Geometry::MOST_BLOCKS + 1), launch.grid[0] = uint32_t((l.blocks - 1) / launch.grid[1] + 1);
+        launch.block[0] = l.threads, launch.cluster[0] = l.cluster, launch.shared_bytes = l.shared_bytes, launch.is_early = is_early;
         const Function& function = v.code->functions[size_t(k)];
         if (l.shared_bytes) allow_shared(backend_.home(), function, l.shared_bytes);
         if (l.cluster > MOST_PORTABLE_CLUSTER) allow_large_clusters(backend_.home(), function);

@@ -21,6 +21,7 @@ const Dialect& opencl_dialect()
         .thread = "(i32)get_local_id(0)",
         .threads = "(i32)get_local_size(0)",
         .block = "get_group_id(0)",
+        .any_block = "get_group_id(0)",
         .blocks = "get_num_groups(0)",
         .barrier = "barrier(CLK_LOCAL_MEM_FENCE)",
     };
