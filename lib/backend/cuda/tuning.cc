@@ -155,9 +155,11 @@ template <class Body>
 void Tuning::guarded(const Body& body) noexcept
 {
     try {
-        body();
-    } catch (const Error& error) {
-        backend_.context().log(2, text("libng: products were not measured: ", error.text));
+        try {
+            body();
+        } catch (const Error& error) {
+            backend_.context().log(2, text("libng: products were not measured: ", error.text));
+        }
     } catch (...) {
         // Not enough memory to say more.
     }
