@@ -204,7 +204,11 @@ void Variant::make(Body&& body) noexcept
         while (before != Refused && !state.compare_exchange_weak(before, Ready, std::memory_order_acq_rel, std::memory_order_relaxed)) continue;
         if (before == Refused) code = nullptr;           // unloaded meanwhile
     } catch (const Error& fault) {
-        error = std::make_unique<Error>(fault);
+        try {
+            error = std::make_unique<Error>(fault);
+        } catch (...) {
+            // No memory is left to say why.
+        }
         state.store(Refused, std::memory_order_release);
     } catch (...) {
         state.store(Refused, std::memory_order_release);
