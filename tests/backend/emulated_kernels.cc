@@ -11,16 +11,6 @@
 #define __grid_constant__
 template <class T> static T atomicAdd(T* to, T v) { return std::exchange(*to, T(*to + v)); }
 template <class T> static T atomicMax(T* to, T v) { return std::exchange(*to, *to < v ? v : *to); }
-static int __syncthreads_or(int one)
-{
-    static int any;
-    __syncthreads();
-    any = 0;
-    __syncthreads();
-    any |= one;
-    __syncthreads();
-    return any;
-}
 
 #include "kernels/basic_indexing.cu"
 #include "kernels/basic_pool.cu"

@@ -167,6 +167,16 @@ static void __syncthreads()
     if (emulated::is_plain) std::abort();
     emulated::leave();
 }
+[[maybe_unused]] static int __syncthreads_or(int one)
+{
+    static int any;
+    __syncthreads();
+    any = 0;
+    __syncthreads();
+    any |= one;
+    __syncthreads();
+    return any;
+}
 [[maybe_unused]] static char* dynamic_shared() { return emulated::rooms[blockIdx.x % emulated::rooms.size()].data(); }
 // All blocks of a cluster meet.
 [[maybe_unused]] static void meet_cluster()
