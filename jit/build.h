@@ -65,6 +65,7 @@ NodeRef strong(Graph& g, NodeRef x);                         // a weak constant 
 // Movement.
 NodeRef reshape(Graph& g, NodeRef x, const Extents& dims);   // as many elements, or an error
 NodeRef reshape_rest(Graph& g, NodeRef x, std::span<const int64_t> dims);   // ng_reshape's: one may be NG_REST
+bool    broadcasts(const Extents& from, const Extents& to);          // whether it may be done
 NodeRef broadcast(Graph& g, NodeRef x, const Extents& dims);
 NodeRef broadcast(Graph& g, NodeRef x, const ShapeRef& shape);     // of a shape that is there already
 NodeRef permute(Graph& g, NodeRef x, std::span<const int32_t> axes);

@@ -96,17 +96,20 @@ NodeRef broadcast(Graph& g, NodeRef x, const Extents& dims)
     return x->dims() == dims ? x : broadcast(g, x, shape_ref(dims));
 }
 
+bool broadcasts(const Extents& from, const Extents& to)
+{
+    if (from.size() > to.size()) return false;
+    for (size_t i = 0, more = to.size() - from.size(); i < from.size(); i++)
+        if (!from[i].is(1) && !(from[i] == to[more + i])) return false;
+    return true;
+}
+
 NodeRef broadcast(Graph& g, NodeRef x, const ShapeRef& shape)
 {
     if (same(x->shape, shape)) return x;
     x = strong(g, x);
-    const Extents &have = x->dims(), &dims = shape->dims;
-    bool fits = have.size() <= dims.size();
-    for (size_t i = 0; fits && i < have.size(); i++) {
-        const Extent &a = have[have.size() - 1 - i], &b = dims[dims.size() - 1 - i];
-        fits = a.is(1) || a == b;
-    }
-    if (!fits) throw Error(NG_E_SHAPE, text("ng_broadcast: ", describe(*x), " does not broadcast to ", text_of(dims)));
+    const Extents& dims = shape->dims;
+    if (!broadcasts(x->dims(), dims)) throw Error(NG_E_SHAPE, text("ng_broadcast: ", describe(*x), " does not broadcast to ", text_of(dims)));
     if (dims.size() > NG_MAX_NDIM) throw Error(NG_E_LIMIT, text("ng_broadcast: rank ", dims.size(), " exceeds ", int(NG_MAX_NDIM)));
     if (x->op == Op::broadcast) return broadcast(g, x->arg(0), shape);
     return make(g, Op::broadcast, x->dtype, shape, {x});

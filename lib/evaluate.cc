@@ -82,15 +82,6 @@ std::vector<NodeRef> frozen(std::span<const NodeRef> roots)
     return out;
 }
 
-bool broadcasts(const Extents& from, const Extents& to)
-{
-    const size_t more = to.size() - from.size();
-    if (from.size() > to.size()) return false;
-    for (size_t i = 0; i < from.size(); i++)
-        if (!from[i].is(1) && !(from[i] == to[more + i])) return false;
-    return true;
-}
-
 Target target_of(const Node& root, size_t j, const Tensor* out, std::span<const Taken> leaves)
 {
     Target t;
@@ -99,7 +90,7 @@ Target target_of(const Node& root, size_t j, const Tensor* out, std::span<const 
     if (out->dtype != root.dtype)
         throw Error(NG_E_DTYPE, text("ng_eval: output ", j, " is ", text_of(*out), ", the expression ", describe(root), "; nothing is converted in silence: ng_cast"), int32_t(j));
     t.layout = layout_of(*out);
-    if (!broadcasts(root.dims(), t.layout.dims))
+    if (!build::broadcasts(root.dims(), t.layout.dims))
         throw Error(NG_E_SHAPE, text("ng_eval: output ", j, " is ", text_of(*out), ", the expression ", describe(root), ", which does not broadcast to it"), int32_t(j));
     for (const Taken& leaf : leaves) {
         if (same_elements(*out, *leaf.tensor)) t.alias_leaves.push_back(leaf.tensor.get());

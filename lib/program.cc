@@ -38,6 +38,8 @@ Target target_of(const Node& root, size_t j, const CompileOptions& o)
         t.layout = o.outs[j];
         if (t.layout.dtype != root.dtype)
             throw Error(NG_E_DTYPE, text("ng_compile: output ", j, " is ", describe(root), ", its layout says ", name_of(t.layout.dtype), "; nothing is converted in silence"), int32_t(j));
+        if (!build::broadcasts(root.dims(), t.layout.dims))
+            throw Error(NG_E_SHAPE, text("ng_compile: output ", j, " is ", describe(root), ", which does not broadcast to its layout's ", text_of(t.layout.dims)), int32_t(j));
     }
     if (j < o.alias.size()) t.alias_param = o.alias[j];
     return t;

@@ -37,6 +37,23 @@ TEST_CASE("sentences: ng_eval names the output whose shape is another, with the 
     CHECK(f.eval_into({x}, {f.make(shape(NG_F32, {4, 2, 3}))}) == NG_OK);
 }
 
+TEST_CASE("sentences: ng_compile names the output whose layout has another shape")
+{
+    Face f;
+    const ng_shape   turned = shape(NG_F32, {3, 2}), more = shape(NG_F32, {4, 2, 3});
+    const ng_shape*  layouts[2] = {nullptr, &turned};
+    ng_expr*         x[2] = {f.param(0, shape(NG_F32, {2, 3})), ng_tag(ng_neg(f.param(0, shape(NG_F32, {2, 3}))), "turned")};
+    ng_compile_desc  d{};
+    ng_prog*         p = nullptr;
+    d.size = sizeof d, d.out = layouts;
+    CHECK(ng_compile(f.c, &d, x, 2, &p, &f.error) == NG_E_SHAPE);
+    CHECK(f.said() == "ng_compile: output 1 is \"turned\" f32 [2, 3], which does not broadcast to its layout's [3, 2]");
+    CHECK(f.error.at == 1);
+    layouts[1] = &more;
+    CHECK(ng_compile(f.c, &d, x, 2, &p, &f.error) == NG_OK);
+    ng_prog_release(p);
+}
+
 TEST_CASE("sentences: ng_eval names by its tag what only a program has")
 {
     Face other, f;
