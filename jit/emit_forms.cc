@@ -18,16 +18,18 @@ int32_t FormPrinter::slot(size_t fold) const
 // Along: an element a warp for each fold. Across: a vector a thread, for one fold after another.
 void FormPrinter::shared()
 {
-    int32_t folds = 0, words = 1;
+    int32_t folds = 0, words = 1, widest = 4;
     for (size_t v = 0; v < kernel_.values.size(); v++) {
         if (kernel_.values[v].kind != ValueKind::Fold || !a_.passes.wanted[v]) continue;
         const FoldWords w = fold_words_of(v);
         folds = slot(v) + 1;
+        widest = std::max(widest, w.kind == FoldWords::Kind::Best ? 16 : bytes_of(w.type));
         if (w.kind == FoldWords::Kind::Best || w.kind == FoldWords::Kind::Running || bytes_of(w.type) == 8) words = std::max(words, 2);
         if (w.kind == FoldWords::Kind::Running && bytes_of(w.type) == 8) words = 4;
         if (is_cluster()) line(text(dialect_.shared, w.accumulator, " given", v, "[", 1 << LOG_CLUSTER, "];"));
     }
-    if (folds) line(a_.is_across ? text(dialect_.shared, "u64 shared[WIDTH * THREADS * ", words, c_.is_large ? " / 4];" : "];") : text(dialect_.shared, "u64 shared[", folds, "][", threads_of(c_) / 8, "];"));
+    if (folds && a_.is_across && c_.is_staying) line(text(dialect_.shared, "u64 shared[", across_bytes(c_.width << c_.log_line, widest) / 8, "];"));
+    else if (folds) line(a_.is_across ? text(dialect_.shared, "u64 shared[WIDTH * THREADS * ", words, "];") : text(dialect_.shared, "u64 shared[", folds, "][", threads_of(c_) / 8, "];"));
 }
 
 // Several rows a block, each with a team of threads.

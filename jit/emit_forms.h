@@ -137,6 +137,15 @@ bool ends_with_rows(const Arranged& a);
 Stayed stayed_of(const Arranged& a, bool is_ring);
 inline constexpr int32_t MOST_DECLARED = 48 << 10;      // bytes of shared memory that a text may declare
 inline constexpr int32_t STAYED_LINE = 64;     // columns side by side that they have, at most
+// Vectors of those: as many as a line of memory takes.
+constexpr int32_t log_line(int32_t width, int32_t point_bytes)
+{
+    int32_t log = 0;
+    while (width * point_bytes << log < 128 && width << log < STAYED_LINE) log++;
+    return log;
+}
+// Bytes that their warps meet in: of each an accumulator of each column.
+constexpr int32_t across_bytes(int32_t columns, int32_t accumulator) { return STAYING_THREADS / 32 * columns * accumulator; }
 inline constexpr int32_t RING = 3;             // places of a ring
 inline constexpr int32_t RING_TURNS = 4;       // rows of which it is told at once what parts have made of them
 // In a ring blocks fold on before they know what others have made of a row, so each takes folds of what another fold gives (`parts`,

@@ -38,7 +38,7 @@ Stayed stayed_of(const Arranged& a, bool is_ring)
         s.point_bytes += bytes_of(value.type);
     }
     // Gates, and what threads fold through: across, a vector a warp's line; along, an accumulator of each fold a warp.
-    s.meeting_bytes += 64 + (a.is_across ? a.width * STAYING_THREADS / 4 * std::max(8, widest) : folds * STAYING_THREADS);
+    s.meeting_bytes += 64 + (a.is_across ? std::max(a.width * STAYING_THREADS / 4 * std::max(8, widest), across_bytes(a.width << log_line(a.width, s.point_bytes), widest)) : folds * STAYING_THREADS);
     const bool is_late = std::ranges::any_of(a.kernel.stores, [](const StoreTo& t) { return t.late; });
     return is_late || s.shared_bytes(LOG_CLUSTER) > MOST_DECLARED ? Stayed{} : s;
 }

@@ -14,15 +14,6 @@ constexpr int64_t PLACE_BYTES = 64 << 10;        // of a ring; with half of it r
 int64_t ceil_div(int64_t n, int64_t by) { return (n + by - 1) / by; }
 int32_t log_of(int64_t n) { return n <= 1 ? 0 : 64 - std::countl_zero(uint64_t(n - 1)); }       // of the next power of two
 
-// Vectors side by side of a line of columns.
-int32_t log_line(const Arranged& a)
-{
-    const int32_t vector_bytes = a.width * a.stayed.point_bytes;
-    int32_t log = 0;
-    while (a.is_across && vector_bytes << log < 128 && a.width << log < STAYED_LINE) log++;
-    return log;
-}
-
 // Clusters that are there at once: of 132 processors an H200 lets 7 of 16 blocks run and 15 of 8, for they come in groups.
 int64_t teams_of(int32_t log_parts, const DeviceTraits& device)
 {
@@ -52,7 +43,7 @@ bool pays(const Arranged& a, bool is_ring, bool is_whole, int32_t log_parts, con
 std::optional<Staying> stay(const Arranged& a, bool is_ring, int64_t rows, int64_t points, const DeviceTraits& device)
 {
     if (device.shared_bytes < STAYING_BYTES) return std::nullopt;
-    const int32_t log = log_line(a);
+    const int32_t log = a.is_across ? log_line(a.width, a.stayed.point_bytes) : 0;
     const int64_t line = a.is_across ? int64_t(a.width) << log : 1, items = ceil_div(rows, line), bytes = points * line * a.stayed.point_bytes;
     const int32_t log_parts = log_of(ceil_div(bytes, is_ring ? PLACE_BYTES : LARGE_BYTES)), places = is_ring ? RING : 1;
     const int64_t team = int64_t(STAYING_THREADS) << log_parts, turn = a.is_across ? team >> log : team * a.width, held = ceil_div(points, turn);

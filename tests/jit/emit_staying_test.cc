@@ -107,6 +107,23 @@ TEST_CASE("rows and columns: held by blocks that stay, where they fill no whole 
     check_all(all, {90, 4, 227 << 10});
 }
 
+// Of each of sixteen warps an accumulator of each column of a line: of 64 f16 or 32 f32, a number, or one and its place.
+TEST_CASE("columns: warps of blocks that stay have the room that they meet in")
+{
+    struct Met { const char *words, *more; Dtype type; int bytes; };
+    for (const Met& m : {Met{"f16(softmax(x, 0))", "argmin(x, 0)", Dtype::f16, 16 * 64 * 16}, {"f16(softmax(x, 0))", "max(x, 0)", Dtype::f16, 16 * 64 * 4},
+                         {"softmax(x, 0)", "argmin(x, 0)", Dtype::f32, 16 * 32 * 16}, {"softmax(x, 0)", "max(x, 0)", Dtype::f32, 16 * 32 * 4}}) {
+        const Family f = {m.words, {m.more}, m.type, {{m.type == Dtype::f16 ? 3003 : 3000, 72}}, 1, false, 2, Known::All};
+        const auto c = case_of(f, f.lengths[0]);
+        const KernelFamily family(*c->plan.steps[0].kernel, cuda_dialect(), {90, 4, 227 << 10});
+        const auto at = std::ranges::find_if(family.classes(), [](const LaunchClass& l) { return l.is_staying; });
+        const std::string caption = text(m.words, ", ", m.more);
+        INFO(caption);
+        REQUIRE(at != family.classes().end());
+        CHECK(family.source(size_t(at - family.classes().begin())).text.find(text("__shared__ u64 shared[", m.bytes / 8, "];")) != std::string::npos);
+    }
+}
+
 TEST_CASE("rows: held by blocks that stay where it is not known how many there are, and by others where they are too few")
 {
     std::vector<Family> all;
