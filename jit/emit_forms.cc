@@ -90,7 +90,7 @@ void FormPrinter::lanes_of_columns(bool has_parts, bool is_last)
     const bool is_join = c_.is_split && !has_parts;
     const std::string log = is_join ? cut("log_join", Cut::LogJoin) : is_last ? cut("log_last", Cut::LogLast) : cut("log_lanes", Cut::LogLanes);
     line(text("const i32 rows = 1 << ", log, ", lane = ", dialect_.thread, " >> ", log, ", lanes = ", dialect_.threads, " >> ", log, ";"));
-    std::string block = dialect_.block;
+    std::string block = c_.is_wide && !c_.is_split ? dialect_.any_block : dialect_.block;
     const std::string turns = is_last ? cut("turns", Cut::Turns) : "";
     if (is_last) line(text("const i32 teams = ", dialect_.blocks, " / ", turns, ", turn = ", dialect_.block, " / teams, team = ", dialect_.block, " % teams;")), block = "team";
     if (has_parts) {

@@ -335,6 +335,19 @@ TEST_CASE("captures: what the context's own stream got before it was lent and ca
     }
 }
 
+TEST_CASE("captures: memory comes and goes beside one of the context's own stream that was spoilt")
+{
+    Host host;
+    const auto own = static_cast<CUstream>(ng_ctx_stream(host.c, 0));
+    ng_tensor* x = host.filled(5, nullptr);
+    CHECK(!host.captures(own, [&] {
+        (void)host.driver.cuStreamSynchronize.quiet(own);
+        ng_tensor_release(make(host.c, 4));
+        ng_tensor_release(x);
+        CHECK(ng_ctx_poll(host.c, 0, nullptr) >= 0);
+    }));
+}
+
 TEST_CASE("captures: what no event tells of, as none could be recorded, is under way until the capture ends")
 {
     Host host;

@@ -273,7 +273,7 @@ void CudaBackend::need_alive()
     blaming(false, [&] {
         const CurrentContext now(home_);
         const RelaxedCapture relaxed(home_.driver());
-        if (!cuda::is_capturing(home_, own_.get())) (void)cuda::is_idle(home_, own_.get());
+        if (!order_.is_own_captured()) (void)cuda::is_idle(home_, own_.get());
     });
 }
 

@@ -88,7 +88,11 @@ class CudaBackend final : public Backend {
     int32_t            dlpack_type() const noexcept override { return 2; }       // kDLCUDA
     int32_t            ordinal() const noexcept override { return home_.device(); }
 
-    ng_stream first_stream(ng_purpose purpose) noexcept override { return purpose == NG_MEM_CODE ? uploads_.get() : last_stream(); }
+    ng_stream first_stream(ng_purpose purpose) noexcept override
+    {
+        if (purpose == NG_MEM_CODE) return uploads_.get();
+        return purpose == NG_MEM_NODE || purpose == NG_MEM_STAGING ? own_.get() : last_stream();     // memory of the host is of no stream
+    }
     ng_stream last_stream() noexcept override { return order_.is_own_captured() ? uploads_.get() : own_.get(); }
     void* allocate(uint64_t bytes, size_t align, ng_purpose purpose, ng_stream first) noexcept override;
     void  settle(ng_stream first) noexcept override;

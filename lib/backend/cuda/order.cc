@@ -74,7 +74,7 @@ bool StreamOrder::is_own_captured() const noexcept
 {
     if (!is_lent_.load(std::memory_order_relaxed)) return false;
     const CurrentContext now(home_, std::nothrow);
-    return now && capture_of(own_);
+    return now && !may_record(own_);
 }
 
 // What another thread has queued on it since that number was not waited for. The context's own stays.

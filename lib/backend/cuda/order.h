@@ -41,7 +41,7 @@ class StreamOrder {
     // Remembers s; NG_E_INVALID for another context's, NG_E_LIMIT. Takes the lock by itself.
     void need(CUstream s, const char* who);
     void lend() noexcept;                    // the host has the context's own stream from now on, and may capture it. Likewise
-    bool is_own_captured() const noexcept;
+    bool is_own_captured() const noexcept;   // or was, and has not ended since that was spoilt
     void forget_all() noexcept;              // all events are destroyed
 
     void open(CUstream s);                   // the driver's context is current until close()

@@ -48,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 5) fused(const f32* __rest
     __shared__ u64 shared[WIDTH * THREADS * 1];
     const i32 rows = 1 << n.log_lanes, lane = (i32)threadIdx.x >> n.log_lanes, lanes = (i32)blockDim.x >> n.log_lanes;
     const i64 begin = 0, stop = n.points;
-    const i64 row = ((i64)blockIdx.x * rows + ((i32)threadIdx.x & (rows - 1))) * WIDTH;
+    const i64 row = ((i64)((u64)blockIdx.y * gridDim.x + blockIdx.x) * rows + ((i32)threadIdx.x & (rows - 1))) * WIDTH;
     const bool is_row = row < n.rows;
     const i64 here = is_row ? row : n.rows - WIDTH, end = is_row ? stop : 0, first = begin + lane, step = lanes;
     const i64 i0 = here;
