@@ -30,6 +30,8 @@ struct DtypeInfo {
 const DtypeInfo& info(Dtype t);
 
 inline int   bytes_of(Dtype t) { return info(t).bytes; }
+// What is moved bit by bit is of this type: unsigned, of 1, 2, 4 or 8 bytes.
+constexpr Dtype bits_of_size(size_t bytes) { return bytes == 1 ? Dtype::u8 : bytes == 2 ? Dtype::u16 : bytes == 4 ? Dtype::u32 : Dtype::u64; }
 inline Dtype compute_of(Dtype t) { return info(t).compute; }
 inline bool  is_float(Dtype t) { return info(t).kind == Kind::Float; }
 inline bool  is_bool(Dtype t) { return t == Dtype::bool_; }

@@ -150,50 +150,67 @@ TEST_CASE("bounds: without a greatest length the scratch memory is more than the
             }
 }
 
+// The threads that a text is made for.
+static uint32_t threads_in(const std::string& source)
+{
+    const std::string before = "THREADS = ";
+    return uint32_t(std::stoul(source.substr(source.find(before) + before.size())));
+}
+// How many launches there were, for as many lengths as are drawn.
+template <class Draw>
+static size_t check_blocks(const KernelFamily& family, const std::string& what, int draws, const Draw& draw)
+{
+    size_t seen = 0;
+    std::map<int32_t, uint32_t> most;                // threads, by class
+    for (int k = 0; k < draws; k++) {
+        const Geometry g = draw();
+        if (g.which < 0) continue;
+        if (!most.contains(g.which)) most[g.which] = threads_in(family.source(size_t(g.which)).text);
+        const std::string caption = text(what, ": ", text_of(family.classes()[size_t(g.which)]));
+        INFO(caption);
+        for (int l = 0; l < g.launches; l++, seen++) {
+            CHECK(g.launch[size_t(l)].blocks > 0);
+            CHECK(g.launch[size_t(l)].threads > 0);
+            CHECK(g.launch[size_t(l)].threads <= most[g.which]);
+        }
+    }
+    return seen;
+}
+
 // Rows and columns of every length and number, beside few inputs and many.
 TEST_CASE("bounds: no block has more threads than its text is made for, and no launch is of nothing")
 {
     SplitMix dice(5);
     std::string many = "x";
     for (int i = 0; i < 9; i++) many += text(" + p", i);
+    const auto length = [&] { return int64_t(1 + dice.word() % (uint64_t(1) << dice.word() % 15)) + 2; };
+    const auto launches = [&](const std::string& words, Dtype t, int known) {
+        const int64_t rows = length(), points = length();
+        Case c(words.c_str(), "");
+        c.in.lengths = known == 2 ? Lengths{} : known ? Lengths{3} : Lengths{3, 5};
+        const Extents d = {known == 2 ? Extent(rows) : Extent::variable(0), known ? Extent(points) : Extent::variable(1)};
+        for (const std::string name : {"x", "y"}) c.input(name.c_str(), t, d);
+        for (int i = 0; words.find("p8") != words.npos && i < 9; i++) c.input(text("p", i).c_str(), t, d);
+        c.out(words.c_str());
+        c.compile();
+        const std::string what = text(words, " of ", name_of(t), ", ", known, " known, [", rows, ", ", points, "]");
+        size_t seen = 0;
+        for (const Step& s : c.plan.steps)
+            for (const DeviceTraits& device : {DeviceTraits{90, 132, 227 << 10}, {80, 108, 163 << 10}}) {
+                const KernelFamily family(*s.kernel, cuda_dialect(), device);
+                seen += check_blocks(family, what, known == 2 ? 1 : 60, [&] {
+                    Lengths lengths = known == 2 ? Lengths{} : known ? Lengths{length()} : Lengths{length(), length()};
+                    for (int h = 0; h < c.plan.hidden; h++) lengths.push_back(h % 2 ? 1 : known ? points : lengths[1]);
+                    return family.choose(lengths, std::vector<uint64_t>(s.buffers.size(), dice.word() % 2 ? 4096 : 4104));
+                });
+            }
+        return seen;
+    };
     size_t seen = 0;
     for (const std::string& words : {std::string("softmax(x, 1)"), std::string("f16(softmax(x[:, 2:] + y[:, :-2], 1))"), std::string("sum(x * y, 1)"), std::string("sum(x, 0)"), std::string("x - mean(x, 0)"), "sum(" + many + ", 0)", many + " - mean(" + many + ", 0)"})
         for (const Dtype t : {Dtype::f64, Dtype::f32, Dtype::f16})
             for (const int known : {0, 1, 2})
-                for (int turn = 0; turn < (known == 2 ? 8 : 1); turn++) {
-                    const auto length = [&] { return int64_t(1 + dice.word() % (uint64_t(1) << dice.word() % 15)) + 2; };
-                    const int64_t rows = length(), points = length();
-                    Case c(words.c_str(), "");
-                    c.in.lengths = known == 2 ? Lengths{} : known ? Lengths{3} : Lengths{3, 5};
-                    const Extents d = {known == 2 ? Extent(rows) : Extent::variable(0), known ? Extent(points) : Extent::variable(1)};
-                    for (const std::string name : {"x", "y"}) c.input(name.c_str(), t, d);
-                    for (int i = 0; words.find("p8") != words.npos && i < 9; i++) c.input(text("p", i).c_str(), t, d);
-                    c.out(words.c_str());
-                    c.compile();
-                    for (const Step& s : c.plan.steps)
-                        for (const DeviceTraits& device : {DeviceTraits{90, 132, 227 << 10}, {80, 108, 163 << 10}}) {
-                            const KernelFamily family(*s.kernel, cuda_dialect(), device);
-                            std::map<int32_t, uint32_t> most;                // threads, by class
-                            for (int k = 0; k < (known == 2 ? 1 : 60); k++) {
-                                Lengths lengths = known == 2 ? Lengths{} : known ? Lengths{length()} : Lengths{length(), length()};
-                                for (int h = 0; h < c.plan.hidden; h++) lengths.push_back(h % 2 ? 1 : known ? points : lengths[1]);
-                                const Geometry g = family.choose(lengths, std::vector<uint64_t>(s.buffers.size(), dice.word() % 2 ? 4096 : 4104));
-                                if (g.which < 0) continue;
-                                if (!most.contains(g.which)) {
-                                    const std::string source = family.source(size_t(g.which)).text, before = "THREADS = ";
-                                    most[g.which] = uint32_t(std::stoul(source.substr(source.find(before) + before.size())));
-                                }
-                                const std::string caption = text(words, " of ", name_of(t), ", ", known, " known, [", rows, ", ", points, "]: ", text_of(family.classes()[size_t(g.which)]));
-                                INFO(caption);
-                                for (int l = 0; l < g.launches; l++) {
-                                    seen++;
-                                    CHECK(g.launch[size_t(l)].blocks > 0);
-                                    CHECK(g.launch[size_t(l)].threads > 0);
-                                    CHECK(g.launch[size_t(l)].threads <= most[g.which]);
-                                }
-                            }
-                        }
-                }
+                for (int turn = 0; turn < (known == 2 ? 8 : 1); turn++) seen += launches(words, t, known);
     CHECK(seen > 1000);
 }
 

@@ -265,6 +265,18 @@ TEST_CASE("dlpack: what may only be read goes out as such")
     }
 }
 
+// t as a consumer has it when t, where it is not the whole context, and the context were closed and released.
+static DLManagedTensorVersioned* lent_beyond(ng_ctx* c, ng_tensor* t, bool whole)
+{
+    DLManagedTensorVersioned* m = nullptr;
+    REQUIRE(ng_tensor_to_dlpack(t, nullptr, &m, &error) == NG_OK);
+    if (!whole) CHECK(ng_tensor_close(t, &error) == NG_OK);
+    CHECK(ng_ctx_close(c, 0, &error) == NG_OK);
+    ng_tensor_release(t);
+    ng_ctx_release(c);
+    return m;
+}
+
 TEST_CASE("dlpack: a consumer outlives the tensor's close and the context's")
 {
     for (const bool whole : {false, true}) {
@@ -274,12 +286,7 @@ TEST_CASE("dlpack: a consumer outlives the tensor's close and the context's")
         ng_tensor* t = nullptr;
         REQUIRE(ng_tensor_create(c, &d, &t, &error) == NG_OK);
         REQUIRE(ng_tensor_fill(t, nullptr, 7, &error) == NG_OK);
-        DLManagedTensorVersioned* m = nullptr;
-        REQUIRE(ng_tensor_to_dlpack(t, nullptr, &m, &error) == NG_OK);
-        if (!whole) CHECK(ng_tensor_close(t, &error) == NG_OK);
-        CHECK(ng_ctx_close(c, 0, &error) == NG_OK);
-        ng_tensor_release(t);
-        ng_ctx_release(c);
+        DLManagedTensorVersioned* const m = lent_beyond(c, t, whole);
         CHECK(static_cast<int*>(m->t.data)[999] == 7);
         m->deleter(m);
     }
@@ -301,12 +308,7 @@ TEST_CASE("dlpack: what came by it and is lent on stays until the last consumer 
         REQUIRE(ng_ctx_create(nullptr, &c, &error) == NG_OK);
         ng_tensor* t = nullptr;
         REQUIRE(ng_tensor_from_dlpack(c, &foreign, nullptr, &t, &error) == NG_OK);
-        DLManagedTensorVersioned* m = nullptr;
-        REQUIRE(ng_tensor_to_dlpack(t, nullptr, &m, &error) == NG_OK);
-        if (!whole) CHECK(ng_tensor_close(t, &error) == NG_OK);
-        CHECK(ng_ctx_close(c, 0, &error) == NG_OK);
-        ng_tensor_release(t);
-        ng_ctx_release(c);
+        DLManagedTensorVersioned* const m = lent_beyond(c, t, whole);
         CHECK(deleted == 0);
         CHECK(m->t.data == data);
         m->deleter(m);

@@ -75,8 +75,7 @@ constexpr ConvertLoop convert_loop()
         return convert_by_float<TO, From>;
     } else if constexpr (IS_INTEGER<From> && IS_INTEGER<To> && TO != Dtype::bool_ && sizeof(To) <= sizeof(From)) {
         using Bits = std::make_unsigned_t<From>;
-        constexpr Dtype to = sizeof(To) == 1 ? Dtype::u8 : sizeof(To) == 2 ? Dtype::u16 : sizeof(To) == 4 ? Dtype::u32 : Dtype::u64;
-        return convert<to, Bits>;
+        return convert<bits_of_size(sizeof(To)), Bits>;
     } else if constexpr (IS_INTEGER<From> && TO == Dtype::bool_) {
         return convert<TO, std::make_unsigned_t<From>>;
     } else {

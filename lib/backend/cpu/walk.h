@@ -28,8 +28,7 @@ void with_compute_type(Dtype t, F&& f)
 // What a fold runs on: the last of several is moved, bits and all, whatever number they are (contract N2).
 inline Dtype folded_as(Dtype t, Folding how)
 {
-    if (how != Folding::Last || !is_float(t)) return t;
-    return bytes_of(t) == 1 ? Dtype::u8 : bytes_of(t) == 2 ? Dtype::u16 : bytes_of(t) == 4 ? Dtype::u32 : Dtype::u64;
+    return how == Folding::Last && is_float(t) ? bits_of_size(size_t(bytes_of(t))) : t;
 }
 
 // Calls f with the folding as a constant.

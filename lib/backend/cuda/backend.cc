@@ -39,11 +39,9 @@ bool is_one_stretch(const StridedCopy& c, int64_t& bytes)
     return true;
 }
 
-Dtype type_of_size(int bytes) { return bytes == 1 ? Dtype::u8 : bytes == 2 ? Dtype::u16 : bytes == 4 ? Dtype::u32 : Dtype::u64; }
-
 basic::Operand operand(const char* data, const StridedCopy& c, const std::array<int64_t, NG_MAX_NDIM>& strides)
 {
-    return {const_cast<char*>(data), type_of_size(c.size), c.dims.data(), strides.data()};
+    return {const_cast<char*>(data), bits_of_size(size_t(c.size)), c.dims.data(), strides.data()};
 }
 
 int64_t bytes_of(const StridedCopy& c)

@@ -78,8 +78,7 @@ inline bool is_real(Dtype t) { return is_float(t); }
 // What a fold runs on: the last of several is moved, bits and all, whatever number they are (contract N2).
 inline Dtype folded_as(Dtype t, Folding how)
 {
-    if (how != kernels::LAST || !is_float(t)) return t;
-    return bytes_of(t) == 1 ? Dtype::u8 : bytes_of(t) == 2 ? Dtype::u16 : bytes_of(t) == 4 ? Dtype::u32 : Dtype::u64;
+    return how == kernels::LAST && is_float(t) ? bits_of_size(size_t(bytes_of(t))) : t;
 }
 
 // A stable sort of indices (i64, of any axes) by value, those outside 0 .. size - 1 last: their keys and places, sorted.

@@ -61,7 +61,7 @@ MmaOperand operand_of(const Line& x, Near near, Dtype t)
 {
     MmaOperand o = {x.data, x.line, x.depth, x.batch, i32(t), 1, 0, near == NEAR_LINE};
     (near == NEAR_DEPTH ? o.depth : o.line) = 1;
-    // Nor does it matter where the next of one would be; but addresses of what is not read are aligned as well.
+    // Where the next of one would be does not matter; but addresses of what is not read are aligned as well.
     if ((near == NEAR_DEPTH ? x.lines : x.steps) <= 1) (near == NEAR_DEPTH ? o.line : o.depth) = 0;
     return o;
 }

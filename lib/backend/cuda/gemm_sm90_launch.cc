@@ -117,7 +117,7 @@ struct Runner {
             launch_aside(LAST, divided_up(s.lines, rows) * divided_up(s.length, columns) * s.batches * kernels::THREADS, n);
         } else {
             const int64_t dims[] = {s.batches, s.lines, s.length}, from[] = {s.batch_stride, s.line_stride, s.element_stride}, to[] = {l.batch_stride, s.pitch, 1};
-            const Dtype   plain = l.bytes == 1 ? Dtype::u8 : l.bytes == 2 ? Dtype::u16 : Dtype::u32;
+            const Dtype   plain = bits_of_size(size_t(l.bytes));
             basic::copy({const_cast<void*>(s.data), plain, dims, from}, {copy, plain, dims, to}, 3, {nullptr, place.launch_basic});
         }
         return l;
