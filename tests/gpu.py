@@ -4,8 +4,8 @@
 
 Run it where a GPU is; its driver and NVRTC are found as libng finds them. BUILD is build/ or a copy of what a job needs of it (--list
 names jobs and their programs), so that it may have been built elsewhere; ew_gpu is built when asked for (ninja tests/bench/ew_gpu).
---sanitize adds compute-sanitizer's jobs, on small problems. A job that fails, or takes longer than --seconds, is named with the end of
-what it said; the last line counts all cases.
+--sanitize adds compute-sanitizer's jobs, on small problems. Each job is named as it ends; one that fails, or takes longer than --seconds,
+with the end of what it said. The last line counts all cases.
 """
 import argparse
 import ctypes
@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 import count
@@ -139,7 +139,8 @@ def main():
         given.logs.mkdir(parents=True, exist_ok=True)
     total = [0, 0, 0]
     with ThreadPoolExecutor(given.jobs) as pool:
-        for name, seconds, counts, said in pool.map(lambda job: run(job, given.seconds, given.logs), wanted):
+        for ended in as_completed([pool.submit(run, job, given.seconds, given.logs) for job in wanted]):
+            name, seconds, counts, said = ended.result()
             total = [a + b for a, b in zip(total, counts)]
             print(f"{name}: {counts[0]} passed, {counts[1]} failed, {counts[2]} skipped, {seconds:.1f} s" + (f"\n{said[-1500:]}" if counts[1] else ""), flush=True)
     if not wanted:

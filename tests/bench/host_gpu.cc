@@ -303,6 +303,9 @@ int main(int argc, char** argv)
             need(ng_ctx_stats(c, &stats), "ng_ctx_stats");
             std::printf("%llu kernels compiled in %.1f ms of threads, %llu texts from disk\n", static_cast<unsigned long long>(stats.jit_compiles), double(stats.jit_usec) / 1e3,
                         static_cast<unsigned long long>(stats.cache_hits));
+            if (!ng_ctx_stream(c, 0)) std::printf("ng_ctx_stream gives nothing\n");
+            std::printf("the same once more, with the context's stream lent, which then records an event for each run:\n");
+            measure(c, ALL[0], plain);
             close_context(c);
         }
         measure_epilogues();
