@@ -70,6 +70,7 @@ class StreamOrder {
     std::string under_way(bool is_open) const;
 
   private:
+    static constexpr const char* UNMARKED = "a stream captures, and no event tells of what it got before; call ng_mark before its capture begins, or end that first";
     static constexpr size_t EVENTS = 16;
     struct Slot {
         CUstream native = nullptr;
