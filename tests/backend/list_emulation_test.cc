@@ -5,6 +5,8 @@
 #include "tests/backend/plan_of_text.h"
 #include "tests/jit/emit_run.h"
 
+#include <doctest/doctest.h>
+
 #include <random>
 #include <set>
 

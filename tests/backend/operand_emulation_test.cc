@@ -6,6 +6,8 @@
 #include "tests/backend/plan_of_text.h"
 #include "tests/jit/emit_run.h"
 
+#include <doctest/doctest.h>
+
 #include <cmath>
 #include <functional>
 

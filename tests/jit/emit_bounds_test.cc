@@ -2,6 +2,8 @@
 #include "tests/jit/emit_run.h"
 #include "tests/split_mix.h"
 
+#include <doctest/doctest.h>
+
 using namespace ng;
 using namespace ng::emitted;
 

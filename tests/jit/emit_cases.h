@@ -30,6 +30,7 @@ inline uint64_t code_of(Dtype t, double value)
     if (!is_float(t)) return uint64_t(int64_t(value));
     // Codes of one sign ascend as their numbers do, up to what is none.
     const uint64_t sign = uint64_t(1) << (8 * bytes_of(t) - 1);
+    if (std::isnan(value)) return sign - 1;
     uint64_t low = 0, high = sign;
     while (high - low > 1) {
         const uint64_t middle = (low + high) / 2;
@@ -39,26 +40,28 @@ inline uint64_t code_of(Dtype t, double value)
     return low | (std::signbit(value) ? sign : 0);
 }
 
+inline void put_number(Dtype t, char* to, double value)
+{
+    const uint64_t code = code_of(t, value);
+    std::memcpy(to, &code, size_t(bytes_of(t)));
+}
+inline double number_at(Dtype t, const char* from)
+{
+    uint64_t code = 0;
+    std::memcpy(&code, from, size_t(bytes_of(t)));
+    if (is_float(t)) return number_of(t, code);
+    const int unused = 64 - 8 * bytes_of(t);
+    return is_signed(t) ? double(int64_t(code << unused) >> unused) : double(code);
+}
+
 // Memory of one tensor.
 struct Memory {
     Dtype             type = Dtype::f32;
     std::vector<char> bytes;
-    int64_t           shift = 0;                     // bytes from the first to the tensor's
 
-    char* data() { return bytes.data() + shift; }
-    void set(int64_t i, double value)
-    {
-        const uint64_t code = code_of(type, value);
-        std::memcpy(data() + i * bytes_of(type), &code, size_t(bytes_of(type)));
-    }
-    double get(int64_t i) const
-    {
-        uint64_t code = 0;
-        std::memcpy(&code, bytes.data() + shift + i * bytes_of(type), size_t(bytes_of(type)));
-        if (is_float(type)) return number_of(type, code);
-        const int unused = 64 - 8 * bytes_of(type);
-        return is_signed(type) ? double(int64_t(code << unused) >> unused) : double(code);
-    }
+    char* data() { return bytes.data(); }
+    void set(int64_t i, double value) { put_number(type, data() + i * bytes_of(type), value); }
+    double get(int64_t i) const { return number_at(type, bytes.data() + i * bytes_of(type)); }
 };
 
 // Philox4x32-10 once more, from the paper.

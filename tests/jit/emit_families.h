@@ -2,6 +2,8 @@
 #pragma once
 #include "tests/jit/emit_run.h"
 
+#include <doctest/doctest.h>
+
 #include <set>
 
 namespace ng::emitted {
@@ -43,22 +45,6 @@ inline std::unique_ptr<Case> case_of(const Family& f, const Lengths& lengths)
     return c;
 }
 
-inline void compare(Case& c, Run& run, const naive::Value& want, size_t j)
-{
-    const Memory& got = run.output(j);
-    const std::vector<int64_t> strides = values(c.targets[j].layout.strides, c.in.lengths);
-    const double tolerance = is_float(got.type) ? c.tolerance : 0;
-    int64_t wrong = 0;
-    std::string first;
-    naive::each(want.dims, [&](const naive::Index& i, int64_t k) {
-        const double g = got.get(place(i, strides)), w = want.v[size_t(k)];
-        if (is_near(g, w, tolerance)) return;
-        if (!wrong++) first = text("element ", k, ": ", g, ", not ", w);
-    });
-    INFO(first);
-    CHECK(wrong == 0);
-}
-
 struct Prepared {
     std::vector<std::unique_ptr<Case>> cases;            // by lengths
     std::vector<KernelFamily> families;                  // by step
@@ -89,7 +75,7 @@ inline void check(const Family& f, Prepared& p, const Emulation& code)
         const Extents dims(f.lengths[n].begin(), f.lengths[n].end());
         naive::Evaluation meaning(c->in);
         for (const int64_t shift : {0, 1, -1}) {
-            Run run(*c, shift);
+            Run run(*c, {.shift = shift});
             const std::vector<int32_t> chosen = run.launch(code, p.families, p.classes);
             std::string which;
             for (size_t k = 0; k < chosen.size(); k++) {
@@ -98,14 +84,15 @@ inline void check(const Family& f, Prepared& p, const Emulation& code)
             }
             const std::string caption = text(f.words, " of ", name_of(f.type), ", ", text_of(dims), ", shift ", shift, ":", which);
             INFO(caption);
-            for (size_t j = 0; j < c->roots.size(); j++) compare(*c, run, meaning.of(c->meant[j]), j);
+            for (size_t j = 0; j < c->roots.size(); j++) CHECK(difference(*c, run, meaning.of(c->meant[j]), j, c->tolerance) == "");
+            CHECK(run.spoilt() == "");
             // Where a store alone keeps vectors from being aligned, others may be of other threads without it.
             for (size_t missing = 0; shift >= 0 && missing < c->roots.size(); missing++) {
                 if (!may_miss(*c, missing)) continue;
-                Run other(*c, shift, int64_t(missing));
+                Run other(*c, {.shift = shift, .unwanted = int64_t(missing)});
                 (void)other.launch(code, p.families, p.classes);
                 for (size_t j = 0; j < c->roots.size(); j++)
-                    if (j != missing) CHECK(other.output(j).bytes == run.output(j).bytes);
+                    if (j != missing) CHECK(other.output(j).bytes() == run.output(j).bytes());
             }
         }
     }

@@ -1,5 +1,6 @@
 // The value of a node by definition, one operation at a time, and slopes by differences.
 #pragma once
+#include "jit/number.h"
 #include "tests/jit/naive_value.h"
 
 #include <bit>
@@ -77,13 +78,15 @@ class Evaluation {
         for (size_t i = 0; i < r.v.size(); i++) r.v[i] = map_of(n.op, x->v[i], y->v[i], z->v[i]);
         return r;
     }
-    // Floats stay what they are: slopes are of the unrounded.
+    // Floats stay what they are, but those of a byte saturate: slopes are of the unrounded.
     Value converted(const Node& n)
     {
         Value r = arg(n, 0);
+        const bool is_from_float = ng::is_float(n.arg(0)->dtype), saturates = ng::is_float(n.dtype) && ng::bytes_of(n.dtype) == 1;
         for (double& v : r.v) {
             if (ng::is_bool(n.dtype)) v = v != 0;
-            else if (ng::is_integer(n.dtype)) v = std::rint(v);
+            else if (ng::is_integer(n.dtype)) v = (is_from_float ? ng::Number(v) : ng::Number(int64_t(v))).as(n.dtype).real();
+            else if (saturates) v = std::clamp(v, -ng::largest_of(n.dtype), ng::largest_of(n.dtype));
         }
         return r;
     }
@@ -107,7 +110,7 @@ class Evaluation {
             default: if (greater) best.v[at] = v, r.v[at] = n.op == Op::max ? v : position;
             }
         });
-        if (n.op == Op::prod && x.v.empty()) std::ranges::fill(r.v, 1);
+        if ((n.op == Op::prod || n.op == Op::all) && x.v.empty()) std::ranges::fill(r.v, 1);
         return r;
     }
     Value moved(const Node& n)
