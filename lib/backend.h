@@ -59,6 +59,7 @@ class Backend {
 
     // ---- order ----
     virtual std::unique_ptr<Track> make_track() { return nullptr; }    // null: there is nothing to track
+    virtual std::unique_ptr<Track> copy_of(const Track&) { return nullptr; }
     virtual void open(ng_stream) {}
     // Of an address range; writes it. is_ours: it comes, goes or is worked in by us, so it is ordered under NG_CTX_CALLER_ORDERS as well.
     virtual void touch(Track&, const char*, const char*, bool, bool) {}

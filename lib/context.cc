@@ -112,11 +112,17 @@ void Context::refuse(uint64_t bytes, const char* who)
 void Context::free(void* memory, uint64_t bytes, ng_purpose purpose, Track* track) noexcept
 {
     const ng_stream last = backend_->last_stream();
+    heap_.free_kept();
+    bool is_told = true;
     try {
         track_ours(track, memory, bytes, last);
+    } catch (const Error& error) {
+        is_told = error.status == NG_E_LOST;        // and its memory with it
     } catch (...) {
-        // The device is lost, and its memory with it.
+        is_told = false;
     }
+    // Work on it may go on that nobody could be made to wait for.
+    if (!is_told && track) return heap_.free_later(memory, bytes, purpose, *track);
     heap_.free(memory, bytes, purpose, last);
 }
 

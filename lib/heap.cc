@@ -39,6 +39,7 @@ bool Heap::reserve(uint64_t bytes) noexcept
 void* Heap::allocate(uint64_t bytes, size_t align, ng_purpose purpose) noexcept
 {
     if (bytes > uint64_t(PTRDIFF_MAX) - align) return nullptr;
+    free_kept();
     if (is_device(purpose) && !reserve(bytes)) return nullptr;
     const ng_allocator* hook = allocator(purpose);
     const ng_stream first = device_.first_stream(purpose);
@@ -55,6 +56,35 @@ void Heap::free(void* memory, uint64_t bytes, ng_purpose purpose, ng_stream last
     else device_.free(memory, bytes, purpose, last);
     by_purpose_[purpose].fetch_sub(bytes, std::memory_order_relaxed);
     if (is_device(purpose)) held_.fetch_sub(bytes, std::memory_order_relaxed);
+}
+
+void Heap::free_later(void* memory, uint64_t bytes, ng_purpose purpose, Track& work) noexcept
+{
+    try {
+        Kept kept = {memory, bytes, purpose, device_.copy_of(work)};
+        const std::lock_guard hold(lock_);
+        kept_.push_back(std::move(kept));
+        has_kept_.store(true, std::memory_order_release);
+    } catch (const std::bad_alloc&) {
+        device_.wait_until_idle(work);
+        free(memory, bytes, purpose, device_.last_stream());
+    }
+}
+
+void Heap::free_kept() noexcept
+{
+    while (has_kept_.load(std::memory_order_acquire)) {
+        Kept idle;
+        {
+            const std::lock_guard hold(lock_);
+            const auto at = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& k) { return device_.is_idle(*k.work); });
+            if (at == kept_.end()) return;
+            idle = std::move(*at);
+            kept_.erase(at);
+            has_kept_.store(!kept_.empty(), std::memory_order_release);
+        }
+        free(idle.memory, idle.bytes, idle.purpose, device_.last_stream());
+    }
 }
 
 }  // namespace ng

@@ -1,78 +1,12 @@
 // What orders work and memory on several streams, on the stand-in of the driver: the library, or its caller; and room made under pressure.
 #include "lib/backend/cuda/order.h"
-#include "tests/backend/cuda_host.h"
-#include "tests/backend/emulated_device.h"
+#include "tests/backend/late_host.h"
 
 #include <thread>
 #include <utility>
 
 using namespace ng;
 using namespace ng::cuda;
-
-namespace {
-
-// What was queued on it, and nothing else, is done.
-void wait_for(ng_ctx* c, ng_stream s)
-{
-    uint64_t mark = 0;
-    CHECK(ng_mark(c, s, &mark, nullptr) == NG_OK);
-    CHECK(ng_mark_wait(c, mark, FOREVER, nullptr) == NG_OK);
-}
-float first_of(ng_tensor* t, size_t count = 4)
-{
-    std::vector<float> all(count);
-    CHECK(ng_tensor_get(t, all.data(), count * sizeof(float), nullptr) == NG_OK);
-    return all[0];
-}
-
-// A context of the library's over one of the host's, whose streams are captured and hold functions; work is late.
-struct Host {
-    const fake::Control& control = emulated_device();
-    const Driver&        driver = Driver::need("a test", stand_in_path());
-    CUcontext            native = nullptr;
-    CUstream             one = nullptr, two = nullptr;
-    ng_ctx*              c = nullptr;
-
-    Host()
-    {
-        control.defer(true);
-        driver.cuDevicePrimaryCtxRetain(&native, 0);
-        driver.cuCtxPushCurrent(native);
-        for (CUstream* s : {&one, &two}) driver.cuStreamCreateWithPriority(s, CU_STREAM_NON_BLOCKING, 0);
-        ng_ctx_desc d = description(NG_CTX_NO_JIT);
-        d.native = native;
-        REQUIRE(ng_ctx_create(&d, &c, nullptr) == NG_OK);
-    }
-    ~Host()
-    {
-        if (c) shut(c);
-        for (CUstream s : {one, two})
-            if (s) driver.cuStreamDestroy(s);
-        driver.cuCtxPopCurrent(&native);
-        driver.cuDevicePrimaryCtxRelease(0);
-        CHECK(control.counts().misuses == 0);
-        CHECK(left(control) == "");
-    }
-    ng_tensor* filled(double value, ng_stream s) const
-    {
-        ng_tensor* t = make(c, 4);
-        CHECK(ng_tensor_fill(t, s, value, nullptr) == NG_OK);
-        return t;
-    }
-    // Whether what body does leaves a capture of s whole.
-    template <class Body>
-    bool captures(CUstream s, Body&& body) const
-    {
-        CUgraph graph = nullptr;
-        driver.cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL);
-        body();
-        if (driver.cuStreamEndCapture.quiet(s, &graph) != CUDA_SUCCESS) return false;
-        driver.cuGraphDestroy(graph);
-        return true;
-    }
-};
-
-}  // namespace
 
 TEST_CASE("S2: where the caller orders, no stream waits for another by itself; its own marks order")
 {

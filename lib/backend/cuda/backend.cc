@@ -204,6 +204,7 @@ void CudaBackend::stop() noexcept
     code_.stop();
     evaluated_.clear();
     order_.forget_all();
+    if (keeps_memory_.exchange(false)) context_.heap().free_kept();
     shipped_.unload();
     streams_.clear();
     meeting_ = {};

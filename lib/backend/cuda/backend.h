@@ -122,6 +122,11 @@ class CudaBackend final : public Backend {
 
     bool is_capturing() const noexcept override { return order_.is_capturing(); }
     std::unique_ptr<Track> make_track() override { return std::make_unique<CudaTrack>(); }
+    std::unique_ptr<Track> copy_of(const Track& track) override
+    {
+        keeps_memory_ = true;
+        return std::make_unique<CudaTrack>(static_cast<const CudaTrack&>(track));
+    }
     void open(ng_stream s) override
     {
         blaming(false, [&] { order_.open(static_cast<CUstream>(s)); });
@@ -195,6 +200,7 @@ class CudaBackend final : public Backend {
     std::mutex blocks_lock_;
     uint64_t   blocks_ = 0;              // that were allocated and did not come back
     bool       is_stopped_ = false;
+    std::atomic<bool> keeps_memory_{false};      // the heap may, of which the order could not be told
     Stream               own_, uploads_;
     StreamOrder          order_;
     Shipped              shipped_;
