@@ -33,6 +33,90 @@ void release_under_way(const Host& host, double value, Spoil&& spoil)
 
 }  // namespace
 
+TEST_CASE("captures: what is tried in one that was spoilt runs never, so nobody waits for it")
+{
+    Host host;
+    ng_tensor* x = host.filled(1, host.one);
+    ng_error   error{};
+    uint64_t   mark = 0;
+    CHECK(!host.captures(host.one, [&] {
+        (void)host.driver.cuStreamSynchronize.quiet(host.one);
+        CHECK(ng_tensor_fill(x, host.one, 5, &error) == NG_E_DEVICE);
+        CHECK(error.native == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+        CHECK(ng_mark(host.c, host.one, &mark, &error) == NG_E_INVALID);
+        CHECK(holds(error.text, "ng_mark: the capture was spoilt"));
+        REQUIRE(ng_tensor_fill(x, host.two, 6, nullptr) == NG_OK);
+        CHECK(first_of(x) == 6);
+        CHECK(ng_ctx_sync(host.c, nullptr, FOREVER, nullptr) == NG_OK);
+        CHECK(ng_tensor_close(x, nullptr) == NG_OK);
+    }));
+    ng_tensor_release(x);
+}
+
+TEST_CASE("captures: beside what was tried in one that was spoilt, memory stays while another stream works on it")
+{
+    Host host;
+    ng_tensor *x = make(host.c, 2000), *y = make(host.c, 1000), *halves[2] = {};
+    ng_scope* s = ng_scope_create(host.c, 0);
+    for (int64_t i = 0; i < 2; i++) CHECK(ng_tensor_view(ng_slice(ng_leaf(s, x), 0, 1000 * i, 1000 * i + 1000, 1), &halves[i], nullptr) == NG_OK);
+    ng_scope_release(s);
+    CHECK(ng_tensor_fill(x, nullptr, 3, nullptr) == NG_OK);
+    CHECK(ng_tensor_fill(y, nullptr, 0, nullptr) == NG_OK);
+    CHECK(ng_ctx_sync(host.c, nullptr, FOREVER, nullptr) == NG_OK);
+    CHECK(ng_tensor_use(halves[1], host.one, NG_USE_READ, nullptr, nullptr) == NG_OK);
+    ng_tensor* z = nullptr;
+    CHECK(!host.captures(host.one, [&] {
+        (void)host.driver.cuStreamSynchronize.quiet(host.one);
+        CHECK(ng_tensor_fill(halves[1], host.one, 5, nullptr) == NG_E_DEVICE);
+        CHECK(ng_tensor_copy(y, halves[0], host.two, nullptr) == NG_OK);
+        for (ng_tensor* t : {halves[0], halves[1], x}) ng_tensor_release(t);
+        CHECK(ng_ctx_poll(host.c, 0, nullptr) >= 0);
+        z = make(host.c, 2000);
+        CHECK(ng_tensor_fill(z, nullptr, 9, nullptr) == NG_OK);
+        wait_for(host.c, nullptr);
+    }));
+    host.driver.cuStreamSynchronize(host.two);
+    CHECK(first_of(y, 1000) == 3);
+    for (ng_tensor* t : {y, z}) ng_tensor_release(t);
+}
+
+TEST_CASE("captures: the mark of one that was spoilt meanwhile takes nobody into it, and lets nothing run that was meant for its graph")
+{
+    Host host;
+    ng_tensor* x = host.filled(1, host.two);
+    ng_error   error{};
+    CHECK(!host.captures(host.one, [&] {
+        uint64_t mark = 0;
+        CHECK(ng_mark(host.c, host.one, &mark, nullptr) == NG_OK);
+        (void)host.driver.cuStreamSynchronize.quiet(host.one);
+        CHECK(ng_mark_after(host.c, host.two, mark, &error) == NG_E_INVALID);
+        CHECK(holds(error.text, "ng_mark_after: the capture was spoilt"));
+    }));
+    CHECK(first_of(x) == 1);
+    ng_tensor_release(x);
+}
+
+TEST_CASE("captures: what the legacy stream could not take beside one is refused before it spoils that")
+{
+    Host host;
+    CUstream  blocking = nullptr;
+    const auto legacy = reinterpret_cast<ng_stream>(uintptr_t(1));
+    host.driver.cuStreamCreateWithPriority(&blocking, CU_STREAM_DEFAULT, 0);
+    ng_tensor* x = host.filled(1, legacy);
+    CHECK(ng_ctx_sync(host.c, nullptr, FOREVER, nullptr) == NG_OK);
+    CHECK(host.captures(blocking, [&] {
+        ng_error error{};
+        uint64_t mark = 0;
+        CHECK(ng_tensor_fill(x, legacy, 5, &error) == NG_E_DEVICE);
+        CHECK(error.native == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+        CHECK(ng_mark(host.c, legacy, &mark, &error) == NG_E_DEVICE);
+        CHECK(ng_tensor_fill(x, host.two, 6, nullptr) == NG_OK);
+        CHECK(ng_tensor_close(x, nullptr) == NG_OK);
+    }));
+    ng_tensor_release(x);
+    host.driver.cuStreamDestroy(blocking);
+}
+
 TEST_CASE("memory stays while others work on it, also where its stream cannot be told to wait for them")
 {
     for (const bool closes : {false, true}) {

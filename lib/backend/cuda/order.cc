@@ -92,8 +92,7 @@ void StreamOrder::open(CUstream s)
         if (!slots_) throw Error(NG_E_LOST, "the context is closed");
         now_.emplace(home_);
         current_ = slot_of(s, "a stream");
-        int state = CU_STREAM_CAPTURE_STATUS_NONE;
-        is_capturing_ = home_.driver().cuStreamIsCapturing.quiet(slots_[current_].native, &state) == CUDA_SUCCESS && state == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+        is_capturing_ = is_captured(slots_[current_].native);
         if (!is_capturing_) slots_[current_].last = ++number_;
     } catch (...) {
         now_.reset();

@@ -28,7 +28,8 @@ class CudaTrack final : public Track {
 
 // Submissions are numbered. While there is one stream, which nobody else has, nothing is recorded and nobody waits; from then on each
 // submission ends with an event, of which the last few are kept: who waits for an older one waits for the next that is
-// there. What a capture gathers has no number and its streams no new event: who waits for them waits for what came before it.
+// there. What a capture gathers has no number and its streams no new event, also where it was spoilt and has not ended: who waits
+// for them waits for what came before it.
 // Everything but what says otherwise is under one lock, which open() takes and close() leaves.
 class StreamOrder {
   public:
@@ -95,7 +96,9 @@ class StreamOrder {
     size_t   slot_of(CUstream s, const char* who);
     Slot*    find(uint64_t id) noexcept;
     bool     may_record(CUstream native) const noexcept;
+    bool     is_captured(CUstream native) const;
     uint64_t capture_of(CUstream native) const noexcept;
+    [[noreturn]] void refuse_spoilt(const char* who) const;
     const Event& record(Slot& slot);
     void     try_record(Slot& slot) noexcept;
     const Event* event_after(Slot& slot, uint64_t number);

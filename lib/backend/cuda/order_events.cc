@@ -15,13 +15,28 @@ bool StreamOrder::may_record(CUstream native) const noexcept
     return result != CUDA_ERROR_STREAM_CAPTURE_IMPLICIT && state == CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-// Which capture gathers what it gets; 0: none.
+// Whether it is in a capture, spoilt or not: then nothing that it gets runs. The legacy stream beside one takes nothing, and
+// what is tried there spoils that one: this says so instead.
+bool StreamOrder::is_captured(CUstream native) const
+{
+    int state = CU_STREAM_CAPTURE_STATUS_NONE;
+    const auto& ask = home_.driver().cuStreamIsCapturing;
+    if (const CUresult result = ask.quiet(native, &state); result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) ask.fail(result);
+    return state != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+// Which capture gathers what it gets; 0: none, or it was spoilt.
 uint64_t StreamOrder::capture_of(CUstream native) const noexcept
 {
     int state = CU_STREAM_CAPTURE_STATUS_NONE;
     uint64_t id = 0;
     const CUresult result = home_.driver().cuStreamGetCaptureInfo.quiet(native, &state, &id, nullptr, nullptr, nullptr);
     return result == CUDA_SUCCESS && state == CU_STREAM_CAPTURE_STATUS_ACTIVE ? id : 0;
+}
+
+void StreamOrder::refuse_spoilt(const char* who) const
+{
+    throw Error(NG_E_INVALID, text(who, ": the capture was spoilt, so there will be no graph: ", home_.driver().describe(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)));
 }
 
 const Event& StreamOrder::record(Slot& slot)

@@ -51,8 +51,10 @@ uint64_t StreamOrder::mark(CUstream s)
     const size_t at = slot_of(s, "ng_mark");
     Slot& slot = slots_[at];
     if (number_ >= MOST_NUMBER) throw Error(NG_E_LIMIT, text("ng_mark: the context has seen ", number_, " submissions, and marks tell no more apart; make another"));
-    const uint64_t capture = capture_of(slot.native), number = ++number_;
-    if (capture) {
+    const uint64_t number = ++number_;
+    if (is_captured(slot.native)) {
+        const uint64_t capture = capture_of(slot.native);
+        if (!capture) refuse_spoilt("ng_mark");
         if (!slot.captured) slot.captured.emplace(home_);
         slot.captured->record(slot.native);
         if (slot.capture != capture) slot.capture = capture, slot.first_captured = number;
@@ -100,7 +102,8 @@ ng_status StreamOrder::wait_for(uint64_t mark, uint64_t timeout_ns, const char* 
     return NG_OK;
 }
 
-// A mark of a capture that goes on takes s into it. Of one that has ended, it stands for what came before it.
+// A mark of a capture that goes on takes s into it; where that was spoilt, what is meant for its graph must not run. Of one that
+// has ended, it stands for what came before it.
 void StreamOrder::hold(CUstream s, uint64_t mark, const char* who)
 {
     open(s);
@@ -112,11 +115,15 @@ void StreamOrder::hold(CUstream s, uint64_t mark, const char* who)
     Slot* const slot = slot_of_mark(mark, number, who);
     Slot& mine = slots_[current_];
     if (!slot || slot == &mine) return;
-    if (number >= slot->first_captured && number <= slot->last_captured && capture_of(slot->native) == slot->capture) {
-        if (!is_capturing_) record(mine);                // it cannot later
-        slot->captured->hold(mine.native);
-        is_capturing_ = true;
-        return;
+    if (number >= slot->first_captured && number <= slot->last_captured && is_captured(slot->native)) {
+        const uint64_t capture = capture_of(slot->native);
+        if (!capture) refuse_spoilt(who);
+        if (capture == slot->capture) {
+            if (!is_capturing_) record(mine);                // it cannot later
+            slot->captured->hold(mine.native);
+            is_capturing_ = true;
+            return;
+        }
     }
     number = std::min(number, slot->last);
     if (number == slot->id || has_waited(*slot, number)) return;
