@@ -210,7 +210,7 @@ TEST_CASE("captures: what two streams had before they came into one is waited fo
     ng_tensor *x = host.filled(0, nullptr), *y = host.filled(0, host.two);
     CUevent joined = nullptr;
     host.driver.cuEventCreate(&joined, CU_EVENT_DISABLE_TIMING);
-    for (int turn = 0; turn < 48; turn++) {          // thrice the events that are kept
+    for (int turn = 0; turn < 192; turn++) {         // thrice the events that are kept
         CHECK(ng_tensor_fill(x, host.one, turn, nullptr) == NG_OK);              // under way, and in no capture
         CHECK(host.captures(host.one, [&] {
             uint64_t mark = 0;

@@ -1,12 +1,39 @@
 // What is waited for, and what is not, on the stand-in of the driver: where a capture was spoilt, a call of the driver fails, or the host is far ahead.
 #include "tests/backend/late_host.h"
 
+#include <array>
 #include <utility>
 
 using namespace ng;
 using namespace ng::cuda;
 
 namespace {
+
+// Memory of another context, which this one is lent; done says so.
+struct Lent {
+    ng_ctx*    owner = open_ctx(NG_CTX_NO_JIT);
+    ng_tensor *whole = make(owner, 4), *t = nullptr;
+    bool       is_done = false;
+
+    explicit Lent(ng_ctx* c)
+    {
+        void* data = nullptr;
+        CHECK(ng_tensor_use(whole, nullptr, 0, &data, nullptr) == NG_OK);
+        CHECK(ng_ctx_sync(owner, nullptr, FOREVER, nullptr) == NG_OK);
+        const ng_shape d = vector_of(4);
+        CHECK(ng_tensor_wrap(c, &d, data, 16, [](void* self) { static_cast<Lent*>(self)->is_done = true; }, this, &t, nullptr) == NG_OK);
+    }
+    ~Lent()
+    {
+        ng_tensor_release(whole);
+        shut(owner);
+    }
+};
+
+void set(CUstream s, const Driver& driver, bool& flag)
+{
+    driver.cuLaunchHostFunc(s, [](void* user) { *static_cast<bool*>(user) = true; }, &flag);
+}
 
 // x, of 1000 floats, was read on a second stream, which has not come to it; then x goes as it may.
 template <class Spoil>
@@ -163,4 +190,105 @@ TEST_CASE("memory stays while others work on it, also where the stream that it g
         CHECK(ng_ctx_sync(host.c, s, FOREVER, nullptr) == NG_OK);
         host.driver.cuStreamDestroy(s);
     }
+}
+
+TEST_CASE("S5: done does not come while the device works, also where an event cannot be asked")
+{
+    Host host;
+    Lent lent(host.c);
+    bool is_over = false;
+    CHECK(ng_tensor_use(lent.t, host.one, NG_USE_WRITE, nullptr, nullptr) == NG_OK);
+    for (int i = 0; i < 3; i++) set(host.one, host.driver, is_over);
+    CHECK(ng_tensor_use(lent.t, host.one, NG_USE_DONE, nullptr, nullptr) == NG_OK);
+    host.control.fail_function("cuEventQuery", 1, 999);
+    ng_tensor_release(lent.t);
+    CHECK(ng_ctx_poll(host.c, 0, nullptr) >= 0);
+    CHECK(std::string(host.control.failed()) == "cuEventQuery");
+    CHECK(!lent.is_done);
+    CHECK(ng_ctx_sync(host.c, nullptr, FOREVER, nullptr) == NG_OK);
+    CHECK(lent.is_done);
+}
+
+TEST_CASE("streams: one is waited for, before the context is closed too, also where no event can be recorded there")
+{
+    for (const bool closes : {false, true}) {
+        Host host;
+        Lent lent(host.c);
+        bool is_over = false;
+        CHECK(ng_tensor_use(lent.t, host.one, NG_USE_WRITE, nullptr, nullptr) == NG_OK);
+        for (int i = 0; i < 3; i++) set(host.one, host.driver, is_over);
+        CHECK(ng_tensor_use(lent.t, host.one, NG_USE_DONE, nullptr, nullptr) == NG_OK);
+        is_over = false;
+        set(host.one, host.driver, is_over);
+        host.control.fail_function("cuEventRecord", 2, 2);       // the first is the own stream's
+        CHECK(!lent.is_done);
+        CHECK((closes ? ng_ctx_close(host.c, FOREVER, nullptr) : ng_ctx_sync(host.c, nullptr, FOREVER, nullptr)) == NG_OK);
+        CHECK(is_over);
+        CHECK(lent.is_done == closes);
+        ng_tensor_release(lent.t);
+        if (closes) ng_ctx_release(std::exchange(host.c, nullptr));
+        else CHECK(ng_ctx_poll(host.c, 0, nullptr) >= 0);
+        CHECK(lent.is_done);
+        CHECK(ng_ctx_poll(nullptr, 0, nullptr) == NG_E_INVALID);
+    }
+}
+
+TEST_CASE("marks: that one is over is told when it is, however far ahead the host stays, and who waits for it waits for nothing behind it")
+{
+    constexpr size_t FRAMES = 30, FILLS = 10;
+    Host host;
+    ng_tensor* x = host.filled(0, host.one);
+    CHECK(ng_ctx_sync(host.c, nullptr, FOREVER, nullptr) == NG_OK);
+    std::array<uint64_t, FRAMES> marks{};
+    bool is_first_over = false;
+    for (size_t i = 0; i < FRAMES; i++) {
+        for (size_t k = 0; k < FILLS; k++) CHECK(ng_tensor_fill(x, host.one, 1, nullptr) == NG_OK);
+        if (i == 0) set(host.one, host.driver, is_first_over);
+        CHECK(ng_mark(host.c, host.one, &marks[i], nullptr) == NG_OK);
+    }
+    while (!is_first_over) host.driver.cuStreamQuery.quiet(host.one);
+    host.driver.cuStreamQuery.quiet(host.one);                   // the mark's own event
+    CHECK(ng_mark_wait(host.c, marks[0], 0, nullptr) == NG_OK);
+    for (size_t i = 1; i < FRAMES; i++) {
+        CHECK(ng_mark_wait(host.c, marks[i], i % 2 ? FOREVER : 1000000000, nullptr) == NG_OK);
+        CHECK(host.control.counts().queued == (FRAMES - 1 - i) * (2 * FILLS + 1));
+    }
+    ng_tensor_release(x);
+}
+
+TEST_CASE("a host that stays far ahead of the device is told what is over nearly when it is: marks, memory and the streams that wait")
+{
+    constexpr int AHEAD = 500;
+    Host host;
+    Lent lent(host.c);
+    ng_tensor *x = host.filled(0, host.one), *y = host.filled(0, host.two);
+    CHECK(ng_ctx_sync(host.c, nullptr, FOREVER, nullptr) == NG_OK);
+    const auto submit = [&] { CHECK(ng_tensor_fill(x, host.one, 1, nullptr) == NG_OK); };
+    bool is_over = false;
+    int  is_told = 0, is_done = 0;
+    for (int i = 0; i < AHEAD / 2; i++) submit();
+    CHECK(ng_tensor_fill(lent.t, host.one, 2, nullptr) == NG_OK);
+    ng_tensor_release(lent.t);
+    uint64_t mark = 0;
+    CHECK(ng_mark(host.c, host.one, &mark, nullptr) == NG_OK);
+    set(host.one, host.driver, is_over);
+    for (int i = 0; i < AHEAD / 2; i++) submit();
+    const uint64_t queued = host.control.counts().queued;
+    for (int behind = 0; !is_told || !is_done; behind += is_over) {
+        REQUIRE(behind < AHEAD / 8);
+        submit();
+        if (!is_told && ng_mark_wait(host.c, mark, 0, nullptr) == NG_OK) is_told = 1;
+        CHECK(ng_ctx_poll(host.c, 0, nullptr) >= 0);
+        is_done = lent.is_done;
+        while (host.control.counts().queued > queued) host.driver.cuStreamQuery.quiet(host.one);
+    }
+    // The stream that waits for one submission of those waits for few behind it.
+    CHECK(ng_tensor_fill(y, host.one, 5, nullptr) == NG_OK);
+    const uint64_t needed = host.control.counts().queued;
+    for (int i = 0; i < AHEAD; i++) submit();
+    CHECK(ng_tensor_fill(y, host.two, 6, nullptr) == NG_OK);
+    const uint64_t all = host.control.counts().queued;
+    host.driver.cuStreamSynchronize(host.two);
+    CHECK(all - host.control.counts().queued < needed + AHEAD / 4);
+    for (ng_tensor* t : {x, y}) ng_tensor_release(t);
 }

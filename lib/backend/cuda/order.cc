@@ -34,7 +34,7 @@ size_t StreamOrder::slot_of(CUstream s, const char* who)
     }
     Slot& slot = slots_[at];
     slot.native = native, slot.id = slot.last = ++number_;
-    slot.recorded.fill(0), slot.waited.fill(0), slot.waited_id.fill(0);
+    slot.over = slot.id, slot.waited.fill(0), slot.waited_id.fill(0);
     slot.capture = slot.first_captured = slot.last_captured = 0;
     used_ = std::max(used_, at + 1), alive_++;
     return at;

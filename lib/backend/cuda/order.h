@@ -9,6 +9,10 @@
 #include <optional>
 #include <string_view>
 
+namespace ng {
+class Deadline;
+}
+
 namespace ng::cuda {
 
 // What of one memory may still be under way: by address, the last work that read or wrote there. Fixed in size: when it is
@@ -27,9 +31,9 @@ class CudaTrack final : public Track {
 };
 
 // Submissions are numbered. While there is one stream, which nobody else has, nothing is recorded and nobody waits; from then on each
-// submission ends with an event, of which the last few are kept: who waits for an older one waits for the next that is
-// there. What a capture gathers has no number and its streams no new event, also where it was spoilt and has not ended: who waits
-// for them waits for what came before it.
+// submission ends with an event. Of those that may be under way some are kept, more than a few for those that were marked: who waits for
+// another waits for the next that is there, which is not far and stays. What a capture gathers has no number and its streams
+// no new event, also where it was spoilt and has not ended: who waits for them waits for what came before it.
 // Everything but what says otherwise is under one lock, which open() takes and close() leaves.
 class StreamOrder {
   public:
@@ -72,14 +76,19 @@ class StreamOrder {
 
   private:
     static constexpr const char* UNMARKED = "a stream captures, and no event tells of what it got before; call ng_mark before its capture begins, or end that first";
-    static constexpr size_t EVENTS = 16;
+    static constexpr size_t EVENTS = 64;
+    struct Recorded {
+        std::optional<Event> event;
+        uint64_t number = 0;                 // of the submission that it was recorded after; where that is over nobody needs it
+        bool     is_mark = false;
+    };
     struct Slot {
         CUstream native = nullptr;
         uint64_t id = 0;                     // the number when it was taken; 0: free
         uint64_t last = 0;                   // number of the latest submission; id: there was none
-        std::array<std::optional<Event>, EVENTS> events;
-        std::array<uint64_t, EVENTS> recorded{};     // the number each was recorded after; 0: none
-        size_t next = 0;
+        uint64_t over = 0;                   // its submissions up to here are known to be done
+        std::array<Recorded, EVENTS> events; // in no order
+        size_t next = 0;                     // where one may be free
         std::array<uint64_t, MOST> waited{}, waited_id{};    // by slot: of its submissions, those up to here come before
         // The latest capture that was marked: its id, its marks' numbers, and the latest of them.
         uint64_t capture = 0, first_captured = 0, last_captured = 0;
@@ -99,19 +108,25 @@ class StreamOrder {
     bool     is_captured(CUstream native) const;
     uint64_t capture_of(CUstream native) const noexcept;
     [[noreturn]] void refuse_spoilt(const char* who) const;
-    const Event& record(Slot& slot);
+    Recorded& free_event(Slot& slot);
+    void     make_room(Slot& slot);
+    const Recorded& record(Slot& slot, uint64_t number, bool is_mark = false);
     void     try_record(Slot& slot) noexcept;
-    const Event* event_after(Slot& slot, uint64_t number);
+    const Recorded* event_after(Slot& slot, uint64_t number);
     bool     has_waited(const Slot& slot, uint64_t number) const noexcept;
     void     wait(Slot& slot, uint64_t number);
     Slot*    slot_of_mark(uint64_t mark, uint64_t& number, const char* who);
-    // What sync() waits for: a stream, up to where, and the event of that. Without one, and not over: another look tells.
+    // What sync() waits for: a stream, and up to where. Without an event the stream itself is asked where it may be, else another look tells.
     struct Awaited {
-        const Event* event;
-        uint64_t     id, number;
-        bool         is_over;
+        uint64_t id, number;
+        bool     is_over, has_event;
+        CUstream native;                     // to be asked
     };
     Awaited  latest(Slot& slot, uint64_t timeout_ns);
+    bool     is_over(Slot& slot, uint64_t number);
+    bool     is_surely_over(Slot& slot, uint64_t number) noexcept;
+    bool     wait_until_over(uint64_t id, uint64_t number, const Deadline& deadline, const char* who);
+    bool     wait_until_over(const Awaited& a, const Deadline& deadline);
     void     forget(uint64_t id, uint64_t number);
 
     const DeviceContext& home_;

@@ -39,33 +39,69 @@ void StreamOrder::refuse_spoilt(const char* who) const
     throw Error(NG_E_INVALID, text(who, ": the capture was spoilt, so there will be no graph: ", home_.driver().describe(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)));
 }
 
-const Event& StreamOrder::record(Slot& slot)
+StreamOrder::Recorded& StreamOrder::free_event(Slot& slot)
 {
-    const size_t at = slot.next;
-    if (!slot.events[at]) slot.events[at].emplace(home_);
-    slot.events[at]->record(slot.native);
-    slot.recorded[at] = slot.last;
-    slot.next = (at + 1) % EVENTS;
-    return *slot.events[at];
+    const auto look = [&]() -> Recorded* {
+        for (size_t i = 0; i < EVENTS; i++)
+            if (Recorded& r = slot.events[(slot.next + i) % EVENTS]; r.number <= slot.over) return slot.next = (slot.next + i) % EVENTS, &r;
+        return nullptr;
+    };
+    if (Recorded* const r = look()) return *r;
+    make_room(slot);
+    return *look();
+}
+
+// One look for many submissions: where half or a quarter of what is kept is over, that goes. Else the host is far ahead: those go that
+// stand closest to the next, marks last, until a quarter went. Who waited for one of them waits for the next, which is never far.
+void StreamOrder::make_room(Slot& slot)
+{
+    constexpr size_t QUARTER = EVENTS / 4;
+    std::array<Recorded*, EVENTS> all;
+    for (size_t i = 0; i < EVENTS; i++) all[i] = &slot.events[i];
+    std::sort(all.begin(), all.end(), [](const Recorded* a, const Recorded* b) { return a->number < b->number; });
+    const RelaxedCapture relaxed(home_.driver());
+    for (const size_t count : {2 * QUARTER, QUARTER}) {
+        if (home_.driver().cuEventQuery.quiet(all[count - 1]->event->native()) != CUDA_SUCCESS) continue;
+        slot.over = all[count - 1]->number;
+        return;
+    }
+    for (size_t count = EVENTS; count > EVENTS - QUARTER; count--) {
+        const auto cost = [&](size_t i) { return std::pair(all[i]->is_mark, all[i + 1]->number - (i ? all[i - 1]->number : slot.over)); };
+        size_t least = 0;
+        for (size_t i = 1; i + 1 < count; i++)
+            if (cost(i) < cost(least)) least = i;
+        all[least]->number = 0;
+        std::copy(all.begin() + least + 1, all.begin() + count, all.begin() + least);
+    }
+}
+
+// After what the stream has so far, which is up to that number.
+const StreamOrder::Recorded& StreamOrder::record(Slot& slot, uint64_t number, bool is_mark)
+{
+    Recorded& r = free_event(slot);
+    if (!r.event) r.event.emplace(home_);
+    r.event->record(slot.native);
+    r.number = slot.last = number, r.is_mark = is_mark;
+    return r;
 }
 
 // Without one, who waits records one, or is told what the driver says.
 void StreamOrder::try_record(Slot& slot) noexcept
 {
     try {
-        record(slot);
+        record(slot, slot.last);
     } catch (...) {
     }
 }
 
 // The earliest event that comes after this submission; null: there is none, and none can be recorded in a capture.
-const Event* StreamOrder::event_after(Slot& slot, uint64_t number)
+const StreamOrder::Recorded* StreamOrder::event_after(Slot& slot, uint64_t number)
 {
-    size_t best = EVENTS;
-    for (size_t i = 0; i < EVENTS; i++)
-        if (slot.recorded[i] >= number && (best == EVENTS || slot.recorded[i] < slot.recorded[best])) best = i;
-    if (best != EVENTS) return &*slot.events[best];
-    return may_record(slot.native) ? &record(slot) : nullptr;
+    const Recorded* best = nullptr;
+    for (const Recorded& r : slot.events)
+        if (r.number >= number && (!best || r.number < best->number)) best = &r;
+    if (best) return best;
+    return may_record(slot.native) ? &record(slot, slot.last) : nullptr;
 }
 
 bool StreamOrder::has_waited(const Slot& slot, uint64_t number) const noexcept
@@ -78,12 +114,12 @@ bool StreamOrder::has_waited(const Slot& slot, uint64_t number) const noexcept
 // What the open stream, which does not capture, gets from now on comes after that submission of another.
 void StreamOrder::wait(Slot& slot, uint64_t number)
 {
-    if (has_waited(slot, number)) return;
-    const Event* const event = event_after(slot, number);
-    if (!event) throw Error(NG_E_UNSUPPORTED, UNMARKED);
+    if (number <= slot.over || has_waited(slot, number)) return;
+    const Recorded* const after = event_after(slot, number);
+    if (!after) throw Error(NG_E_UNSUPPORTED, UNMARKED);
     Slot& mine = slots_[current_];
     const size_t other = size_t(&slot - slots_.get());
-    event->hold(mine.native);
+    after->event->hold(mine.native);
     mine.waited_id[other] = slot.id, mine.waited[other] = number;
 }
 
@@ -92,6 +128,7 @@ void StreamOrder::wait(Slot& slot, uint64_t number)
 // All that the stream got up to there is done.
 void StreamOrder::landed(uint64_t stream, uint64_t number)
 {
+    if (Slot* const slot = find(stream)) slot->over = std::max(slot->over, number);
     for (Flight& f : flights_)
         if (f.stream == stream && f.number <= number) f.stream = 0;
 }

@@ -14,6 +14,27 @@ constexpr uint64_t MOST_NUMBER = UINT64_MAX / StreamOrder::MOST - 1;
 
 }  // namespace
 
+bool StreamOrder::is_over(Slot& slot, uint64_t number)
+{
+    if (number <= slot.over) return true;
+    const Recorded* const after = event_after(slot, number);
+    if (!after || !after->event->is_done()) return false;
+    slot.over = std::max(slot.over, after->number);
+    return true;
+}
+
+// Where no event can be had the stream itself is asked. A device that answers no more has nothing under way.
+bool StreamOrder::is_surely_over(Slot& slot, uint64_t number) noexcept
+{
+    try {
+        return is_over(slot, number);
+    } catch (const Error& error) {
+        if (error.status == NG_E_LOST) return true;
+    } catch (const std::bad_alloc&) {
+    }
+    return may_record(slot.native) && home_.driver().cuStreamQuery.quiet(slot.native) != CUDA_ERROR_NOT_READY;
+}
+
 // Asking and waiting would spoil what another thread captures, were it not relaxed.
 bool StreamOrder::is_idle(CudaTrack& track) noexcept
 {
@@ -24,14 +45,7 @@ bool StreamOrder::is_idle(CudaTrack& track) noexcept
     size_t kept = 0;
     for (size_t i = 0; i < track.count_; i++) {
         Slot* const slot = find(track.entries_[i].stream);
-        bool is_done = true;
-        try {
-            const Event* const event = slot ? event_after(*slot, track.entries_[i].number) : nullptr;
-            is_done = !slot || (event && event->is_done());
-        } catch (...) {
-            // A device that answers no more has nothing under way.
-        }
-        if (!is_done) track.entries_[kept++] = track.entries_[i];
+        if (slot && !is_surely_over(*slot, track.entries_[i].number)) track.entries_[kept++] = track.entries_[i];
     }
     track.count_ = kept;
     return kept == 0;
@@ -60,8 +74,7 @@ uint64_t StreamOrder::mark(CUstream s)
         if (slot.capture != capture) slot.capture = capture, slot.first_captured = number;
         slot.last_captured = number;
     } else {
-        slot.last = number;
-        record(slot);
+        record(slot, number, true);
     }
     return number * MOST + at;
 }
@@ -77,29 +90,40 @@ StreamOrder::Slot* StreamOrder::slot_of_mark(uint64_t mark, uint64_t& number, co
     return slot;
 }
 
+// Asked for at each turn: what was kept when a long wait began may be of later work by now. False: the time was over first.
+bool StreamOrder::wait_until_over(uint64_t id, uint64_t number, const Deadline& deadline, const char* who)
+{
+    for (int turn = 0;; turn++) {
+        const Event* event = nullptr;
+        {
+            const std::lock_guard hold(lock_);
+            Slot* const slot = find(id);
+            if (!slot || number <= slot->over) break;
+            const Recorded* const after = event_after(*slot, number);
+            if (!after) throw Error(NG_E_UNSUPPORTED, text(who, ": ", UNMARKED));
+            event = &*after->event;
+        }
+        if (deadline.is_never()) event->wait();
+        if (deadline.is_never() || event->is_done()) break;
+        if (!deadline.wait(turn)) return false;
+    }
+    const std::lock_guard hold(lock_);
+    landed(id, number);
+    return true;
+}
+
 ng_status StreamOrder::wait_for(uint64_t mark, uint64_t timeout_ns, const char* who)
 {
-    const Event* event = nullptr;
     uint64_t stream, number;
     {
         const std::lock_guard hold(lock_);
         Slot* const slot = slot_of_mark(mark, number, who);
         if (!slot) return NG_OK;
-        stream = slot->id, number = std::min(number, slot->last);
-        if (number == stream) return NG_OK;              // marked in a capture, and nothing came before that
-        const CurrentContext now(home_);
-        event = event_after(*slot, number);
-        if (!event) throw Error(NG_E_UNSUPPORTED, text(who, ": ", UNMARKED));
+        stream = slot->id, number = std::min(number, slot->last);        // marked in a capture: what came before that
     }
     const CurrentContext now(home_);
     const RelaxedCapture relaxed(home_.driver());
-    const Deadline deadline(timeout_ns);
-    if (deadline.is_never()) event->wait();
-    for (int turn = 0; !deadline.is_never() && !event->is_done(); turn++)
-        if (!deadline.wait(turn)) return NG_NOT_READY;
-    const std::lock_guard hold(lock_);
-    landed(stream, number);
-    return NG_OK;
+    return wait_until_over(stream, number, Deadline(timeout_ns), who) ? NG_OK : NG_NOT_READY;
 }
 
 // A mark of a capture that goes on takes s into it; where that was spoilt, what is meant for its graph must not run. Of one that
@@ -119,7 +143,7 @@ void StreamOrder::hold(CUstream s, uint64_t mark, const char* who)
         const uint64_t capture = capture_of(slot->native);
         if (!capture) refuse_spoilt(who);
         if (capture == slot->capture) {
-            if (!is_capturing_) record(mine);                // it cannot later
+            if (!is_capturing_) record(mine, mine.last);     // it cannot later
             slot->captured->hold(mine.native);
             is_capturing_ = true;
             return;
@@ -134,15 +158,28 @@ void StreamOrder::hold(CUstream s, uint64_t mark, const char* who)
 // All that the stream holds so far, the host's own work as well. A look records nothing: who looks often would fill the stream.
 StreamOrder::Awaited StreamOrder::latest(Slot& slot, uint64_t timeout_ns)
 {
-    Awaited a = {nullptr, slot.id, slot.last, false};
+    Awaited a = {slot.id, slot.last, slot.last <= slot.over, false, nullptr};
     if (!may_record(slot.native)) {
-        a.is_over = slot.last == slot.id;
-        if (!a.is_over) a.event = event_after(slot, slot.last);
+        a.has_event = a.is_over || event_after(slot, slot.last);
         return a;
     }
     a.is_over = !Deadline(timeout_ns).is_never() && cuda::is_idle(home_, slot.native);
-    if (!a.is_over && timeout_ns) a.event = &record(slot);
+    if (a.is_over || !timeout_ns) return a;
+    try {
+        a.number = record(slot, ++number_).number, a.has_event = true;
+    } catch (const Error& error) {
+        if (error.status == NG_E_LOST) throw;
+        a.native = slot.native;
+    }
     return a;
+}
+
+bool StreamOrder::wait_until_over(const Awaited& a, const Deadline& deadline)
+{
+    if (a.is_over || a.has_event) return a.is_over || wait_until_over(a.id, a.number, deadline, "ng_ctx_sync");
+    for (int turn = 0; a.native && may_record(a.native) && !cuda::is_idle(home_, a.native); turn++)
+        if (!deadline.wait(turn)) return false;
+    return a.native && may_record(a.native);
 }
 
 ng_status StreamOrder::sync(CUstream s, bool all, uint64_t timeout_ns)
@@ -165,21 +202,13 @@ ng_status StreamOrder::sync(CUstream s, bool all, uint64_t timeout_ns)
     for (size_t i = 0; i < used_; i++)
         if (slots_[i].id && (all || slots_[i].native == native_of(s))) attempt([&] { awaited[count] = latest(slots_[i], timeout_ns), count++; });
     hold.unlock();
-    const auto is_over = [&](const Awaited& a) {
-        if (a.is_over || !a.event) return a.is_over;
-        if (deadline.is_never()) return a.event->wait(), true;
-        for (int turn = 0; !a.event->is_done(); turn++)
-            if (!deadline.wait(turn)) return false;
-        return true;
-    };
     bool is_ready = true;
     for (const Awaited& a : std::span(awaited.data(), count))
         attempt([&] {
-            if (!is_over(a)) return void(is_ready = false);
-            hold.lock();
+            if (!wait_until_over(a, deadline)) return void(is_ready = false);
+            const std::lock_guard again(lock_);
             landed(a.id, a.number);
             if (!all) forget(a.id, a.number);
-            hold.unlock();
         });
     if (fault) throw *fault;
     return is_ready ? NG_OK : NG_NOT_READY;
