@@ -173,8 +173,8 @@ void copy_inside(const Tensor& dst, const Tensor& src, ng_stream s, const char* 
     move_between(dst, src, dense.get(), order, s);
 }
 
-// Of two contexts of one device: s waits for who wrote src in its context, who writes it there later waits for s. Both orders
-// are held, the same one first whichever way a copy goes.
+// Of two contexts of one device: s waits for who wrote src in its context, who writes it there later waits for s, also where
+// only a part could be queued. Both orders are held, the same one first whichever way a copy goes.
 void copy_beside(const Tensor& dst, const Tensor& src, ng_stream s, const char* who)
 {
     Backend &to = dst.context().backend(), &from = src.context().backend();
@@ -186,7 +186,12 @@ void copy_beside(const Tensor& dst, const Tensor& src, ng_stream s, const char* 
     touch(is_to_first ? second : first, src, false);
     touch(writing, dst, true);
     to.follow(from);
-    move_between(dst, src, dense.get(), writing, s);
+    try {
+        move_between(dst, src, dense.get(), writing, s);
+    } catch (...) {
+        from.follow(to);
+        throw;
+    }
     from.follow(to);
 }
 

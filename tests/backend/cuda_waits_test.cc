@@ -233,6 +233,68 @@ TEST_CASE("streams: one is waited for, before the context is closed too, also wh
     }
 }
 
+TEST_CASE("two contexts of one device: what a copy reads stays until it is done, whichever call of the driver fails behind it")
+{
+    int faults = 0;
+    for (const char* name : {"cuEventCreate", "cuEventRecord", "cuStreamWaitEvent"})
+        for (uint64_t number = 1; number < 12; number++) {
+            Host host;
+            ng_ctx_desc d = description(NG_CTX_NO_JIT);
+            d.native = host.native;
+            ng_ctx* other = nullptr;
+            REQUIRE(ng_ctx_create(&d, &other, nullptr) == NG_OK);
+            ng_tensor *x = make(host.c, 1000), *y = make(other, 1000);
+            CHECK(ng_tensor_fill(x, nullptr, 3, nullptr) == NG_OK);
+            CHECK(ng_tensor_fill(y, nullptr, 0, nullptr) == NG_OK);
+            for (ng_ctx* c : {host.c, other}) CHECK(ng_ctx_sync(c, nullptr, FOREVER, nullptr) == NG_OK);
+            host.control.fail_function(name, number, 2);
+            const bool is_copied = ng_tensor_copy(y, x, host.two, nullptr) == NG_OK;
+            faults += *host.control.failed() != 0;
+            host.control.fail_function(name, 0, 0);
+            ng_tensor_release(x);
+            CHECK(ng_ctx_poll(host.c, 0, nullptr) >= 0);
+            ng_tensor* z = make(host.c, 1000);
+            CHECK(ng_tensor_fill(z, nullptr, 9, nullptr) == NG_OK);
+            wait_for(host.c, nullptr);
+            host.driver.cuStreamSynchronize(host.two);
+            const float seen = first_of(y, 1000);
+            CHECK_MESSAGE(seen == (is_copied ? 3 : 0), name, " ", number);
+            ng_tensor_release(y), ng_tensor_release(z);
+            shut(other);
+        }
+    CHECK(faults >= 6);
+}
+
+TEST_CASE("two contexts of one device: a copy of which the half was queued has read what it reads before that goes")
+{
+    Host host;
+    ng_ctx_desc d = description(NG_CTX_NO_JIT);
+    d.native = host.native;
+    ng_ctx* other = nullptr;
+    REQUIRE(ng_ctx_create(&d, &other, nullptr) == NG_OK);
+    bool       is_done = false;
+    ng_tensor *x = make(host.c, 1001), *from = nullptr, *to = nullptr;
+    char*      data = nullptr;
+    CHECK(ng_tensor_use(x, nullptr, 0, reinterpret_cast<void**>(&data), nullptr) == NG_OK);
+    const ng_shape form = vector_of(1000);
+    const auto done = [](void* user) { *static_cast<bool*>(user) = true; };
+    CHECK(ng_tensor_wrap(host.c, &form, data, 4000, done, &is_done, &from, nullptr) == NG_OK);
+    CHECK(ng_tensor_wrap(other, &form, data + 4, 4000, nullptr, nullptr, &to, nullptr) == NG_OK);
+    for (ng_ctx* c : {host.c, other}) CHECK(ng_ctx_sync(c, nullptr, FOREVER, nullptr) == NG_OK);
+    bool is_over = false;
+    set(host.two, host.driver, is_over);
+    host.control.fail_function("cuMemcpyAsync", 2, 2);
+    CHECK(ng_tensor_copy(to, from, host.two, nullptr) == NG_E_DEVMEM);
+    ng_tensor_release(from);
+    CHECK(ng_ctx_poll(host.c, 0, nullptr) >= 0);
+    CHECK((is_over || !is_done));
+    CHECK(ng_ctx_sync(host.c, nullptr, FOREVER, nullptr) == NG_OK);
+    CHECK(is_done);
+    CHECK(is_over);
+    ng_tensor_release(x), ng_tensor_release(to);
+    shut(other);
+}
+
 TEST_CASE("marks: that one is over is told when it is, however far ahead the host stays, and who waits for it waits for nothing behind it")
 {
     constexpr size_t FRAMES = 30, FILLS = 10;

@@ -157,13 +157,20 @@ void StreamOrder::done(CudaTrack& track, const char* begin, const char* end)
     if (!is_known) touch(track, begin, end, true, false);
 }
 
-// By an event of its own: those that are kept end submissions, and both of these go on.
+// By an event of its own: those that are kept end submissions, and both of these go on. Where that fails the host waits: what
+// is queued there already goes on whoever is told of a fault.
 void StreamOrder::follow(const StreamOrder& other)
 {
     if (is_capturing_ || other.is_capturing_) return;
-    const Event now(home_);
-    now.record(other.stream());
-    now.hold(stream());
+    try {
+        const Event now(home_);
+        now.record(other.stream());
+        now.hold(stream());
+    } catch (const Error& error) {
+        if (error.status == NG_E_LOST) throw;
+        const RelaxedCapture relaxed(home_.driver());
+        home_.driver().cuStreamSynchronize(other.stream());
+    }
 }
 
 void StreamOrder::note(std::string_view tag) noexcept
