@@ -265,3 +265,29 @@ void fail_in_turn(Way way)
 TEST_CASE("cuda: whichever call of the driver fails, interpreted programs and captures end in a status, and in right values when tried again") { fail_in_turn(Way::Interpreted); }
 
 TEST_CASE("cuda: whichever call of the driver fails, compiled programs end in a status and leave nothing") { fail_in_turn(Way::Compiled); }
+
+TEST_CASE("cuda: a fault that a fill meets, by a memset or a kernel, is told with the tags of what was under way")
+{
+    for (const bool is_kernel : {false, true}) {
+        const fake::Control& driver = emulated_device();
+        driver.defer(true);
+        ng_ctx* c = open_ctx(NG_CTX_NO_JIT);
+        ng_tensor *x = make(c, N), *out = make(c, N);
+        ng_tensor* const args[] = {x, x};
+        ng_shape d = vector_of(N);
+        ng_tensor* wide = nullptr;
+        d.dtype = NG_F64;
+        CHECK(ng_tensor_create(c, &d, &wide, nullptr) == NG_OK);
+        for (ng_tensor* t : {x, wide}) CHECK(ng_tensor_fill(t, nullptr, 1, nullptr) == NG_OK);
+        ng_prog* p = program_of(c, "x * y", N, true, "the faulty one");
+        CHECK(run(p, nullptr, args, out) >= 0);
+        driver.fail_function(is_kernel ? "cuLaunchKernel" : "cuMemsetD32Async", 1, SPOILT);
+        ng_error error{};
+        CHECK(ng_tensor_fill(is_kernel ? wide : x, nullptr, 2, &error) == NG_E_LOST);
+        CHECK_MESSAGE(holds(error.text, "; under way were \"the faulty one\""), error.text);
+        for (ng_tensor* t : {x, out, wide}) ng_tensor_release(t);
+        ng_prog_release(p);
+        shut(c);
+        CHECK(left(driver) == "");
+    }
+}

@@ -393,15 +393,17 @@ void CudaBackend::fill(const StridedCopy& to, uint64_t bits, ng_stream s)
     self.in_strides = to.out_strides;
     int64_t bytes = bytes_of(to);
     if (bytes == 0) return;
-    if (is_one_stretch(self, bytes) && to.size <= 4) {
-        if (to.size == 1) return driver.cuMemsetD8Async(address(to.out), uint8_t(bits), size_t(bytes), stream);
-        if (to.size == 2) return driver.cuMemsetD16Async(address(to.out), uint16_t(bits), size_t(bytes / 2), stream);
-        return driver.cuMemsetD32Async(address(to.out), uint32_t(bits), size_t(bytes / 4), stream);
-    }
-    shipped_.need();
-    auto body = [&](const basic::Launch& launch) { shipped_.launch(launch, stream); };
-    const basic::Launcher launcher(body);
-    basic::fill(operand(to.out, to, to.out_strides), to.rank, bits, {nullptr, launcher});
+    blaming(true, [&] {
+        if (is_one_stretch(self, bytes) && to.size <= 4) {
+            if (to.size == 1) return driver.cuMemsetD8Async(address(to.out), uint8_t(bits), size_t(bytes), stream);
+            if (to.size == 2) return driver.cuMemsetD16Async(address(to.out), uint16_t(bits), size_t(bytes / 2), stream);
+            return driver.cuMemsetD32Async(address(to.out), uint32_t(bits), size_t(bytes / 4), stream);
+        }
+        shipped_.need();
+        auto body = [&](const basic::Launch& launch) { shipped_.launch(launch, stream); };
+        const basic::Launcher launcher(body);
+        basic::fill(operand(to.out, to, to.out_strides), to.rank, bits, {nullptr, launcher});
+    });
 }
 
 std::unique_ptr<Executor> CudaBackend::make_executor(const Plan& plan, Use use, bool is_measured) { return std::make_unique<CudaExecutor>(*this, plan, use, is_measured); }
