@@ -193,7 +193,8 @@ NG_API NG_RT void          ng_ctx_release(ng_ctx *c NG_OPT);
 NG_API NG_BLOCKS ng_status ng_ctx_close(ng_ctx *c, uint64_t timeout_ns, ng_error *err NG_OPT);
 /* Does what waits: done, log, compiling under NG_CTX_NO_THREADS. NG_NOT_READY: the budget ended first. */
 NG_API NG_BLOCKS ng_status ng_ctx_poll(ng_ctx *c, uint64_t budget_ns, ng_error *err NG_OPT);
-/* Waits for s (NULL: for all of c), then forgets s: call it before you destroy s. 0: a look; UINT64_MAX: no limit. */
+/* Waits for s (NULL: for all of c), then forgets s: call it before you destroy s. 0: a look; UINT64_MAX: no limit, but
+ * NG_NOT_READY at once for a stream that captures where no event tells of what it got before: end its capture first. */
 NG_API NG_BLOCKS ng_status ng_ctx_sync(ng_ctx *c, ng_stream s NG_OPT, uint64_t timeout_ns, ng_error *err NG_OPT);
 NG_API ng_status ng_ctx_info(const ng_ctx *c, ng_device_info *out);
 NG_API ng_status ng_ctx_stats(const ng_ctx *c, ng_stats *out);
