@@ -8,11 +8,21 @@
 namespace ng {
 namespace {
 
-// Contexts that nobody holds any more, to be taken apart by a call that may wait and call hooks.
+// Contexts that nobody holds any more, to be taken apart by a call that may call hooks.
 constinit std::atomic<Context*> dead_contexts{nullptr};
+// Contexts with something that expired, each held by this list: calls of their own may come no more.
+constinit std::atomic<Context*> littered_contexts{nullptr};
 
-constexpr size_t MAX_MESSAGES = 256;   // kept for ng_ctx_poll; later ones are dropped
-constexpr int    MAX_PRESSURE = 16;    // times that one allocation asks the host to free something
+constexpr size_t   MAX_MESSAGES = 256; // kept for ng_ctx_poll; later ones are dropped
+constexpr int      MAX_PRESSURE = 16;  // times that one allocation asks the host to free something
+constexpr uint32_t FEW_LOOKS = 16;     // at what waits for the device, in a call that wants something else
+
+template <class T>
+void push(std::atomic<T*>& first, T* one, T*& next) noexcept
+{
+    next = first.load(std::memory_order_relaxed);
+    while (!first.compare_exchange_weak(next, one, std::memory_order_acq_rel, std::memory_order_relaxed)) {}
+}
 
 // The host's hook as a Parallel: a task's worker is its own number. More tasks than numbers run in turns.
 struct HostJob {
@@ -36,11 +46,7 @@ void run_by_host(void* self, uint32_t count, Parallel::Task task, void* arg)
 
 }  // namespace
 
-void destroy(const Context* context) noexcept
-{
-    context->next_dead_ = dead_contexts.load(std::memory_order_relaxed);
-    while (!dead_contexts.compare_exchange_weak(context->next_dead_, const_cast<Context*>(context), std::memory_order_acq_rel)) {}
-}
+void destroy(const Context* context) noexcept { push(dead_contexts, const_cast<Context*>(context), context->next_listed_); }
 
 Context::Context(ContextPlan plan)
     : plan_(std::move(plan)), epoch_(fork_epoch()), backend_(plan_.backend->open(*this)), heap_(plan_.host, plan_.dev, plan_.limit, *backend_)
@@ -55,10 +61,6 @@ Context::Context(ContextPlan plan)
 
 Context::~Context()
 {
-    // Nobody holds it, so nothing that belongs to it lives: all has expired.
-    sync_device(UINT64_MAX);
-    Remover me;
-    remove_expired(me);
     backend_->stop();                       // its jobs take memory of the heap, which goes before it
     say_all();
 }
@@ -68,7 +70,7 @@ uint64_t Context::create(ContextPlan plan)
     const Ref<Context> context = new Context(std::move(plan));     // who fails from here on leaves it to bury()
     const uint64_t handle = make_handle(context);
     context->handle_ = handle;
-    bury(false);
+    bury(false, UINT64_MAX);
     return handle;
 }
 
@@ -84,14 +86,19 @@ bool Context::is_lost() const noexcept
     return (inside_.load(std::memory_order_acquire) & (CLOSING | CLOSED)) || epoch_ != fork_epoch();
 }
 
-void* Context::allocate(uint64_t bytes, size_t align, ng_purpose purpose, const char* who)
+void* Context::allocate(uint64_t bytes, size_t align, ng_purpose purpose, const char* who, Hooks hooks)
 {
     if (void* memory = heap_.allocate(bytes, align, purpose)) return memory;
-    for (int i = 0; i <= MAX_PRESSURE; i++) {
+    const bool calls = hooks == Hooks::All;
+    for (int i = 0; calls && i <= MAX_PRESSURE; i++) {
         settle(Where::Call);
         if (void* memory = heap_.allocate(bytes, align, purpose)) return memory;
         if (!plan_.hooks.pressure || !plan_.hooks.pressure(plan_.hooks.user, bytes)) break;
     }
+    Remover quiet{.may_call_done = false};
+    if (calls) settle(Where::Call, UINT64_MAX);     // what contexts that nobody holds have of it is worth waiting for
+    else remove_expired(quiet);
+    if (void* memory = heap_.allocate(bytes, align, purpose)) return memory;
     refuse(bytes, who);
 }
 
@@ -156,8 +163,13 @@ void Context::say_all() noexcept
 
 void Context::expire(Belonging& thing) noexcept
 {
-    thing.next_ = expired_.load(std::memory_order_relaxed);
-    while (!expired_.compare_exchange_weak(thing.next_, &thing, std::memory_order_acq_rel, std::memory_order_relaxed)) {}
+    push(expired_, &thing, thing.next_);
+    litter();
+}
+
+void Context::litter() noexcept
+{
+    if (!is_littered_.exchange(true, std::memory_order_acq_rel)) push(littered_contexts, Ref<Context>(this).detach(), next_listed_);
 }
 
 void Context::enlist(Belonging& thing) noexcept
@@ -207,16 +219,36 @@ bool Context::may_remove(Remover& me) const noexcept
     return !is_within_quiet;
 }
 
+bool Context::is_ready(Belonging& thing, Remover& me) noexcept
+{
+    if (!thing.fate_.is_ready) return true;
+    if (thing.seen_ == me.round || !me.looks) return false;
+    me.looks--;
+    if (thing.fate_.is_ready(thing, *this)) return true;
+    thing.seen_ = me.round;
+    return false;
+}
+
+// The oldest that is: what waits for the device on one stream keeps nothing back that waited on another.
+Belonging* Context::take_ready(Queue& queue, Remover& me) noexcept
+{
+    Belonging *before = nullptr, *thing = queue.first;
+    while (thing && !is_ready(*thing, me)) before = std::exchange(thing, thing->next_);
+    if (!thing) return nullptr;
+    (before ? before->next_ : queue.first) = std::exchange(thing->next_, nullptr);
+    if (queue.last == thing) queue.last = before;
+    return thing;
+}
+
 Belonging* Context::next_expired(Remover& me) noexcept
 {
     const std::lock_guard hold(lock_);
+    if (!me.round) me.round = ++rounds_;
     sort_expired();
     Belonging* thing = nullptr;
     if (me.is_listed || may_remove(me)) {
         Queue& queue = quiet_.first || !me.may_call_done ? quiet_ : with_done_;
-        thing = queue.first;
-        if (thing && thing->fate_.is_ready && !thing->fate_.is_ready(*thing, *this)) thing = nullptr;
-        if (thing && !(queue.first = std::exchange(thing->next_, nullptr))) queue.last = nullptr;
+        thing = take_ready(queue, me);
         me.is_quiet = &queue == &quiet_;
     }
     if (thing) me.number = ++removals_;
@@ -231,6 +263,7 @@ Belonging* Context::next_expired(Remover& me) noexcept
 
 void Context::remove_expired(Remover& me) noexcept
 {
+    me.round = 0;
     while (Belonging* thing = next_expired(me)) thing->fate_.remove(thing, *this);
 }
 
@@ -259,7 +292,7 @@ bool Context::settle(Where where, uint64_t patience_ns) noexcept
     constexpr uint64_t MOST_NS = 1'000'000'000;
     constexpr int LINKS = 3;                // what a removal sets free comes after it: a program's tensor, its memory
     const bool is_poll = where != Where::Call;
-    Remover me{.may_call_done = is_poll || !(plan_.flags & NG_CTX_POLL)};
+    Remover me{.may_call_done = is_poll || !(plan_.flags & NG_CTX_POLL), .looks = is_poll ? UINT32_MAX : FEW_LOOKS};
     remove_expired(me);
     if (me.is_nested) return true;
     const Deadline patience(std::min(patience_ns, MOST_NS));
@@ -267,23 +300,72 @@ bool Context::settle(Where where, uint64_t patience_ns) noexcept
     for (int i = 0; i < LINKS && others == Others::Ended; i++)
         if ((others = wait_for_others(me, patience)) == Others::Ended) remove_expired(me);
     if (is_poll) say_all();
-    bury(is_poll);
+    bury(is_poll, patience_ns);
     return others != Others::Busy || patience_ns == UINT64_MAX;
 }
 
 bool Context::is_waiting() noexcept
 {
     const std::lock_guard hold(lock_);
-    Belonging* const oldest = with_done_.first;
-    return oldest && oldest->fate_.is_ready && !oldest->fate_.is_ready(*oldest, *this);
+    for (Belonging* thing = with_done_.first; thing; thing = thing->next_)
+        if (thing->fate_.is_ready && !thing->fate_.is_ready(*thing, *this)) return true;
+    return false;
 }
 
-void Context::bury(bool may_poll) noexcept
+bool Context::has_expired() noexcept
 {
+    const std::lock_guard hold(lock_);
+    return expired_.load(std::memory_order_acquire) || quiet_.first || with_done_.first;
+}
+
+// It is closed, or nobody has its handle but what belongs to it. A look: who lets go meanwhile makes it true for the next one.
+bool Context::is_left() const noexcept
+{
+    if (inside_.load(std::memory_order_acquire) & CLOSED) return true;
+    const uint32_t holders = holders_.load(std::memory_order_acquire);
+    return table::references(handle_, HandleKind::Context) <= holders;
+}
+
+// What expired may be all that keeps its own context: a tensor that was lent and taken back holds what it was lent from.
+bool Context::clean_up(bool may_poll) noexcept
+{
+    bool is_any = false;
+    for (Context* next = littered_contexts.exchange(nullptr, std::memory_order_acq_rel); next;) {
+        Context* const listed = std::exchange(next, next->next_listed_);
+        if (listed->epoch_ != fork_epoch()) continue;       // the parent's: its threads and locks are not here
+        const Ref<Context> context = Ref<Context>::adopt(listed);
+        (void)context->is_littered_.exchange(false, std::memory_order_acq_rel);
+        Remover me{.may_call_done = may_poll || !(context->plan_.flags & NG_CTX_POLL), .looks = may_poll ? UINT32_MAX : FEW_LOOKS};
+        if (context->is_left()) context->remove_expired(me);
+        if (context->owners() > 1 && context->has_expired()) context->litter();
+        is_any |= me.number != 0;
+    }
+    return is_any;
+}
+
+// Nobody holds it, so all that belonged to it has expired. What is freed is behind work on it in a stream, and may be that of others.
+bool Context::wind_up(const Deadline& end) noexcept
+{
+    try {
+        do {
+            if (sync_device(end.left_ns()) == NG_NOT_READY) return false;
+            Remover me;
+            remove_expired(me);
+        } while (has_expired() && end.left_ns());
+    } catch (...) {
+        return false;                       // a device that cannot be asked now may be later
+    }
+    return !has_expired();
+}
+
+void Context::bury(bool may_poll, uint64_t patience_ns) noexcept
+{
+    while (clean_up(may_poll)) {}           // what one holds may be another's
+    const Deadline end(patience_ns);
     for (Context* dead = dead_contexts.exchange(nullptr, std::memory_order_acq_rel); dead;) {
-        Context* context = std::exchange(dead, dead->next_dead_);
-        if (context->epoch_ != fork_epoch()) continue;      // the parent's: its threads and locks are not here
-        if (!may_poll && (context->plan_.flags & NG_CTX_POLL)) destroy(context);
+        Context* context = std::exchange(dead, dead->next_listed_);
+        if (context->epoch_ != fork_epoch()) continue;
+        if ((!may_poll && (context->plan_.flags & NG_CTX_POLL)) || !context->wind_up(end)) destroy(context);
         else delete context;
     }
 }
@@ -302,12 +384,13 @@ void Context::end_all() noexcept
     }
 }
 
-// A device that is lost has nothing more to wait for.
-ng_status Context::sync_device(uint64_t timeout_ns) noexcept
+// A device that is lost has nothing more to wait for; one that could not be asked may have.
+ng_status Context::sync_device(uint64_t timeout_ns)
 {
     try {
         return backend_->sync(nullptr, timeout_ns);
-    } catch (...) {
+    } catch (const Error& fault) {
+        if (fault.status != NG_E_LOST) throw;
         return NG_OK;
     }
 }
@@ -341,14 +424,24 @@ ng_status Context::close(uint64_t timeout_ns)
 }
 
 Belonging::Belonging(Context& context, const Fate& fate)
-    : context_(&context), fate_(fate), holds_handle_(retain_handle<Context>(context.handle())) {}
+    : context_(&context), fate_(fate), holds_handle_(retain_handle<Context>(context.handle()))
+{
+    if (holds_handle_) context.holders_.fetch_add(1, std::memory_order_release);
+}
+
+// Counted within its handle's references: they are never fewer.
+void Belonging::let_handle_go(Context& context) noexcept
+{
+    context.holders_.fetch_sub(1, std::memory_order_release);
+    release_handle<Context>(context.handle());
+}
 
 void Belonging::expire() noexcept
 {
     const Ref<Context> context = std::move(context_);
     const bool held = std::exchange(holds_handle_, false);
     context->expire(*this);                 // from here on another thread may delete *this
-    if (held) release_handle<Context>(context->handle());
+    if (held) let_handle_go(*context);
 }
 
 }  // namespace ng

@@ -68,8 +68,9 @@ class Context : public RefCounted {
     void leave() noexcept { inside_.fetch_sub(1, std::memory_order_release); }
     bool is_lost() const noexcept;
 
-    // Memory of the device, after settle() and the pressure hook if need be: NG_E_DEVMEM. Calls hooks.
-    void* allocate(uint64_t bytes, size_t align, ng_purpose purpose, const char* who);
+    // Memory of the device, after settle() and the pressure hook if need be: NG_E_DEVMEM. Hooks::None: after what calls none.
+    enum class Hooks { All, None };
+    void* allocate(uint64_t bytes, size_t align, ng_purpose purpose, const char* who, Hooks hooks = Hooks::All);
     // For jobs of ours, which can do without: nobody is asked to free anything.
     void* allocate_or_leave(uint64_t bytes, size_t align, ng_purpose purpose, const char* who);
     // After all work that its track knows of, on the device; nothing waits.
@@ -83,6 +84,7 @@ class Context : public RefCounted {
     // unless NG_CTX_POLL. Call it where hooks may be called: before memory is taken, after work. Inside a done it calls no
     // other done, which is left to the settle() around it. Poll waits so long for what other threads are about to end, a
     // second at most, for a done may wait for this very thread; false: another one's done is not through, and there was an end to the waiting.
+    // Either waits so long for the devices of contexts that nobody holds any more; 0: those that are done with are taken apart.
     enum class Where { Call, Poll };
     bool settle(Where where, uint64_t patience_ns = 0) noexcept;
     // Something released waits for the device's work on it.
@@ -101,6 +103,8 @@ class Context : public RefCounted {
         std::thread::id thread = std::this_thread::get_id();
         bool            is_listed = false, is_nested = false;    // nested: inside a hook that another one of this thread calls
         bool            is_quiet = true;                         // what it has calls no done
+        uint32_t        looks = UINT32_MAX;                      // at what may not be ready
+        uint64_t        round = 0;                               // in which it looks once at each
         uint64_t        number = 0;                              // of what it has, in the order of their removals
         Remover*        next = nullptr;
     };
@@ -111,6 +115,8 @@ class Context : public RefCounted {
     void delist(Belonging& thing) noexcept;
     void sort_expired() noexcept;
     bool may_remove(Remover& me) const noexcept;
+    bool is_ready(Belonging& thing, Remover& me) noexcept;
+    Belonging* take_ready(Queue& queue, Remover& me) noexcept;
     Belonging* next_expired(Remover& me) noexcept;
     void remove_expired(Remover& me) noexcept;
     bool is_removing(const Remover& me, uint64_t last, bool with_done) noexcept;     // another thread one of the things up to the last
@@ -118,9 +124,15 @@ class Context : public RefCounted {
     Others wait_for_others(const Remover& me, const Deadline& patience) noexcept;
     Belonging* next_alive() noexcept;
     void say_all() noexcept;
-    ng_status sync_device(uint64_t timeout_ns) noexcept;
+    ng_status sync_device(uint64_t timeout_ns);
     void end_all() noexcept;
-    static void bury(bool may_poll) noexcept;   // may_poll: those with NG_CTX_POLL too
+    bool has_expired() noexcept;
+    void litter() noexcept;
+    bool is_left() const noexcept;
+    bool wind_up(const Deadline& end) noexcept;
+    // may_poll: those with NG_CTX_POLL too
+    static bool clean_up(bool may_poll) noexcept;               // whether anything was removed
+    static void bury(bool may_poll, uint64_t patience_ns) noexcept;
 
     static constexpr uint64_t CLOSING = uint64_t(1) << 63, CLOSED = uint64_t(1) << 62;
     const ContextPlan        plan_;
@@ -133,11 +145,13 @@ class Context : public RefCounted {
     std::atomic<uint64_t>    inside_{0};              // calls, and the bits above
     std::atomic<bool>        is_being_closed_{false};  // one closer at a time
     std::atomic<Belonging*>  expired_{nullptr};       // released, newest first; pushed without a lock
-    mutable Context*         next_dead_ = nullptr;    // among contexts that nobody holds
+    std::atomic<bool>        is_littered_{false};     // it is among contexts with something that expired
+    std::atomic<uint32_t>    holders_{0};             // of what belongs to it, those with a reference of its handle
+    mutable Context*         next_listed_ = nullptr;  // among those, or among contexts that nobody holds
     std::mutex               lock_;                   // of what follows; never held while a hook runs
     Queue                    quiet_, with_done_;      // expired, oldest first
     Remover*                 removers_ = nullptr;     // newest first
-    uint64_t                 removals_ = 0;           // begun so far
+    uint64_t                 removals_ = 0, rounds_ = 0;   // begun so far
     Belonging*               alive_ = nullptr;        // what has something to end
     std::vector<Message>     messages_;
 };
@@ -181,7 +195,7 @@ class Belonging : public RefCounted {
     // What never expired is what could not be made: a derived constructor threw.
     ~Belonging()
     {
-        if (holds_handle_) release_handle<Context>(context_->handle());
+        if (holds_handle_) let_handle_go(*context_);
     }
     // In a derived constructor's last line, when fate.end may come; in its remove's first.
     void enlist() { context_->enlist(*this); }
@@ -190,9 +204,11 @@ class Belonging : public RefCounted {
 
   private:
     friend class Context;
+    static void let_handle_go(Context& context) noexcept;
     Ref<Context> context_;                  // until it expires: else the context would keep itself alive
     const Fate&  fate_;
     Belonging*   next_ = nullptr;           // among the expired
+    uint64_t     seen_ = 0;                 // the round in which it was not ready
     Belonging   *before_ = nullptr, *after_ = nullptr;   // among the alive
     bool         is_listed_ = false;
     bool         holds_handle_;

@@ -151,6 +151,13 @@ Slot* pin(uint64_t handle, HandleKind kind) noexcept { return add(handle, kind, 
 bool  retain(uint64_t handle, HandleKind kind) noexcept { return add(handle, kind, REFERENCE, REFERENCES) != nullptr; }
 void* unpin(Slot& slot) noexcept { return let_go(slot); }
 
+uint32_t references(uint64_t handle, HandleKind kind) noexcept
+{
+    const Slot* const slot = slot_named(handle, kind);
+    const uint64_t word = slot ? slot->word.load(std::memory_order_acquire) : 0;
+    return slot && word >> NAME_SHIFT == handle >> SLOT_BITS ? uint32_t((word & REFERENCES) >> PIN_BITS) : 0;
+}
+
 void* release(uint64_t handle, HandleKind kind) noexcept
 {
     // The pin keeps the slot from ending its generation between the look-up and the release of the reference.

@@ -37,6 +37,7 @@ struct Slot {
 uint64_t make(HandleKind kind, void* object, uint64_t owner);           // std::bad_alloc; one reference
 Slot*    pin(uint64_t handle, HandleKind kind) noexcept;                // null: no such object
 bool     retain(uint64_t handle, HandleKind kind) noexcept;
+uint32_t references(uint64_t handle, HandleKind kind) noexcept;         // that it has now; 0: no such object
 // Both return the object whose reference the caller now owes a release, when the last user went; null otherwise.
 void*    unpin(Slot& slot) noexcept;
 void*    release(uint64_t handle, HandleKind kind) noexcept;

@@ -17,11 +17,11 @@ Memory::Memory(Context& context, void* data, uint64_t bytes)
 
 void destroy(const Memory* memory) noexcept { const_cast<Memory*>(memory)->expire(); }
 
-Ref<Memory> Memory::allocate(Context& context, uint64_t bytes, ng_purpose purpose, const char* who)
+Ref<Memory> Memory::allocate(Context& context, uint64_t bytes, ng_purpose purpose, const char* who, Context::Hooks hooks)
 {
     Ref<Memory> memory = new Memory(context, nullptr, bytes);
     if (bytes) {
-        memory->data_ = static_cast<char*>(context.allocate(bytes, ALIGNMENT, purpose, who));
+        memory->data_ = static_cast<char*>(context.allocate(bytes, ALIGNMENT, purpose, who, hooks));
         memory->is_ours_ = true;
         memory->purpose_ = purpose;
         memory->calls_done_ = purpose == NG_MEM_STAGING;   // freed when the device is done

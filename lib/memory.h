@@ -8,7 +8,7 @@ class Memory final : public Belonging {
   public:
     // NG_E_DEVMEM. Not initialised; pages are first touched by who fills them (S7).
     // purpose: NG_MEM_TENSOR, or NG_MEM_STAGING for page-locked memory of the host.
-    static Ref<Memory> allocate(Context& context, uint64_t bytes, ng_purpose purpose, const char* who);
+    static Ref<Memory> allocate(Context& context, uint64_t bytes, ng_purpose purpose, const char* who, Context::Hooks hooks);
     static Ref<Memory> wrap(Context& context, void* data, uint64_t bytes);
     // Of wrapped memory, once nothing can fail any more: done comes once, when nobody uses data (S5). UntilClose: borrowers or not.
     enum class Lives : uint8_t { UntilClose, WhileLent };

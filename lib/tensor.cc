@@ -113,10 +113,11 @@ void destroy(const Tensor* dead) noexcept
     tensor->expire();
 }
 
-Ref<Tensor> Tensor::create(Context& context, TensorForm form, const char* who)
+Ref<Tensor> Tensor::create(Context& context, TensorForm form, const char* who, Context::Hooks hooks)
 {
     const Reach reach = reach_of(form, who);
-    Ref<Memory> memory = Memory::allocate(context, uint64_t(reach.high - reach.low), form.flags & NG_HOST && !context.backend().is_host() ? NG_MEM_STAGING : NG_MEM_TENSOR, who);
+    const ng_purpose purpose = form.flags & NG_HOST && !context.backend().is_host() ? NG_MEM_STAGING : NG_MEM_TENSOR;
+    Ref<Memory> memory = Memory::allocate(context, uint64_t(reach.high - reach.low), purpose, who, hooks);
     char* data = memory->data() - reach.low;
     return new Tensor(std::move(memory), data, form, reach);
 }

@@ -39,7 +39,7 @@ struct Tensor final : Belonging, TensorForm {
     bool        is_injective;                        // no two elements share a place: it may be an output
 
     Tensor(Ref<Memory> memory, char* data, const TensorForm& form, Reach reach);
-    static Ref<Tensor> create(Context& context, TensorForm form, const char* who);
+    static Ref<Tensor> create(Context& context, TensorForm form, const char* who, Context::Hooks hooks = Context::Hooks::All);
     // data: the lowest address of `bytes` of memory; negative strides count from its end. NG_E_SHAPE when they are too few.
     // memory->set_done is the caller's, when nothing can fail any more.
     static Ref<Tensor> wrap(Context& context, const TensorForm& form, void* data, uint64_t bytes, const char* who);

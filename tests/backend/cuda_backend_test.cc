@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 using namespace ng;
 
@@ -162,6 +163,107 @@ TEST_CASE("S5 on a device: done comes when the work on the memory is over, not w
     CHECK(done == 1);
     ng_tensor_release(memory);
     shut(c);
+    CHECK(left(driver) == "");
+}
+
+namespace {
+
+// Four floats that c's host lent, from place i of that memory, whose end is counted.
+ng_tensor* loan(ng_ctx* c, ng_tensor* memory, int i, int& done)
+{
+    void* data = nullptr;
+    CHECK(ng_tensor_use(memory, nullptr, 0, &data, nullptr) == NG_OK);
+    ng_tensor* t = nullptr;
+    const ng_shape d = vector_of(4);
+    REQUIRE(ng_tensor_wrap(c, &d, static_cast<char*>(data) + 16 * i, 16, [](void* user) { ++*static_cast<int*>(user); }, &done, &t, nullptr) == NG_OK);
+    return t;
+}
+
+}  // namespace
+
+TEST_CASE("S5 on a device: what waits for one stream keeps back no done of what another was waited for")
+{
+    const fake::Control& driver = fresh();
+    driver.defer(true);
+    ng_ctx*    c = open_ctx();
+    ng_stream  other = ng_ctx_stream(c, 1);
+    ng_tensor* memory = make(c, 8);
+    CHECK(ng_ctx_sync(c, nullptr, FOREVER, nullptr) == NG_OK);
+    int done[2] = {};
+    ng_tensor* const t[] = {loan(c, memory, 0, done[0]), loan(c, memory, 1, done[1])};
+    for (int i = 0; i < 100; i++) CHECK(ng_tensor_fill(t[0], nullptr, i, nullptr) == NG_OK);
+    CHECK(ng_tensor_fill(t[1], other, 1, nullptr) == NG_OK);
+    for (ng_tensor* x : t) ng_tensor_release(x);
+    CHECK(ng_ctx_sync(c, other, FOREVER, nullptr) == NG_OK);
+    CHECK(done[1] == 1);
+    CHECK(done[0] == 0);
+    CHECK(ng_ctx_poll(c, 0, nullptr) == NG_NOT_READY);
+    CHECK(done[0] == 0);
+    CHECK(ng_ctx_sync(c, nullptr, FOREVER, nullptr) == NG_OK);
+    CHECK(done[0] == 1);
+    ng_tensor_release(memory);
+    shut(c);
+    CHECK(left(driver) == "");
+}
+
+TEST_CASE("S5 on a device: a context that nobody closed ends when its work is over, and who does not wait is not kept by it")
+{
+    for (const bool is_under_way : {false, true}) {
+        const fake::Control& driver = fresh();
+        driver.defer(true);
+        ng_ctx *   other = open_ctx(), *c = open_ctx();
+        ng_tensor* memory = make(other, 4);
+        CHECK(ng_ctx_sync(other, nullptr, FOREVER, nullptr) == NG_OK);
+        const uint64_t host_blocks = driver.counts().host_blocks;
+        int done = 0, others_done = 0;
+        std::vector<ng_tensor*> all = {loan(c, memory, 0, done), make(c, 1000, NG_HOST)};
+        for (int i = 0; i < 40; i++) all.push_back(make(c, 100));
+        CHECK(ng_tensor_fill(all[0], ng_ctx_stream(c, 1), 1, nullptr) == NG_OK);
+        for (ng_tensor* t : all) CHECK(ng_tensor_fill(t, nullptr, 1, nullptr) == NG_OK);
+        if (!is_under_way) CHECK(ng_ctx_sync(c, nullptr, FOREVER, nullptr) == NG_OK);
+        for (ng_tensor* t : all) ng_tensor_release(t);
+        ng_ctx_release(c);
+        const auto waits = [&] { return driver.calls_of("cuStreamSynchronize") + driver.calls_of("cuEventSynchronize"); };
+        const uint64_t before = waits();
+        (void)stats(other);
+        ng_tensor_release(loan(other, memory, 0, others_done));
+        CHECK(ng_ctx_poll(other, 0, nullptr) == NG_OK);
+        CHECK(ng_ctx_sync(other, nullptr, 0, nullptr) >= NG_OK);
+        if (is_under_way) {
+            CHECK(waits() == before);
+            CHECK(done == 0);
+        }
+        CHECK(others_done == 1);
+        CHECK(ng_ctx_poll(other, FOREVER, nullptr) == NG_OK);
+        CHECK(done == 1);
+        CHECK(driver.counts().host_blocks == host_blocks);
+        ng_tensor_release(memory);
+        shut(other);
+        CHECK(driver.counts().misuses == 0);
+        CHECK(left(driver) == "");
+    }
+}
+
+TEST_CASE("S5 on a device: a close that cannot ask the device says so and calls no done, and may be tried again")
+{
+    const fake::Control& driver = fresh();
+    driver.defer(true);
+    ng_ctx *   other = open_ctx(), *c = open_ctx();
+    ng_tensor* memory = make(other, 4);
+    int        done = 0;
+    ng_tensor* const t = loan(c, memory, 0, done);
+    CHECK(ng_tensor_fill(t, nullptr, 1, nullptr) == NG_OK);
+    driver.fail_function("cuEventSynchronize", 1, 999);
+    ng_error error{};
+    CHECK(ng_ctx_close(c, FOREVER, &error) == NG_E_DEVICE);
+    CHECK(error.native == 999);
+    CHECK(done == 0);
+    CHECK(ng_ctx_poll(c, 0, nullptr) == NG_E_LOST);
+    CHECK(ng_ctx_close(c, FOREVER, nullptr) == NG_OK);
+    CHECK(done == 1);
+    ng_tensor_release(t), ng_ctx_release(c);
+    ng_tensor_release(memory);
+    shut(other);
     CHECK(left(driver) == "");
 }
 

@@ -81,7 +81,7 @@ Day::~Day()
 {
     for (ng_prog* p : programs_) ng_prog_release(p);
     for (ng_tensor* t : t_) ng_tensor_release(t);
-    if (c_) (void)ng_ctx_close(c_, FOREVER, nullptr);
+    for (int turn = 0; c_ && turn < 2 && ng_ctx_close(c_, FOREVER, nullptr) < 0; turn++) {}
     ng_ctx_release(c_);
     if (native_) control_.destroy_context(native_);
 }

@@ -126,3 +126,62 @@ TEST_CASE("dlpack: page-locked memory is told as what it is, and taken back as t
     CHECK((f.shape_of(again).flags & NG_HOST) != 0);
     CHECK(differs(f.get(again), {1, 2, 3, 4}) == "");
 }
+
+TEST_CASE("S6: what a closed context had lent goes with the next poll, sync or close of another, though its handle is kept")
+{
+    static int deleted;
+    for (int way = 0; way < 3; way++) {
+        deleted = 0;
+        Face giver, other;
+        DLManagedTensorVersioned* const m = lent(giver, giver.tensor({1, 2, 3}));
+        DLManagedTensorVersioned foreign = *m, *on = nullptr;
+        foreign.deleter = [](DLManagedTensorVersioned*) { deleted++; };
+        ng_ctx*    c = opened(1);
+        ng_tensor* t = nullptr;
+        REQUIRE(ng_tensor_from_dlpack(c, &foreign, nullptr, &t, &other.error) == NG_OK);
+        REQUIRE(ng_tensor_to_dlpack(t, nullptr, &on, &other.error) == NG_OK);
+        ng_tensor_release(t);
+        CHECK(ng_ctx_close(c, UINT64_MAX, &other.error) == NG_OK);
+        CHECK(ng_ctx_poll(other.c, 0, &other.error) == NG_OK);
+        CHECK(deleted == 0);
+        on->deleter(on);
+        CHECK(deleted == 0);
+        if (way == 0) CHECK(ng_ctx_poll(other.c, 0, &other.error) == NG_OK);
+        if (way == 1) CHECK(ng_ctx_sync(other.c, nullptr, 0, &other.error) == NG_OK);
+        if (way == 2) {
+            ng_ctx* const third = opened(1);
+            CHECK(ng_ctx_close(third, UINT64_MAX, &other.error) == NG_OK);
+            ng_ctx_release(third);
+        }
+        CHECK(deleted == 1);
+        ng_ctx_release(c);
+        m->deleter(m);
+    }
+}
+
+TEST_CASE("T3: what was lent and taken back by its own context, or crosswise by two, keeps no context that nobody holds")
+{
+    for (const uint32_t flags : {0u, uint32_t(NG_CTX_POLL)})
+        for (const bool is_crosswise : {false, true}) {
+            Face f;
+            int  ends = 0;
+            ng_ctx*    contexts[] = {opened(1, flags), opened(1, flags)};
+            ng_tensor* tensors[4] = {};
+            DLManagedTensorVersioned* m[2] = {};
+            const ng_shape three = shape(NG_F32, {3});
+            for (int i = 0; i < 2; i++) {
+                const ng_done_fn done = [](void* user) { ++*static_cast<int*>(user); };
+                REQUIRE(ng_tensor_wrap(contexts[i], &three, f.data(f.tensor({1, 2, 3})), 12, done, &ends, &tensors[i], &f.error) == NG_OK);
+                REQUIRE(ng_tensor_to_dlpack(tensors[i], nullptr, &m[i], &f.error) == NG_OK);
+            }
+            for (int i = 0; i < 2; i++) REQUIRE(ng_tensor_from_dlpack(contexts[is_crosswise ? 1 - i : i], m[i], nullptr, &tensors[2 + i], &f.error) == NG_OK);
+            for (ng_tensor* t : tensors) ng_tensor_release(t);
+            CHECK(f.stats().tensors == 2);
+            CHECK(ends == 0);                        // their own calls may still come
+            for (ng_ctx* c : contexts) ng_ctx_release(c);
+            CHECK(ends == 0);
+            CHECK(ng_ctx_poll(f.c, UINT64_MAX, &f.error) == NG_OK);
+            CHECK(ends == 2);
+            for (ng_ctx* c : contexts) CHECK(ng_ctx_poll(c, 0, &f.error) == NG_E_INVALID);
+        }
+}
