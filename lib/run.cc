@@ -321,7 +321,8 @@ ng_status Program::run_in(const Room& room, const ng_run& r, ng_stream s, Ordere
     return executor_->run({run.variables, run.buffers, room.tables + frame_.scalars, room.work + frame_.scratch, s}, context().parallel_as_is());
 }
 
-// Outputs that lie in their argument's memory, but not on its very elements, are computed elsewhere and copied.
+// Outputs that lie in their argument's memory, but not on its very elements, are computed elsewhere and copied. They are kept
+// meanwhile, whoever releases or closes them.
 ng_status Program::run_apart(const ng_run& r, ng_stream s, const std::vector<uint32_t>& outputs)
 {
     struct Releases {
@@ -329,26 +330,30 @@ ng_status Program::run_apart(const ng_run& r, ng_stream s, const std::vector<uin
         ~Releases() { for (const uint64_t h : handles) release_handle<Tensor>(h); }
     } made;
     std::vector<ng_tensor*> out(r.out, r.out + r.nout);
+    std::vector<Pin<Tensor>> wanted;
+    std::vector<Use> uses;
+    std::vector<Ref<Tensor>> computed;
     for (const uint32_t j : outputs) {
-        const Pin<Tensor> t(r.out[j]);
+        const Pin<Tensor>& t = wanted.emplace_back(r.out[j]);
         if (!t) throw Error(NG_E_INVALID, text("ng_prog_run: out[", j, "] is no tensor that lives"), int32_t(j));
-        made.handles.push_back(make_handle(Tensor::create(context(), *t, "ng_prog_run")));
+        uses.push_back(use_of(*t, "ng_prog_run", "out"));
+        computed.push_back(Tensor::create(context(), *t, "ng_prog_run", Context::Hooks::None));
+        made.handles.push_back(make_handle(computed.back()));
         out[j] = to_handle<ng_tensor>(made.handles.back());
     }
     ng_run again = r;
     again.out = out.data();
     const ng_status status = this->run(again, s);
     for (size_t i = 0; status >= 0 && status != NG_NOT_READY && i < outputs.size(); i++) {
-        const Pin<Tensor> from(made.handles[i]), to(r.out[outputs[i]]);
+        const Tensor &from = *computed[i], &to = *wanted[i];
         // Longer tensors lend their heads: of what is behind those nothing was made.
-        const Extents& wanted = plan_.outs[outputs[i]].dims;
-        std::array<int64_t, NG_MAX_NDIM> dims = to->dims;
-        for (size_t a = 0; r.lengths && a < wanted.size(); a++) dims[a] = wanted[a].value({r.lengths, size_t(plan_.lengths)});
-        const Use use = use_of(*to, "ng_prog_run", "out");
+        const Extents& extents = plan_.outs[outputs[i]].dims;
+        std::array<int64_t, NG_MAX_NDIM> dims = to.dims;
+        for (size_t a = 0; r.lengths && a < extents.size(); a++) dims[a] = extents[a].value({r.lengths, size_t(plan_.lengths)});
         Ordered order(context().backend(), s);
-        touch(order, *to, true);
-        touch(order, *from, false);
-        const StridedCopy back = {to->data, from->data, bytes_of(to->dtype), to->rank, dims, to->strides, from->strides};
+        touch(order, to, true);
+        touch(order, from, false);
+        const StridedCopy back = {to.data, from.data, bytes_of(to.dtype), to.rank, dims, to.strides, from.strides};
         if (context().backend().is_host()) copy_strided(back, context().parallel_as_is());
         else context().backend().move(back, s);
     }
@@ -384,6 +389,7 @@ ng_status Program::run(const ng_run& r, ng_stream s)
             ~Release() { w.vacate(piece); }
         } release{*workspaces_, piece};
         work->touch(order);
+        if (context().backend().is_capturing()) workspaces_->hold(piece);
         status = run_in(room_in(work->memory()), r, s, order, apart);
     }
     if (!apart.empty() && context().backend().is_capturing())

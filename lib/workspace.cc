@@ -2,6 +2,7 @@
 #include "lib/workspace.h"
 
 #include <thread>
+#include <utility>
 
 namespace ng {
 namespace {
@@ -37,19 +38,22 @@ Ref<Workspaces> Workspaces::create(Context& context, uint64_t bytes, uint32_t co
 void Workspaces::grow(uint64_t bytes, const char* who)
 {
     if (bytes <= bytes_.load(std::memory_order_acquire)) return;
-    for (uint32_t i = 0; i < count_; i++) {
-        Piece& p = pieces_[i];
-        while (p.busy.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
-        try {
-            if (!p.work || p.work->bytes() < bytes) p.work = std::make_unique<WorkPiece>(context(), bytes, who);       // else another thread wanted more
-        } catch (...) {
-            p.busy.store(false, std::memory_order_release);
-            throw;
-        }
-        p.busy.store(false, std::memory_order_release);
-    }
+    for (uint32_t i = 0; i < count_; i++) replace(pieces_[i], std::make_unique<WorkPiece>(context(), bytes, who));
     uint64_t before = bytes_.load(std::memory_order_relaxed);
     while (before < bytes && !bytes_.compare_exchange_weak(before, bytes, std::memory_order_release, std::memory_order_relaxed)) continue;
+}
+
+// Memory is taken before the piece is, since hooks may be called for it, which may want this very piece.
+void Workspaces::replace(Piece& p, std::unique_ptr<WorkPiece> larger) noexcept
+{
+    while (p.busy.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
+    if (!p.work) {
+        p.work = std::move(larger);
+    } else if (p.work->bytes() < larger->bytes()) {         // else another thread wanted more
+        p.work.swap(larger);
+        p.work->keep(larger, std::exchange(p.is_held, false));
+    }
+    p.busy.store(false, std::memory_order_release);
 }
 
 bool Workspaces::take(uint32_t index) noexcept

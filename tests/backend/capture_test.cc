@@ -278,6 +278,45 @@ TEST_CASE("captures: a product whose rows are folded is ready when its program i
     shut(c);
 }
 
+TEST_CASE("captures: a workspace that another program makes grow stays where a graph works in it")
+{
+    Host host;
+    ng_ctx* c = adopted(host, NG_CTX_NO_JIT);
+    constexpr int64_t N = 1000, MORE = 100000;
+    ng_tensor* const t[] = {make(c, N), make(c, N), make(c, N)};
+    put(t[0], 3, N), put(t[1], 5, N);
+    const char* const words = "x - mean(x) + scan(y, 0, sum)";
+    ng_prog *p = program_of(c, words, N, false), *larger = nullptr;
+    CHECK(ng_prog_wait(p, FOREVER, nullptr) == NG_OK);
+    CHECK(run(p, host.stream, t, t[2]) >= 0);
+    CHECK(first_of(t[2], N) == 5);
+    const CUgraphExec exec = host.captured([&] { CHECK(run(p, host.stream, t, t[2]) >= 0); });
+    REQUIRE(exec != nullptr);
+    ng_scope* s = ng_scope_create(c, 0);
+    ng_compile_desc desc{};
+    desc.size = sizeof desc, desc.workspace_of = p;
+    for (int64_t n = MORE; n <= 4 * MORE; n *= 2) {      // what took the graph's place goes, that stays
+        const ng_shape d = vector_of(n);
+        ng_expr* const params[] = {ng_param(s, 0, &d), ng_param(s, 1, &d)};
+        ng_expr* const e = ng_parse(s, words, "x,y", params, 2);
+        ng_error error{};
+        REQUIRE_MESSAGE(ng_compile(c, &desc, &e, 1, &larger, &error) == NG_OK, error.text);
+        ng_prog_release(larger);
+    }
+    CHECK(ng_ctx_sync(c, nullptr, FOREVER, nullptr) == NG_OK);
+    CHECK(stats(c).workspace_bytes < 24 * MORE);
+    put(t[1], 7, N);
+    host.replay(exec);
+    CHECK(first_of(t[2], N) == 7);
+    if (std::getenv("NG_FAKE_DRIVER")) CHECK(stand_in().counts().misuses == 0);
+    host.driver.cuGraphExecDestroy(exec);
+    ng_scope_release(s), ng_prog_release(p);
+    for (ng_tensor* x : t) ng_tensor_release(x);
+    CHECK(ng_ctx_sync(c, host.stream, FOREVER, nullptr) == NG_OK);
+    CHECK(stats(c).workspace_bytes == 0);
+    shut(c);
+}
+
 // A graph would write there whenever it runs, and whoever has that memory then would see it.
 TEST_CASE("captures: what takes memory of its own is refused, and nothing of it is in the graph")
 {

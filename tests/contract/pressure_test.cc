@@ -1,4 +1,5 @@
-// The context's limit: the pressure hook is asked before a call fails, what it releases makes room, and what failed took nothing.
+// The context's limit: the pressure hook is asked before a call fails, what it releases makes room, and what failed took nothing; what hooks
+// may do meanwhile.
 #include "tests/contract/face.h"
 
 #include <utility>
@@ -122,4 +123,119 @@ TEST_CASE("T4: where the hook frees nothing the call is NG_E_DEVMEM, and all is 
         CHECK(f.eval(e) == counted(MANY, 0, 2));
         ng_tensor_release(kept[0]);
     }
+}
+
+TEST_CASE("T4: while a workspace grows, what pressure ends may compile a program that shares it")
+{
+    struct Guest {
+        Face*      f = nullptr;
+        ng_prog*   first = nullptr;
+        ng_tensor* loan = nullptr;
+        int        ends = 0;
+
+        ng_status compile(int64_t n)
+        {
+            ng_expr* const x = f->param(0, shape(NG_F32, {n}));
+            ng_prog* p = nullptr;
+            const ng_status status = f->try_compile({ng_sub(x, ng_scan(ng_scan(x, 0, NG_FOLD_SUM, 0), 0, NG_FOLD_MAX, 0))}, {.workspace_of = first}, &p);
+            if (p) f->programs.push_back(p);
+            if (!first) first = p;
+            return status;
+        }
+        static int32_t press(void* user, uint64_t)
+        {
+            ng_tensor* const t = std::exchange(static_cast<Guest*>(user)->loan, nullptr);
+            ng_tensor_release(t);
+            return t != nullptr;
+        }
+        static void end(void* user)
+        {
+            Guest& g = *static_cast<Guest*>(user);
+            g.ends++;
+            CHECK(ng_ctx_limit(g.f->c, 0) == NG_OK);
+            CHECK(g.compile(3 * MANY) == NG_OK);
+        }
+    } guest;
+    ng_hooks hooks{};
+    hooks.size = sizeof hooks, hooks.user = &guest, hooks.pressure = Guest::press;
+    Face f(with_hooks(hooks));
+    guest.f = &f;
+    REQUIRE(guest.compile(MANY) == NG_OK);
+    const ng_shape d = shape(NG_F32, {4});
+    REQUIRE(ng_tensor_wrap(f.c, &d, f.data(f.make(d)), 16, Guest::end, &guest, &guest.loan, &f.error) == NG_OK);
+    CHECK(ng_ctx_limit(f.c, f.stats().dev_bytes) == NG_OK);
+    alarm(60);                                       // who waited for himself would do so for ever
+    CHECK_MESSAGE(guest.compile(2 * MANY) == NG_OK, f.said());
+    alarm(0);
+    CHECK(guest.ends == 1);
+    CHECK(f.programs.size() == 3);
+}
+
+namespace {
+
+// Memory of one element more than a program's argument, at its beginning, and its output, at its end: computed apart.
+struct Shifted : Face {
+    ng_tensor *whole, *head, *tail;
+    ng_prog*   next;
+    Shifted(const ng_ctx_desc& d, int64_t n) : Face(d), whole(tensor(Values(size_t(n + 1), 3))), head(part(whole, 0, 0, n)), tail(part(whole, 0, 1, n + 1))
+    {
+        ng_expr* const x = param(0, shape(NG_F32, {n}));
+        next = compile({ng_add(x, ng_exp(ng_mul(x, ng_const(s, 0, 0))))}, {.alias = {0}});
+        CHECK(shift() >= NG_OK);
+        CHECK(last() == 4);
+        CHECK(ng_ctx_sync(c, nullptr, UINT64_MAX, &error) == NG_OK);
+    }
+    ng_status shift() { return run(next, {.args = {head}, .out = {tail}}); }
+    double    last() { return get(whole).back(); }
+};
+
+}  // namespace
+
+TEST_CASE("T4: a run whose output takes memory frees what was released, and calls neither pressure nor done")
+{
+    Hoard    hoard;
+    ng_hooks hooks{};
+    hooks.size = sizeof hooks, hooks.user = &hoard, hooks.pressure = Hoard::press;
+    Shifted f(with_hooks(hooks), MANY);
+    int        ends = 0;
+    ng_tensor* loan = nullptr;
+    const ng_shape d = shape(NG_F32, {4});
+    REQUIRE(ng_tensor_wrap(f.c, &d, f.data(f.make(d)), 16, [](void* user) { ++*static_cast<int*>(user); }, &ends, &loan, &f.error) == NG_OK);
+    hoard.fill(f, 1);
+    ng_tensor_release(loan);
+    CHECK(f.shift() == NG_E_DEVMEM);
+    CHECK(hoard.asked == 0);
+    CHECK(ends == 0);
+    ng_tensor_release(hoard.spare[0]);
+    CHECK_MESSAGE(f.shift() >= NG_OK, f.said());
+    CHECK(hoard.asked == 0);
+    CHECK(ends == 0);
+    CHECK(f.last() == 5);
+    CHECK(ng_ctx_poll(f.c, UINT64_MAX, &f.error) == NG_OK);
+    CHECK(ends == 1);
+    CHECK(ng_ctx_limit(f.c, 0) == NG_OK);
+}
+
+TEST_CASE("T4: an output that a hook releases while its run computes it is kept to the end of the run")
+{
+    if (std::string_view(backend()) != "cpu") return;        // where no run calls parallel
+    static ng_tensor* victim;
+    static int        released;
+    victim = nullptr, released = 0;
+    ng_hooks hooks{};
+    hooks.size = sizeof hooks;
+    hooks.parallel = [](void*, uint32_t count, ng_task_fn task, void* arg) {
+        released += victim != nullptr;
+        ng_tensor_release(std::exchange(victim, nullptr));
+        for (uint32_t i = 0; i < count; i++) task(arg, i);
+    };
+    ng_ctx_desc d = description(0, 4);
+    d.hooks = &hooks;
+    Shifted f(d, 20 * MANY);
+    f.tensors.erase(std::ranges::find(f.tensors, f.tail));
+    victim = f.tail;
+    CHECK_MESSAGE(f.shift() >= NG_OK, f.said());
+    CHECK(released == 1);
+    CHECK(f.last() == 5);
+    CHECK(f.shift() == NG_E_INVALID);
 }
