@@ -116,8 +116,11 @@ TEST_CASE("captures: the mark of one that was spoilt meanwhile takes nobody into
         uint64_t mark = 0;
         CHECK(ng_mark(host.c, host.one, &mark, nullptr) == NG_OK);
         (void)host.driver.cuStreamSynchronize.quiet(host.one);
-        CHECK(ng_mark_after(host.c, host.two, mark, &error) == NG_E_INVALID);
-        CHECK(holds(error.text, "ng_mark_after: the capture was spoilt"));
+        for (const bool is_waited_for : {false, true}) {
+            if (is_waited_for) CHECK(ng_ctx_sync(host.c, host.one, FOREVER, nullptr) == NG_OK);
+            CHECK(ng_mark_after(host.c, host.two, mark, &error) == NG_E_INVALID);
+            CHECK(holds(error.text, "ng_mark_after: the capture was spoilt"));
+        }
     }));
     CHECK(first_of(x) == 1);
     ng_tensor_release(x);

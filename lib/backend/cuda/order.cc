@@ -69,11 +69,13 @@ bool StreamOrder::is_own_captured() const noexcept
     return now && !may_record(own_);
 }
 
-// What another thread has queued on it since that number was not waited for. The context's own stays.
+// What another thread has queued on it since that number was not waited for. The context's own stays. So does what was marked in
+// a capture that goes on, for others may still join that, or may ask to where it was spoilt.
 void StreamOrder::forget(uint64_t id, uint64_t number)
 {
     Slot* const slot = find(id);
-    const bool is_marked = slot && slot->capture && capture_of(slot->native) == slot->capture;         // others may still join that capture
+    const uint64_t capture = slot && slot->capture ? capture_of(slot->native) : 0;
+    const bool is_marked = slot && slot->capture && (capture ? capture == slot->capture : !may_record(slot->native));
     if (slot && slot != &slots_[0] && slot->last == number && !is_marked) slot->id = 0, slot->native = nullptr, alive_--;
 }
 
