@@ -88,10 +88,20 @@ void patch(const Job& job, const Part& part, Wide (*sums)[COLUMNS], bool by_dots
     }
 }
 
+// From how deep on dot products pay, by times of all these (docs/experiments.md, "Shallow products of few rows"). Each ends with lanes that
+// meet one by one, and where a line is widened with elements that fill no vector; lines of b are gathered, many columns at once.
+int64_t least_depth_of_dots(const Job& job)
+{
+    const int64_t rows = std::min(ROWS, job.m), columns = std::min(COLUMNS, job.n);
+    const bool    widens = job.table.widen[job.packed][int(job.product.b.type)];
+    if (columns < (widens ? 8 : 4)) return 8;
+    return widens ? 20 + columns * 11 / 32 : 8 + 4 * rows + std::min<int64_t>(columns, 64) * (rows + 1) / 10;
+}
+
 void columns_of_result(const Job& job, int64_t first, int64_t last)
 {
     static constexpr int64_t NEAR[COLUMNS] = {};
-    const bool               by_dots = job.step.b_depth == 1 && job.step.b_column != 1 && job.k >= 8;
+    const bool               by_dots = job.step.b_depth == 1 && job.step.b_column != 1 && job.k >= least_depth_of_dots(job);
     int64_t                  offsets[COLUMNS];
     Wide                     sums[ROWS][COLUMNS];
     for (int64_t column = first; column < last; column += COLUMNS) {
