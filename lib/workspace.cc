@@ -38,13 +38,17 @@ Ref<Workspaces> Workspaces::create(Context& context, uint64_t bytes, uint32_t co
 void Workspaces::grow(uint64_t bytes, const char* who)
 {
     if (bytes <= bytes_.load(std::memory_order_acquire)) return;
-    for (uint32_t i = 0; i < count_; i++) replace(pieces_[i], std::make_unique<WorkPiece>(context(), bytes, who));
+    for (uint32_t i = 0; i < count_; i++) {
+        auto larger = std::make_unique<WorkPiece>(context(), bytes, who);
+        const Ordered held(context().backend(), nullptr);       // as every run of a device does: none finds the piece taken
+        replace(pieces_[i], larger);
+    }
     uint64_t before = bytes_.load(std::memory_order_relaxed);
     while (before < bytes && !bytes_.compare_exchange_weak(before, bytes, std::memory_order_release, std::memory_order_relaxed)) continue;
 }
 
 // Memory is taken before the piece is, since hooks may be called for it, which may want this very piece.
-void Workspaces::replace(Piece& p, std::unique_ptr<WorkPiece> larger) noexcept
+void Workspaces::replace(Piece& p, std::unique_ptr<WorkPiece>& larger) noexcept
 {
     while (p.busy.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
     if (!p.work) {

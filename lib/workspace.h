@@ -54,7 +54,7 @@ class Workspaces final : public Belonging {
     Workspaces(Context& context, uint32_t count);
     friend void destroy(const Workspaces*) noexcept;
     bool take(uint32_t index) noexcept;
-    void replace(Piece& p, std::unique_ptr<WorkPiece> larger) noexcept;
+    void replace(Piece& p, std::unique_ptr<WorkPiece>& larger) noexcept;
     void give_back() noexcept;
     static void end(Belonging& thing, Context& context) noexcept;
     static void remove(Belonging* thing, Context& context) noexcept;

@@ -171,6 +171,45 @@ TEST_CASE("T4: while a workspace grows, what pressure ends may compile a program
     CHECK(f.programs.size() == 3);
 }
 
+TEST_CASE("P2: a run goes on while another thread makes its workspace grow")
+{
+    struct Guest {
+        Face*      f = nullptr;
+        ng_prog*   p = nullptr;
+        ng_tensor *in = nullptr, *out = nullptr;
+        ng_status  ran = NG_NOT_READY;
+
+        static ng_expr* work(Face& f, int64_t n)
+        {
+            ng_expr* const x = f.param(0, shape(NG_F32, {n}));
+            return ng_sub(x, ng_scan(ng_scan(x, 0, NG_FOLD_SUM, 0), 0, NG_FOLD_MAX, 0));
+        }
+        static int32_t press(void* user, uint64_t)
+        {
+            Guest& g = *static_cast<Guest*>(user);
+            std::thread([&] { g.ran = g.f->run(g.p, {.args = {g.in}, .out = {g.out}}); }).join();
+            return 0;
+        }
+    } guest;
+    ng_hooks hooks{};
+    hooks.size = sizeof hooks, hooks.user = &guest, hooks.pressure = Guest::press;
+    Face f(with_hooks(hooks));
+    guest.f = &f, guest.p = f.compile({Guest::work(f, MANY)});
+    guest.in = f.tensor(Values(MANY, 1)), guest.out = f.tensor(Values(MANY, 0));
+    CHECK(f.run(guest.p, {.args = {guest.in}, .out = {guest.out}}) >= NG_OK);
+    CHECK(f.get(guest.out)[MANY - 1] == 1 - MANY);
+    f.put(guest.out, Values(MANY, 0));
+    CHECK(ng_ctx_limit(f.c, f.stats().dev_bytes) == NG_OK);
+    ng_prog* none = nullptr;
+    CHECK(f.try_compile({Guest::work(f, 2 * MANY)}, {.workspace_of = guest.p}, &none) == NG_E_DEVMEM);
+    CHECK(guest.ran >= NG_OK);
+    CHECK(guest.ran != NG_NOT_READY);
+    CHECK(f.get(guest.out)[MANY - 1] == 1 - MANY);
+    CHECK(ng_ctx_limit(f.c, 0) == NG_OK);
+    REQUIRE(f.try_compile({Guest::work(f, 2 * MANY)}, {.workspace_of = guest.p}, &none) == NG_OK);
+    f.programs.push_back(none);
+}
+
 namespace {
 
 // Memory of one element more than a program's argument, at its beginning, and its output, at its end: computed apart.
