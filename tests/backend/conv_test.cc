@@ -220,6 +220,25 @@ TEST_CASE("conv: what is outside of dy adds nothing to dx, whatever the tap is")
                 }
 }
 
+TEST_CASE("conv: positions of dx that no tap reaches are zeros, and nothing beside dx is written")
+{
+    const Types types[] = {F32, {Dtype::f64, Dtype::f64, Dtype::f64}, {Dtype::i8, Dtype::u8, Dtype::i32}, {Dtype::i16, Dtype::i16, Dtype::i16}};
+    for (const Layout layout : LAYOUTS)
+        for (const Types& t : types)
+            for (const int64_t groups : {1, 3}) {
+                const Problem p = {2, 3, 6, groups, {23, 50}, {2, 3}, {5, 8}, {1, 1}, {1, 2}, {1, 0}};
+                check(p, t, layout, 3);
+                Tensor    w(t.w, p.dims_w()), dx(t.y, p.dims_x(), lie_of(layout, 4)), dy(t.x, p.dims_y(), lie_of(layout, 4));
+                Threads   threads{3};
+                Workspace s(conv_workspace(*product_table(nullptr), dx.operand(), w.operand(), dy.operand(), p.window(), 3));
+                w.fill(2), dy.fill(3);
+                std::vector<char> beside = dx.memory;
+                conv_dx(w.operand(), dy.operand(), dx.operand(), p.window(), {*product_table(nullptr), s.data(), threads.parallel()});
+                dx.each([&](const Index& i) { std::memcpy(&beside[size_t(dx.at(i) - dx.memory.data())], dx.at(i), size_t(bytes_of(t.y))); });
+                CHECK(beside == dx.memory);
+            }
+}
+
 TEST_CASE("conv: every mix of types that has an accumulator")
 {
     const Types all[] = {{Dtype::f64, Dtype::f64, Dtype::f64}, {Dtype::f32, Dtype::f64, Dtype::f64}, {Dtype::bf16, Dtype::f16, Dtype::f32},

@@ -144,6 +144,7 @@ FlatConv dx_flat(const Operand& w, const Operand& dy, const Operand& dx, const C
 struct Gradient {
     const Operand &   w, &dy, &dx;
     const ConvWindow& window;
+    bool              is_clear = false;      // dx holds zeros, which is what positions without taps get
 };
 
 void dx_of_channels(const Gradient& g, const Residue* residues, const Workplace& place)
@@ -199,6 +200,7 @@ void dx_of_any(const Gradient& g, const Residue* residues, const Workplace& plac
 {
     bool reads = true;
     for (int d = 0; d < g.window.spatial; d++) reads &= residues[d].taps > 0;
+    if (!reads && g.is_clear) return;
     (reads && is_depthwise(g.w, g.window) ? dx_of_channels : dx_of_residues)(g, residues, place);
 }
 
@@ -212,6 +214,14 @@ bool reaches_out(const Gradient& g)
             const Residue r = residue_of(n, g.dx.dims[SPATIAL + d], g.w.dims[SPATIAL + d], g.window, d);
             if (r.positions && (r.start - r.advance * (r.taps - 1) < 0 || r.start + r.positions > g.dy.dims[SPATIAL + d])) return true;
         }
+    return false;
+}
+// Whether some residue has no taps.
+bool lacks_taps(const Gradient& g)
+{
+    for (int d = 0; d < g.window.spatial; d++)
+        for (int64_t n = 0; n < residues_along(g.dx, g.window, d); n++)
+            if (residue_of(n, g.dx.dims[SPATIAL + d], g.w.dims[SPATIAL + d], g.window, d).taps == 0) return true;
     return false;
 }
 // By parts of residues that read nothing outside, along axis d and those after it.
@@ -403,8 +413,10 @@ void conv_dx(const Operand& w, const Operand& dy, const Operand& dx, const ConvW
 {
     const bool by_parts = reaches_out({w, dy, dx, window}) && !is_finite(w, SPATIAL + window.spatial, place.parallel);
     if (!by_parts && is_flat(window) && !is_depthwise(w, window) && !is_image_last(dy) && run_flat(dx_flat(w, dy, dx, window), place)) return;
-    const Gradient gradient = {w, dy, dx, window};
-    int64_t        residues = 1, count[WINDOW_AXES];   // those that have positions
+    // Each residue is a pass over dx, in steps: those without taps share one.
+    const Gradient gradient = {w, dy, dx, window, lacks_taps({w, dy, dx, window})};
+    if (gradient.is_clear) clear(dx, SPATIAL + window.spatial, place.parallel);
+    int64_t residues = 1, count[WINDOW_AXES];          // those that have positions
     for (int d = 0; d < window.spatial; d++) count[d] = residues_along(dx, window, d), residues *= count[d];
     for (int64_t n = 0; n < residues; n++) {
         Residue each[WINDOW_AXES];

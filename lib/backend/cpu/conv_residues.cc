@@ -1,4 +1,4 @@
-// Residues of dx's positions, parts of them, and whether weights are such that those are needed.
+// Residues of dx's positions, parts of them, whether weights are such that those are needed, and zeros where there are no taps.
 #include "lib/backend/cpu/conv_residues.h"
 
 #include "lib/backend/cpu/walk.h"
@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -49,6 +50,37 @@ bool has_all(const void* array, int bytes, int64_t first, int64_t step, int64_t 
     return bytes == 4 ? has_all<uint32_t>(array, first, step, count, bits) : has_all<uint64_t>(array, first, step, count, bits);
 }
 
+// Elements as rows, `step` apart: the axes that lie as one row, and those around it.
+struct Rows {
+    Walk    around;
+    int64_t step, count;
+};
+Rows rows_of(const Operand& x, int rank)
+{
+    int axes[NG_MAX_NDIM], left = 0;
+    for (int a = 0; a < rank; a++)
+        if (x.dims[a] != 1) axes[left++] = a;
+    std::sort(axes, axes + left, [&](int a, int b) { return std::abs(x.strides[a]) > std::abs(x.strides[b]); });
+    Rows r = {{}, left ? x.strides[axes[left - 1]] : 1, 1};
+    for (; left && x.strides[axes[left - 1]] == r.count * r.step; left--) r.count *= x.dims[axes[left - 1]];
+    for (int a = 0; a < left; a++) r.around.add(x.dims[axes[a]], x.strides[axes[a]], 0);
+    return r;
+}
+
+template <class U>
+void put_zeros(void* array, int64_t first, int64_t step, int64_t count)
+{
+    U* const to = static_cast<U*>(array) + first;
+    if (step == 1) return void(std::memset(to, 0, size_t(count) * sizeof(U)));
+    for (int64_t i = 0; i < count; i++) to[i * step] = 0;
+}
+void put_zeros(void* array, int bytes, int64_t first, int64_t step, int64_t count)
+{
+    if (bytes == 1) return put_zeros<uint8_t>(array, first, step, count);
+    if (bytes == 2) return put_zeros<uint16_t>(array, first, step, count);
+    return bytes == 4 ? put_zeros<uint32_t>(array, first, step, count) : put_zeros<uint64_t>(array, first, step, count);
+}
+
 }  // namespace
 
 Residue residue_of(int64_t residue, int64_t extent, int64_t taps, const ConvWindow& window, int d)
@@ -75,28 +107,36 @@ Residue inside_from(const Residue& r, int64_t q, int64_t stride, int64_t limit)
 bool is_finite(const Operand& x, int rank, const Parallel& parallel)
 {
     if (!is_float(x.type)) return true;
-    int axes[NG_MAX_NDIM];
-    std::iota(axes, axes + rank, 0);
-    std::sort(axes, axes + rank, [&](int a, int b) { return std::abs(x.strides[a]) > std::abs(x.strides[b]); });
-    // The axes that lie as one row, and those around.
-    int           last = rank - 1;
-    const int64_t step = x.strides[axes[last]];
-    int64_t       row = 1;
-    for (; last >= 0 && (x.dims[axes[last]] == 1 || x.strides[axes[last]] == row * step); last--) row *= x.dims[axes[last]];
-    Walk rows;
-    for (int a = 0; a <= last; a++) rows.add(x.dims[axes[a]], x.strides[axes[a]], 0);
-    if (rows.count == 0 || row == 0) return true;
+    if (std::count(x.dims, x.dims + rank, 0)) return true;       // what has no element may have any strides
+    const Rows        rows = rows_of(x, rank);
     const uint64_t    bits = endless_bits(x.type);
-    const int64_t     tasks = std::min(row, tasks_for(double(rows.count) * double(row), parallel.workers()));
+    const int64_t     tasks = std::min(rows.count, tasks_for(double(rows.around.count) * double(rows.count), parallel.workers()));
     std::atomic<bool> has = false;
     parallel.for_each(uint32_t(tasks), [&](uint32_t task, uint32_t) {
-        Walk          w = rows;
-        const int64_t first = row * task / tasks, end = row * (task + 1) / tasks;
+        Walk          w = rows.around;
+        const int64_t first = rows.count * task / tasks, end = rows.count * (task + 1) / tasks;
         w.seek(0);
         for (int64_t i = 0; i < w.count; i++, w.next())
-            if (has_all(x.data, bytes_of(x.type), w.a + first * step, step, end - first, bits)) has = true;
+            if (has_all(x.data, bytes_of(x.type), w.a + first * rows.step, rows.step, end - first, bits)) has = true;
     });
     return !has;
+}
+
+void clear(const Operand& x, int rank, const Parallel& parallel)
+{
+    if (std::count(x.dims, x.dims + rank, 0)) return;
+    const Rows    rows = rows_of(x, rank);
+    const int64_t elements = rows.around.count * rows.count;
+    const int64_t tasks = std::min(elements, tasks_for(double(elements), parallel.workers()));
+    parallel.for_each(uint32_t(tasks), [&](uint32_t task, uint32_t) {
+        Walk    w = rows.around;
+        int64_t at = elements * task / tasks;
+        w.seek(at / rows.count);
+        for (int64_t left = elements * (task + 1) / tasks - at, in_row = at % rows.count, n; left > 0; left -= n, in_row = 0, w.next()) {
+            n = std::min(left, rows.count - in_row);
+            put_zeros(x.data, bytes_of(x.type), w.a + in_row * rows.step, rows.step, n);
+        }
+    });
 }
 
 }  // namespace ng::cpu

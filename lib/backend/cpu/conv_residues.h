@@ -18,4 +18,7 @@ Residue inside_from(const Residue& r, int64_t q, int64_t stride, int64_t limit);
 // Whether no element is an infinity or none of numbers.
 bool is_finite(const Operand& x, int rank, const Parallel& parallel);
 
+// Zeros to all elements.
+void clear(const Operand& x, int rank, const Parallel& parallel);
+
 }  // namespace ng::cpu
