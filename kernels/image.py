@@ -1,9 +1,9 @@
 """Compiles shipped kernels with nvcc into one image and writes it as C++: refused where a kernel spills registers.
 
-image.py NAME SOURCE OUTPUT_CC TABLE DEPFILE [--stack BYTES] [--tables] [--only ARCH] [--own] [--compress] [--nvcc NVCC ROOT ARCH..]
---stack is what a kernel may have of a stack without spills; --tables makes switches jumps through tables; --only sm_90a: for that
+image.py NAME SOURCE OUTPUT_CC TABLE DEPFILE [--stack BYTES] [--spills BYTES] [--tables] [--only ARCH] [--own] [--code] [--compress] [--nvcc NVCC ROOT ARCH..]
+--stack is what a kernel may have of a stack without spills; --spills what it may store and load of these, each; --tables makes switches jumps through tables; --only sm_90a: for that
 architecture and no other, if sm_90 is among those wanted; such kernels are refused, too, where ptxas serialises their products;
---own: the text may ask which architecture it is compiled for.
+--own: the text may ask which architecture it is compiled for; --code: the same, and there is no PTX.
 Without nvcc the image is empty. TABLE tells registers, spilled bytes and shared memory of each kernel on each architecture.
 """
 import re
@@ -36,9 +36,11 @@ def numbers_of(archs):
     return numbers
 
 
-def targets_of(numbers, only, is_own):
+def targets_of(numbers, only, is_own, is_code):
     if only:
         return [f"arch=compute_{only},code=sm_{only}"]
+    if is_code:
+        return [f"arch=compute_{number},code=sm_{number}" for number in numbers]
     if is_own:
         return [f"arch=compute_{number},code=sm_{number}" for number in numbers] + [f"arch=compute_{PORTABLE},code=compute_{PORTABLE}"]
     codes = ",".join([f"sm_{number}" for number in numbers] + [f"compute_{PORTABLE}"])
@@ -63,11 +65,11 @@ def compiled(command, targets, files):
     return Path(image).read_bytes(), kernels
 
 
-def table_of(kernels, stack_most):
+def table_of(kernels, stack_most, spills_most):
     """The table's text; ends the build where a kernel uses memory for what should be registers."""
     lines, spilled = [f"{'kernel':36} {'arch':8} registers  spills  shared"], []
     for kernel, arch, stack, stores, loads, registers, shared in sorted(kernels):
-        if int(stack) > stack_most or int(stores) or int(loads):
+        if int(stack) > stack_most + spills_most or max(int(stores), int(loads)) > spills_most:
             spilled.append(f"{kernel} spills on {arch}: {stack} bytes of stack, {stores} stored, {loads} loaded")
         lines.append(f"{kernel:36} {arch:8} {registers:>9} {stores:>7} {shared or 0:>7}")
     if spilled:
@@ -88,10 +90,10 @@ def main():
         command = [nvcc, f"-I{root}"] + (["--compress-mode=size"] if "--compress" in arguments else [])
         command += ["--jump-table-density", "10"] if "--tables" in arguments else []
         if numbers:
-            image, kernels = compiled(command, targets_of(numbers, only, "--own" in arguments), (source, output + ".fatbin", depfile + ".nvcc"))
+            image, kernels = compiled(command, targets_of(numbers, only, "--own" in arguments, "--code" in arguments), (source, output + ".fatbin", depfile + ".nvcc"))
             needed = Path(depfile + ".nvcc").read_text().split(":", 1)[1]
-    stack_most = int(arguments[arguments.index("--stack") + 1]) if "--stack" in arguments else 0
-    Path(table).write_text(table_of(kernels, stack_most))
+    most = [int(arguments[arguments.index(option) + 1]) if option in arguments else 0 for option in ("--stack", "--spills")]
+    Path(table).write_text(table_of(kernels, *most))
     Path(depfile).write_text(f"{output}:{needed}")
     rows = [",".join(map(str, image[at:at + 32])) + "," for at in range(0, len(image), 32)] or ["0,"]
     Path(output).write_text(CC.format(name=name, count=len(image), length=max(len(image), 1), rows="\n".join(rows), archs=", ".join(map(str, numbers + [0]))))
