@@ -10,6 +10,7 @@ SHIPPED(basic)                           // basic.def's
 SHIPPED(gemm_mma)                        // gemm_mma.def's, of lib/backend/cuda/gemm_mma.cu
 SHIPPED(gemm_mma_listed)                 // those that carry out epilogues' lists
 SHIPPED(interpreter)                     // of lib/backend/cuda/interpreter.cu
+SHIPPED(stock)                           // of what lib/backend/cuda/stock_texts.cc writes; no PTX
 SHIPPED(gemm_sm90_half)                  // of lib/backend/cuda/gemm_sm90_half.cu and its neighbours: code for sm_90a alone
 SHIPPED(gemm_sm90_byte)
 SHIPPED(gemm_sm90_wide)

@@ -19,9 +19,9 @@ from pathlib import Path
 import count
 
 KERNELS = ["mma_gpu_test", "gpu_test", "basic_gpu_test", "interpreter_gpu_test", "f32_gpu_test", "operand_gpu_test", "list_gpu_test", "capture_test", "tuning_test"]
-CONTRACT = ["derivatives", "evaluation", "exchange", "extremes", "lengths", "movement", "numbers", "operands", "plans", "pressure", "programs", "results", "sharing", "vast"]
+CONTRACT = ["derivatives", "evaluation", "exchange", "extremes", "lengths", "movement", "numbers", "operands", "plans", "pressure", "programs", "results", "sharing", "stock", "vast"]
 OF_MEMORY = ["pressure", "vast"]     # of these, those that take most of a device's memory
-OF_TEXTS = ["derivatives", "evaluation"]    # those that racecheck is not done with in four minutes
+OF_TEXTS = ["derivatives", "evaluation", "stock"]    # those that racecheck is not done with in four minutes
 OF_PROCESSOR = "P2: with one thread*,P2: two runs at once*,T4: every hook*,T4: done comes on whatever*"      # cases of these, as tests/contract/meson.build has them
 NUMPY = ["casts", "maps", "promotions", "reductions"]      # with a Python that has NumPy, and build/lib/libng.so
 PARTS = 6                       # of what takes longest

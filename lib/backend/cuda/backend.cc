@@ -161,7 +161,7 @@ CudaBackend::CudaBackend(Context& context, DeviceContext home, ng_device_info in
     : context_(context), home_(std::move(home)), info_(info), arch_(info.arch), compute_(compute_of(home_.driver(), home_.device())),
       most_shared_(attribute_of(home_.driver(), home_.device(), CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)),
       own_(new_stream(StreamKind::Ordered)), uploads_(new_stream(StreamKind::Independent)),
-      order_(home_, own_.get(), !(context.flags() & NG_CTX_CALLER_ORDERS)), shipped_(home_, !(context.flags() & NG_CTX_NO_JIT)), code_(home_, code_options(), context.counters)
+      order_(home_, own_.get(), !(context.flags() & NG_CTX_CALLER_ORDERS)), shipped_(home_, !(context.flags() & NG_CTX_NO_JIT)), stock_(home_, compute_), code_(home_, code_options(), context.counters)
 {
     const CurrentContext now(home_);
     pool_.emplace(home_);
@@ -206,6 +206,7 @@ void CudaBackend::stop() noexcept
     order_.forget_all();
     if (keeps_memory_.exchange(false)) context_.heap().free_kept();
     shipped_.unload();
+    stock_.unload();
     streams_.clear();
     meeting_ = {};
     own_ = {}, uploads_ = {};

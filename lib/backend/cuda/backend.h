@@ -7,6 +7,7 @@
 #include "lib/backend/cuda/evaluated.h"
 #include "lib/backend/cuda/gemm_tuned.h"
 #include "lib/backend/cuda/order.h"
+#include "lib/backend/cuda/stock.h"
 
 #include <atomic>
 #include <mutex>
@@ -155,6 +156,7 @@ class CudaBackend final : public Backend {
     CodeStore&   code() noexcept { return code_; }
     Evaluated&   evaluated() noexcept { return evaluated_; }
     Shipped&     shipped() noexcept { return shipped_; }
+    Stock&       stock() noexcept { return stock_; }
     StreamOrder& order() noexcept { return order_; }
     int32_t      compute() const noexcept { return compute_; }
     uint32_t     units() const noexcept { return info_.units; }
@@ -204,6 +206,7 @@ class CudaBackend final : public Backend {
     Stream               own_, uploads_;
     StreamOrder          order_;
     Shipped              shipped_;
+    Stock                stock_;
     CodeStore            code_;
     Evaluated            evaluated_;
     gemm::Tuned          tuned_;

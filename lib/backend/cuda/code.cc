@@ -22,9 +22,9 @@ uint64_t microseconds_since(Deadline::Clock::time_point start)
 
 }  // namespace
 
-Code::Code(const DeviceContext& home, const std::string& image, Module::Accepts accepts, int count) : module(home, image, accepts), bytes(image.size())
+Code::Code(const DeviceContext& home, const std::string& image, Module::Accepts accepts, int count) : module(std::in_place, home, image, accepts), bytes(image.size())
 {
-    for (int i = 0; i < count; i++) functions.push_back(module.function(i ? text("fused_", i).c_str() : "fused"));
+    for (int i = 0; i < count; i++) functions.push_back(module->function(i ? text("fused_", i).c_str() : "fused"));
 }
 
 CodeStore::CodeStore(const DeviceContext& home, const CodeOptions& options, Counters& counters) : home_(home), options_(options), counters_(counters)
@@ -144,11 +144,11 @@ std::shared_ptr<const Code> CodeStore::make(const Digest& key, const std::string
 
 // ---- jobs -------------------------------------------------------------------------------------------------------------
 
-void CodeStore::later(std::function<void()> job)
+void CodeStore::later(std::function<void()> job, bool is_short)
 {
     const std::lock_guard hold(lock_);
     if (is_stopped_) return;
-    jobs_.push_back(std::move(job));
+    jobs_.insert(is_short ? jobs_.begin() : jobs_.end(), std::move(job));
     // Who waits takes one job each.
     if (options_.has_threads && threads_.size() < options_.threads && jobs_.size() > idle_) start();
     changed_.notify_all();

@@ -22,9 +22,10 @@ namespace ng::cuda {
 // The functions `fused`, `fused_1` .. of one text, on the device.
 struct Code {
     Code(const DeviceContext& home, const std::string& image, Module::Accepts accepts, int functions);
-    Module module;
+    explicit Code(std::vector<Function> of_another) : functions(std::move(of_another)) {}       // of a module that stays longer
+    std::optional<Module> module;
     std::vector<Function> functions;
-    uint64_t bytes;
+    uint64_t bytes = 0;
 };
 
 struct CodeOptions {
@@ -51,8 +52,8 @@ class CodeStore {
     // By which memory and disk know a text.
     Digest key_of(const std::string& text) const noexcept;
 
-    // A job for our threads, or for poll(). Jobs do not throw.
-    void later(std::function<void()> job);
+    // A job for our threads, or for poll(). Jobs do not throw. is_short: before all that are not.
+    void later(std::function<void()> job, bool is_short = false);
     bool poll(uint64_t budget_ns);       // false: the budget ended first
     // Ends the threads; jobs that wait are dropped, and code is unloaded.
     void stop() noexcept;

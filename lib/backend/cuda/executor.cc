@@ -43,6 +43,17 @@ void Fused::make(CodeStore& store, size_t which) noexcept
     waiting.fetch_sub(1, std::memory_order_release);
 }
 
+void Fused::make(Stock& stock, size_t which) noexcept
+{
+    Variant& v = variants[which];
+    v.make([&] {
+        v.source = kernel.source(which);
+        if (v.source.number_bytes <= MOST_NUMBER_BYTES - v.source.buffers * 8u) v.code = stock.find(v.source.text);
+        if (!v.code) throw Error(NG_E_UNSUPPORTED, "the library has no such text");
+    });
+    waiting.fetch_sub(1, std::memory_order_release);
+}
+
 bool Fused::is_ready() const noexcept
 {
     for (size_t i = 0; i < kernel.classes().size(); i++)
@@ -53,6 +64,12 @@ bool Fused::is_ready() const noexcept
 void Fused::unload() noexcept
 {
     for (size_t i = 0; i < kernel.classes().size(); i++) variants[i].unload();
+}
+
+bool Variant::ask() noexcept
+{
+    int idle = Idle;
+    return state.compare_exchange_strong(idle, Asked, std::memory_order_acq_rel);
 }
 
 // What is being made now drops its code itself.
@@ -94,6 +111,7 @@ void CudaExecutor::end() noexcept
 void CudaExecutor::end(Work& w) noexcept
 {
     if (w.fused && use_ == Backend::Use::Often) w.fused->unload();           // others may have what evaluations share
+    if (w.stocked) w.stocked->work.fused->unload();
     if (w.call)
         for (const auto& finished : w.call->finished) finished->variant.unload();
     if (w.call && w.call->folding) end(w.call->folding->work);
@@ -122,6 +140,7 @@ void CudaExecutor::prepare(Work& w, const Step& step, int32_t variables, std::sp
         w.fitted = std::make_unique<Fitted>();
         w.fitted->variables.resize(size_t(variables)), w.fitted->alignment.resize(w.buffers.size());
     }
+    if (use_ == Backend::Use::Often) prepare_stocked(w, kernel);
     // The last ones are by elements, and the longest: what takes the most time begins first.
     if (use_ == Backend::Use::Often && may_compile(*w.fused))
         for (size_t i = w.fused->kernel.classes().size(); i-- > 0;)
@@ -153,9 +172,7 @@ std::shared_ptr<Fused> CudaExecutor::evaluated(const Kernel& kernel) const
 
 void CudaExecutor::ask(const std::shared_ptr<Fused>& fused, size_t which) const
 {
-    Variant& v = fused->variants[which];
-    int idle = Variant::Idle;
-    if (!v.state.compare_exchange_strong(idle, Variant::Asked, std::memory_order_acq_rel)) return;
+    if (!fused->variants[which].ask()) return;
     fused->waiting.fetch_add(1, std::memory_order_relaxed);
     CodeStore& store = backend_.code();
     store.later([&store, fused, which] { fused->make(store, which); });
@@ -237,6 +254,7 @@ uint64_t CudaExecutor::scratch_bytes(std::span<const int64_t> variables, uint32_
     for (const Work& w : works_) {
         if (w.call) most = std::max(most, call_scratch(*w.call, variables));
         most = std::max(most, w.scratch);
+        if (w.stocked) most = std::max(most, w.stocked->work.scratch);
         if (w.interim) most = std::max(most, most_scratch(w.interim->tape, backend_.units()));
     }
     return most ? most + 256 : 0;
@@ -280,7 +298,7 @@ bool CudaExecutor::run_fused(const Work& w, const ExecutorRun& run) const
     if ((g.which < 0 || g.scratch_bytes > w.scratch) && w.interim) return run_interim(w, run, buffers), true;     // what was thought impossible
     const Variant& v = f.variants[size_t(g.which)];
     if (v.state.load(std::memory_order_acquire) == Variant::Ready) return run_variant(w, g, run, buffers), false;
-    run_interim(w, run, buffers);
+    if (!w.stocked || !run_stocked(w, run, buffers)) run_interim(w, run, buffers);
     return use_ == Backend::Use::Often && backend_.code().can_compile();     // else it is as fast as it gets
 }
 

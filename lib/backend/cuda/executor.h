@@ -23,6 +23,7 @@ struct Variant {
     KernelSource                source;      // good once Ready
     std::shared_ptr<const Code> code;
     std::unique_ptr<Error>      error;       // once Refused
+    bool ask() noexcept;                     // false: somebody has
     // Gives code and source.
     template <class Body>
     void make(Body&& body) noexcept;
@@ -38,6 +39,8 @@ class Fused {
     bool find(CodeStore& store, size_t which);
     // Makes this text's code ready; for any thread, once a variant.
     void make(CodeStore& store, size_t which) noexcept;
+    // The same by what was compiled with the library; refused where it was not.
+    void make(Stock& stock, size_t which) noexcept;
     bool is_ready() const noexcept;              // every text is
     void unload() noexcept;
 
@@ -101,6 +104,7 @@ class CudaExecutor final : public Executor {
     };
     struct Folding;
     struct Starting;
+    struct Stocked;
     struct Call {
         NodeRef             node;            // null: a copy
         std::vector<Placed> in;
@@ -123,11 +127,18 @@ class CudaExecutor final : public Executor {
         std::vector<int32_t>     buffers;        // fused: of the plan, in the kernel's order
         std::unique_ptr<Fitted>  fitted;         // where runs may be many
         std::unique_ptr<Interim> interim;
+        std::unique_ptr<Stocked> stocked;        // as long as its own texts are not compiled
         std::unique_ptr<Call>    call;
         std::string              name;
         int32_t                  variables = 0;  // that it is run with
         uint64_t                 scratch = 0;    // fused: the most that was planned for it
         bool                     waits = false;  // it is run by the product whose operand it makes, where that cannot do without
+    };
+    // The same kernel for any lengths, whose texts may have been compiled with the library. A run fills its numbers, which the order of the device guards.
+    struct Stocked {
+        Work                     work;
+        Extents                  variables;      // that it has, of the plan's
+        std::vector<int64_t>     values;         // of these
     };
     // What makes a product's operand, and operands as they are before.
     struct Starting {
@@ -151,9 +162,13 @@ class CudaExecutor final : public Executor {
     std::shared_ptr<Fused> evaluated(const Kernel& kernel) const;
     void ask(const std::shared_ptr<Fused>& fused, size_t which) const;
     void make_interim(Work& w, const Kernel& kernel);
+    void prepare_stocked(Work& w, const Kernel& kernel);
+    void ask_stock(const std::shared_ptr<Fused>& fused, size_t which);
+    bool run_stocked(const Work& w, const ExecutorRun& run, char* const* buffers) const;        // false: there is nothing
     void end(Work& w) noexcept;
     static uint64_t code_bytes(const Work& w);
     std::vector<CodeText> shipped_of(const Call& c, const Work* behind) const;
+    bool stocked_of(const Stocked& stocked, std::vector<CodeText>& all) const;
     bool run_fused(const Work& w, const ExecutorRun& run) const;
     const Geometry& fit(const Work& w, const ExecutorRun& run, char* const* buffers, Geometry& fresh) const;
     const char* fill(const Work& w, const KernelSource& source, const Geometry& g, const ExecutorRun& run, char* fresh) const;

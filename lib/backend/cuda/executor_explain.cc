@@ -92,6 +92,22 @@ std::vector<CodeText> CudaExecutor::shipped_of(const Call& c, const Work* behind
     return all;
 }
 
+// Its texts that the library has; false: none.
+bool CudaExecutor::stocked_of(const Stocked& stocked, std::vector<CodeText>& all) const
+{
+    const Fused& f = *stocked.work.fused;
+    bool has_any = false;
+    for (size_t i = 0; i < f.kernel.classes().size(); i++) {
+        const Variant& v = f.variants[i];
+        if (v.state.load(std::memory_order_acquire) != Variant::Ready) continue;
+        CodeText t = text_of(v, text_of(f.kernel.classes()[i]) + ", any lengths", f.kernel.source(i).text, backend_.code());
+        t.state = "shipped", t.key.clear();
+        all.push_back(std::move(t));
+        has_any = true;
+    }
+    return has_any;
+}
+
 StepCode CudaExecutor::code_of(size_t step) const
 {
     StepCode code;
@@ -121,8 +137,9 @@ StepCode CudaExecutor::code_of(size_t step) const
     for (size_t i = 0; i < f.kernel.classes().size(); i++)
         code.texts.push_back(text_of(f.variants[i], text_of(f.kernel.classes()[i]), f.kernel.source(i).text, backend_.code()));
     code.tier = f.is_ready() && may_compile(f) ? "compiled" : w.interim ? "interpreted" : "none yet";
+    if (w.stocked && code.tier == "interpreted" && stocked_of(*w.stocked, code.texts)) code.tier = "shipped for any lengths, else interpreted";
     if (w.interim) code.list_bytes = w.interim->tape.code_bytes();
-    if (w.interim && code.tier == "interpreted") code.texts.push_back(text_of(INTERPRETER_KERNEL, backend_.shipped().interpreter()));
+    if (w.interim && code.tier != "compiled") code.texts.push_back(text_of(INTERPRETER_KERNEL, backend_.shipped().interpreter()));
     if (w.waits) code.tier += ", or inside the product whose operand it makes";
     const Call* const before = step > 0 ? works_[step - 1].call.get() : nullptr;
     if (before && before->epilogue && (!before->finished.empty() || before->is_listed || before->epilogue->is_cast())) code.tier += ", or inside the product before it";

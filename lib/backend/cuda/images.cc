@@ -7,6 +7,7 @@ namespace ng::cuda {
 
 std::string_view basic_image() { return {reinterpret_cast<const char*>(ng_basic_image), ng_basic_image_bytes}; }
 std::string_view interpreter_image() { return {reinterpret_cast<const char*>(ng_interpreter_image), ng_interpreter_image_bytes}; }
+std::string_view stock_image() { return {reinterpret_cast<const char*>(ng_stock_image), ng_stock_image_bytes}; }
 
 namespace {
 
@@ -42,6 +43,7 @@ bool has_code(const int* archs, int compute)
 
 bool has_basic_code(int compute) { return has_code(ng_basic_image_archs, compute); }
 bool has_interpreter_code(int compute) { return has_code(ng_interpreter_image_archs, compute); }
+bool has_stock_code(int compute) { return ng_stock_image_bytes > 0 && has_code(ng_stock_image_archs, compute); }
 
 std::string_view gemm_image(gemm::Image image)
 {
