@@ -1,4 +1,5 @@
 // Chains of f32: eight vector registers go from link to link, each a function that ends in a jump to the next.
+#include "lib/backend/cpu/bundle_tail.h"
 #include "lib/backend/cpu/convert_loops.h"
 #include "lib/backend/cpu/curves_wide.h"
 #include "lib/backend/cpu/divide_wide.h"
@@ -379,17 +380,19 @@ Way hand_over(Bound* bound, const Link* links, int count)
     }
     return way;
 }
-// Bundles from that of `at` to the last of the turn.
+// Bundles from that of `at` to the last of the turn. Callers leave it to links to clear the registers' upper parts, and GCC forgets it in links:
+// then SSE's next instructions, all that a block takes beside its loops, wait for the bundle's numbers.
 void run_turn(const Turn& turn, int64_t at, const Way& way)
 {
     turn.first->run(turn.first, {at, &turn}, way.in, way.result, Vector{}, Vector{}, Vector{}, Vector{}, Vector{}, Vector{}, Vector{}, Vector{});
+    _mm256_zeroupper();
 }
 
 // Less than a bundle, in copies of what the links read and write: links that meet in memory meet in its copy.
 void run_tail(Bound* bound, const Link* links, int links_count, int64_t at, int64_t count)
 {
     Bundle copies[MAX_MET];
-    bool is_written[MAX_MET] = {};
+    uint32_t written = 0;                              // bits of copies
     int  owner[MAX_MET], owners = 0;                   // the first link at this memory
     for (int k = 0; k < links_count; k++) {
         const Link& link = links[k];
@@ -399,16 +402,16 @@ void run_tail(Bound* bound, const Link* links, int links_count, int64_t at, int6
         while (o < owners && links[owner[o]].memory != link.memory) o++;
         if (o == owners) {
             owner[owners++] = k;
-            __builtin_memset(copies[o].bytes, 0, sizeof(Bundle));
-            __builtin_memcpy(copies[o].bytes, link.memory + at * link.bytes, size_t(count * link.bytes));
+            for (int i = 0; i < VECTORS; i++) put_at(copies[o].bytes + i * int(sizeof(Vector)), Vector{});
+            move_tail(copies[o].bytes, link.memory + at * link.bytes, count * link.bytes);
         }
-        is_written[o] |= is_put(link) || link.code == LINK_KEEP;
+        written |= uint32_t(is_put(link) || link.code == LINK_KEEP) << o;
         bound[k].memory = copies[o].bytes;
     }
     run_turn({bound, 0}, 0, {});
     for (int o = 0; o < owners; o++) {
         const Link& link = links[owner[o]];
-        if (is_written[o]) __builtin_memcpy(link.memory + at * link.bytes, copies[o].bytes, size_t(count * link.bytes));
+        if (written >> o & 1) move_tail(link.memory + at * link.bytes, copies[o].bytes, count * link.bytes);
     }
 }
 
