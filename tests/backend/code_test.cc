@@ -44,3 +44,16 @@ TEST_CASE("code: whichever allocation is refused while a text is asked for, it h
         CHECK(n > 3);
     }
 }
+
+TEST_CASE("code: short jobs come before those that compile")
+{
+    const DeviceContext home = DeviceContext::primary(fresh_driver(), 0);
+    CodeOptions options;
+    options.may_compile = options.has_threads = false;
+    Counters counters;
+    CodeStore store(home, options, counters);
+    std::string order;
+    for (const char name : {'a', 'b', 'c'}) store.later([&order, name] { order += name; }, name == 'c');
+    CHECK(store.poll(UINT64_MAX));
+    CHECK(order == "cab");
+}

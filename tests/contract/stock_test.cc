@@ -90,7 +90,7 @@ TEST_CASE("common programs without a compiler: what the library has is right for
                 Exprs params;
                 for (uint32_t i = 0; i < in.shapes.size(); i++) params.push_back(f.param(i, in.shapes[i]));
                 ng_expr* const e = ng_cast(f.text(words, "x,y,v,w", params), t);
-                INFO(words, " of ", int(t), ", ", rows, " x ", columns);
+                INFO(std::string(words), " of ", int(t), ", ", rows, " x ", columns);
                 ng_prog* const p = f.compile({e});
                 const Values want = meant(reference, words, leaves);
                 const ng_shape d = f.shape_of(e);
@@ -111,7 +111,7 @@ TEST_CASE("common programs without a compiler: where a library has their kernels
         const Inputs in = inputs(NG_BF16, 257, 129);
         Exprs params;
         for (uint32_t i = 0; i < in.shapes.size(); i++) params.push_back(f.param(i, in.shapes[i]));
-        INFO(words);
+        INFO(std::string(words));
         const bool is_shipped = explained(f.compile({ng_cast(f.text(words, "x,y,v,w", params), NG_BF16)})).find("shipped for any lengths") != std::string::npos;
         CHECK(is_shipped == has_stock(f));
     }
@@ -128,7 +128,7 @@ TEST_CASE("common programs of lengths that are known when run, without a compile
         ng_prog* const p = f.compile({e}, {.length_max = {6000, 9000}});
         for (const auto& [rows, columns] : SHAPES) {
             if (rows > 6000 || columns > 9000) continue;
-            INFO(words, ", ", rows, " x ", columns);
+            INFO(std::string(words), ", ", rows, " x ", columns);
             const ng_shape d = shape(NG_F16, {rows, columns});
             const Values values = waves(size_t(rows * columns), 0.31);
             const Values want = meant(reference, words, leaves_of(reference, {{d}, {values}}));
