@@ -1,9 +1,8 @@
 // Running folds and folds of stretches on the CPU: long lines in parts, rows side by side, whoever runs them.
 #include "lib/backend/cpu/indexed.h"
+#include "tests/backend/product_check.h"
 
 #include <ng.h>
-
-#include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
@@ -99,6 +98,56 @@ void check_segment(Dtype type, const std::vector<int64_t>& row, Folding how)
         }
 }
 
+using product_check::Index;
+using product_check::Lie;
+using product_check::Tensor;
+
+// What a fold of numbers that it holds exactly is: `before` and one more.
+double next_of(Folding how, double before, double v)
+{
+    switch (how) {
+    case Folding::Last: return v;
+    case Folding::Sum: return before + v;
+    case Folding::Prod: return before * v;
+    case Folding::Min: return std::min(before, v);
+    default: return std::max(before, v);
+    }
+}
+
+// Of rows of any rank, x's and y's as their lies say; whoever runs it the bits are the same, and nothing beside y is written.
+void check_rows(Dtype type, const Index& row, const Lie& lie, const Lie& y_lie, Folding how)
+{
+    INFO(name_of(type), " fold ", int(how), " rank ", row.size() + 1, " row ", row.back(), " step ", lie.step, " reversed ", lie.reversed);
+    const int64_t rows = 20, segments = 5, bounds[] = {0, 1, 1, 9, 7, 50}, bound_dims[] = {segments + 1}, one[] = {1};
+    Index         dims = {rows}, out_dims = {segments};
+    dims.insert(dims.end(), row.begin(), row.end()), out_dims.insert(out_dims.end(), row.begin(), row.end());
+    Tensor         x(type, dims, lie), alone(type, out_dims, y_lie), many(type, out_dims, y_lie);
+    const Parallel caller, three(run_backwards, nullptr, 3);
+    x.fill(5);
+    for (Tensor* y : {&alone, &many})
+        segment(x.operand(), {const_cast<int64_t*>(bounds), Dtype::i64, bound_dims, one}, y->operand(), int(dims.size()), how,
+                {*isa_table(nullptr), nullptr, y == &alone ? caller : three});
+    CHECK(alone.memory == many.memory);
+    int64_t wrong = 0, written = 0;
+    alone.each([&](Index i) {
+        const int64_t s = i[0], from = std::min(bounds[s], rows), to = std::min(bounds[s + 1], rows);
+        written++;
+        if (from >= to && how > Folding::Prod) return;            // the extreme of the type
+        double want = how == Folding::Prod;
+        for (int64_t r = from; r < to; r++) {
+            i[0] = r;
+            want = r == from && how > Folding::Prod ? x.get(i) : next_of(how, want, x.get(i));
+        }
+        i[0] = s;
+        wrong += alone.get(i) != want;
+    });
+    CHECK(wrong == 0);
+    int64_t untouched = 0;
+    for (size_t at = 0, bytes = size_t(bytes_of(type)); at < alone.memory.size(); at += bytes)
+        untouched += std::count(&alone.memory[at], &alone.memory[at] + bytes, char(0xff)) == int64_t(bytes);
+    if (is_float(type) && how <= Folding::Prod) CHECK(untouched == int64_t(alone.memory.size()) / bytes_of(type) - written);
+}
+
 }  // namespace
 
 TEST_CASE("scan: long lines, which run in parts, are the running folds, the same for any number of workers")
@@ -118,6 +167,20 @@ TEST_CASE("segment: stretches of numbers and of rows fold, with offsets that are
             check_segment<float>(Dtype::f32, row, how);
             check_segment<double>(Dtype::f64, row, how);
         }
+}
+
+TEST_CASE("segment: rows of every type, rank and layout, few columns and many, fold column by column or row by row")
+{
+    for (const Dtype type : {Dtype::f32, Dtype::f64, Dtype::f16, Dtype::bf16, Dtype::i8, Dtype::i32, Dtype::i64, Dtype::u16})
+        for (const Folding how : {Folding::Last, Folding::Sum, Folding::Prod, Folding::Min, Folding::Max})
+            for (const Index& row : {Index{}, {1}, {7}, {8}, {19}, {300}, {5, 60}, {3, 1, 9}, {2, 300}}) {
+                if (how == Folding::Prod && type != Dtype::f64 && type != Dtype::i64) continue;      // others round, or wrap
+                const size_t rank = row.size() + 1;
+                Index        turned, between;                     // all axes; the rows between the first two of a row
+                for (size_t a = rank; a-- > 0;) turned.push_back(int64_t(a)), between.insert(between.begin(), int64_t(a));
+                if (rank > 2) std::swap(between[0], between[1]);
+                for (const Lie& lie : {Lie{}, {turned}, {between}, {{}, (1u << rank) - 1, 1}, {{}, 1, 3}}) check_rows(type, row, lie, lie, how), check_rows(type, row, lie, {}, how);
+            }
 }
 
 TEST_CASE("the last of several is moved bit by bit, infinities and every NaN, by scan, segment and put")

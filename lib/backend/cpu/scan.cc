@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 namespace ng::cpu {
 namespace {
@@ -13,6 +14,7 @@ constexpr int64_t MOST_TASKS = 64;
 // A long line is scanned as PARTS lines, each from the fold of those before it: as many whoever runs them, so the sums are the same.
 constexpr int64_t PARTS = 64, PARTS_BESIDE = 8, LONG = 1 << 15, FEW_LINES = 16;
 constexpr int64_t ROW_PIECE = 256;       // accumulators of a segment's rows at once
+constexpr int64_t FEW_COLUMNS = 8;       // a row of fewer takes longer to begin than to fold
 
 uint32_t tasks_for(int64_t units, int64_t elements_a_unit)
 {
@@ -88,20 +90,81 @@ bool sum_in_parts(const Elements<T>& e, Dtype t, const Line& l, uint32_t flags, 
     return true;
 }
 
-// The folds of rows first .. last, which are `width` consecutive elements each: columns side by side, or one along the rows.
-template <class T>
-void fold_rows(const FoldLoops& loops, Folding how, Dtype t, const T* x, int64_t step, int64_t rows, T* y, int64_t width)
+// Consecutive rows of x, of which some columns fold into those of y; columns are at most ROW_PIECE.
+struct Stretch {
+    const void* x;
+    void*       y;
+    int64_t     x_at, y_at, row_step, rows, x_step, y_step, columns;
+    FoldAcross  across;                  // null: fold_row does it
+    FoldAlong   along;                   // of one column of neighbours; null: one after the other
+};
+
+// Blocks of known length become vectors.
+template <Folding HOW, class A, class T>
+void fold_row(A* __restrict sum, const T* __restrict x, int64_t count)
 {
-    using A = Running<T>;
-    A sum[ROW_PIECE];
-    for (int64_t i = 0; i < width; i += ROW_PIECE) {
-        const int64_t count = std::min(ROW_PIECE, width - i);
-        std::fill_n(sum, count, identity_of<A>(how, t));
-        if (width == 1) loops.exact(sum, x, rows);
-        else
-            for (int64_t r = 0; r < rows; r++) loops.across(sum, x + r * step + i, count);
-        std::copy_n(sum, count, y + i);
+    constexpr int64_t BLOCK = 16;
+    for (; count >= BLOCK; count -= BLOCK, sum += BLOCK, x += BLOCK)
+        for (int64_t i = 0; i < BLOCK; i++) sum[i] = folded(HOW, sum[i], A(x[i]));
+    for (int64_t i = 0; i < count; i++) sum[i] = folded(HOW, sum[i], A(x[i]));
+}
+
+// Row by row into a row of accumulators; columns that are few, or farther apart than rows, one after the other. Either way a column's order is
+// that of the rows.
+template <class T, Folding HOW>
+void fold_stretch(const Elements<T>& e, Dtype t, const Stretch& s)
+{
+    using A = std::conditional_t<is_running(HOW), Running<T>, T>;
+    A             sum[ROW_PIECE];
+    T             row[ROW_PIECE];
+    const int64_t first = HOW == Folding::Last ? std::max<int64_t>(s.rows - 1, 0) : 0;
+    std::fill_n(sum, s.columns, identity_of<A>(HOW, t));
+    if (s.along) {
+        s.along(sum, e.get(s.x, s.x_at, 1, s.rows, row), s.rows);
+    } else if (s.columns >= FEW_COLUMNS && std::abs(s.row_step) >= std::abs(s.x_step)) {
+        for (int64_t r = first; r < s.rows; r++) {
+            const T* const x = e.get(s.x, s.x_at + r * s.row_step, s.x_step, s.columns, row);
+            if (s.across) s.across(sum, x, s.columns);
+            else fold_row<HOW>(sum, x, s.columns);
+        }
+    } else {
+        for (int64_t j = 0; j < s.columns; j++)
+            for (int64_t r = first, n; r < s.rows; r += n) {
+                n = std::min(ROW_PIECE, s.rows - r);
+                const T* const x = e.get(s.x, s.x_at + j * s.x_step + r * s.row_step, s.row_step, n, row);
+                for (int64_t i = 0; i < n; i++) sum[j] = folded(HOW, sum[j], A(x[i]));
+            }
     }
+    for (int64_t j = 0; j < s.columns; j++) row[j] = T(sum[j]);
+    e.set(s.y, s.y_at, s.y_step, row, s.columns);
+}
+
+template <class T>
+[[gnu::noinline]] void fold_stretch(Folding how, const Elements<T>& e, Dtype t, const Stretch& s)
+{
+    with_folding(how, [&](auto constant) { fold_stretch<T, constant.value>(e, t, s); });
+}
+
+// The axes of a row: one run of columns, the nearest to each other in x, and those around it, cut into pieces. Of no rows x's strides may be any.
+struct Columns {
+    Walk    around;
+    int64_t count = 1, x_step = 0, y_step = 0, pieces = 1;
+};
+Columns columns_of(const Operand& x, const Operand& y, int rank)
+{
+    Columns    c;
+    const auto step = [&](int a) { return x.dims[0] ? x.strides[a] : 0; };
+    int        near = 0;
+    for (int a = 1; a < rank; a++)
+        if (x.dims[a] > 1 && (!near || std::abs(step(a)) <= std::abs(step(near)))) near = a;
+    int from = near;
+    if (near) c.count = x.dims[near], c.x_step = step(near), c.y_step = y.strides[near];
+    for (; from > 1 && step(from - 1) == c.count * c.x_step && y.strides[from - 1] == c.count * c.y_step; from--) c.count *= x.dims[from - 1];
+    for (int a = 1; a < rank; a++)
+        if (a < from || a > near) c.around.add(x.dims[a], step(a), y.strides[a]);
+    c.pieces = (c.count + ROW_PIECE - 1) / ROW_PIECE;
+    c.around.add(c.pieces, ROW_PIECE * c.x_step, ROW_PIECE * c.y_step);
+    return c;
 }
 
 }  // namespace
@@ -148,34 +211,29 @@ void scan(const Operand& x, const Operand& y, int rank, int axis, Folding how, u
 
 void segment(const Operand& x, const Operand& offsets, const Operand& y, int rank, Folding how, const IndexPlace& place)
 {
+    if (std::count(y.dims, y.dims + rank, 0)) return;
     const auto* const bound = static_cast<const int64_t*>(offsets.data);
     const Dtype   type = folded_as(x.type, how);
     const int64_t rows = x.dims[0], segments = y.dims[0];
-    Walk inner;
-    for (int a = 1; a < rank; a++) inner.add(x.dims[a], rows ? x.strides[a] : 0, y.strides[a]);   // of no rows the strides may be any
-    const bool is_dense = is_running(how) && (rank == 1 ? x.strides[0] == 1 : rank == 2 && x.dims[1] > 1 && x.strides[1] == 1 && y.strides[1] == 1);
-    const uint32_t tasks = tasks_for(segments, segments ? inner.count * (rows / segments + 1) : 0);
+    const Columns columns = columns_of(x, y, rank);
+    const int64_t parts = columns.around.count, units = segments * parts;     // of a row, of all
+    const uint32_t tasks = tasks_for(units, std::min(columns.count, ROW_PIECE) * (rows / segments + 1));
     with_compute_type(type, [&]<class T>(T) {
-        using A = Running<T>;
         const Elements<T> e(place.isa, type);
+        const bool        loops = std::is_floating_point_v<T> && is_running(how);
+        const FoldLoops*  fold = loops ? &place.isa.fold[int(fold_op(how))][int(compute_of(type))] : nullptr;
+        const bool        is_along = fold && rank == 1 && e.is_native() && x.strides[0] == 1;
         place.parallel.for_each(tasks, [&](uint32_t task, uint32_t) {
-            Walk w = inner;
-            for (int64_t s = segments * task / tasks; s < segments * (task + 1) / tasks; s++) {
+            Walk w = columns.around;
+            const int64_t first = units * task / tasks, end = units * (task + 1) / tasks;
+            w.seek(first % parts);
+            for (int64_t u = first; u < end; u++, w.next()) {
+                const int64_t s = u / parts, column = u % parts % columns.pieces * ROW_PIECE;
                 const int64_t from = std::clamp<int64_t>(bound[s * offsets.strides[0]], 0, rows);
                 const int64_t to = std::clamp<int64_t>(bound[(s + 1) * offsets.strides[0]], 0, rows);
-                if constexpr (std::is_floating_point_v<T>)
-                    if (is_dense && e.is_native()) {
-                        fold_rows(place.isa.fold[int(fold_op(how))][int(type)], how, type, static_cast<const T*>(x.data) + from * x.strides[0],
-                                  x.strides[0], to - from, static_cast<T*>(y.data) + s * y.strides[0], inner.count);
-                        continue;
-                    }
-                w.seek(0);
-                for (int64_t i = 0; i < w.count; i++, w.next()) {
-                    A sum = identity_of<A>(how, type);
-                    if (from >= to && how != Folding::Sum && how != Folding::Prod && how != Folding::Last) sum = A(identity_of<T>(how, type));
-                    for (int64_t r = from; r < to; r++) sum = folded(how, sum, A(e.get(x.data, w.a + r * x.strides[0])));
-                    e.set(y.data, w.b + s * y.strides[0], T(sum));
-                }
+                fold_stretch<T>(how, e, type, {x.data, y.data, w.a + (from < to ? from * x.strides[0] : 0), w.b + s * y.strides[0], x.strides[0],
+                                               std::max<int64_t>(to - from, 0), columns.x_step, columns.y_step, std::min(ROW_PIECE, columns.count - column),
+                                               fold ? fold->across : nullptr, is_along ? fold->exact : nullptr});
             }
         });
     });

@@ -103,6 +103,18 @@ class Elements {
         round_(&v, &v, 1);
         store_(static_cast<char*>(array) + at * bytes_, 1, &v, 1);
     }
+    // Several, `step` apart; read where they are if memory holds just these.
+    const T* get(const void* array, int64_t at, int64_t step, int64_t count, T* buffer) const
+    {
+        if (is_native() && step == 1 && !is_truth_) return static_cast<const T*>(array) + at;
+        load_(buffer, static_cast<const char*>(array) + at * bytes_, step, count);
+        return buffer;
+    }
+    void set(void* array, int64_t at, int64_t step, T* values, int64_t count) const
+    {
+        if (!is_native()) round_(values, values, count);
+        store_(static_cast<char*>(array) + at * bytes_, step, values, count);
+    }
 
   private:
     bool        native_, is_truth_;
