@@ -99,50 +99,52 @@ struct Stretch {
     FoldAlong   along;                   // of one column of neighbours; null: one after the other
 };
 
-// Blocks of known length become vectors.
-template <Folding HOW, class A, class T>
-void fold_row(A* __restrict sum, const T* __restrict x, int64_t count)
+// Out of line, for what is around them is the same of all folds. Blocks of known length become vectors.
+template <class A, class T>
+[[gnu::noinline]] void fold_row(Folding how, A* __restrict sum, const T* __restrict x, int64_t count)
 {
     constexpr int64_t BLOCK = 16;
-    for (; count >= BLOCK; count -= BLOCK, sum += BLOCK, x += BLOCK)
-        for (int64_t i = 0; i < BLOCK; i++) sum[i] = folded(HOW, sum[i], A(x[i]));
-    for (int64_t i = 0; i < count; i++) sum[i] = folded(HOW, sum[i], A(x[i]));
+    with_folding(how, [&](auto constant) {
+        for (; count >= BLOCK; count -= BLOCK, sum += BLOCK, x += BLOCK)
+            for (int64_t i = 0; i < BLOCK; i++) sum[i] = folded(constant.value, sum[i], A(x[i]));
+        for (int64_t i = 0; i < count; i++) sum[i] = folded(constant.value, sum[i], A(x[i]));
+    });
+}
+template <class A, class T>
+[[gnu::noinline]] A fold_column(Folding how, A sum, const T* x, int64_t count)
+{
+    with_folding(how, [&](auto constant) {
+        for (int64_t i = 0; i < count; i++) sum = folded(constant.value, sum, A(x[i]));
+    });
+    return sum;
 }
 
 // Row by row into a row of accumulators; columns that are few, or farther apart than rows, one after the other. Either way a column's order is
 // that of the rows.
-template <class T, Folding HOW>
-void fold_stretch(const Elements<T>& e, Dtype t, const Stretch& s)
+template <class A, class T>
+void fold_stretch(Folding how, const Elements<T>& e, Dtype t, const Stretch& s)
 {
-    using A = std::conditional_t<is_running(HOW), Running<T>, T>;
     A             sum[ROW_PIECE];
     T             row[ROW_PIECE];
-    const int64_t first = HOW == Folding::Last ? std::max<int64_t>(s.rows - 1, 0) : 0;
-    std::fill_n(sum, s.columns, identity_of<A>(HOW, t));
+    const int64_t first = how == Folding::Last ? std::max<int64_t>(s.rows - 1, 0) : 0;
+    std::fill_n(sum, s.columns, identity_of<A>(how, t));
     if (s.along) {
         s.along(sum, e.get(s.x, s.x_at, 1, s.rows, row), s.rows);
     } else if (s.columns >= FEW_COLUMNS && std::abs(s.row_step) >= std::abs(s.x_step)) {
         for (int64_t r = first; r < s.rows; r++) {
             const T* const x = e.get(s.x, s.x_at + r * s.row_step, s.x_step, s.columns, row);
             if (s.across) s.across(sum, x, s.columns);
-            else fold_row<HOW>(sum, x, s.columns);
+            else fold_row(how, sum, x, s.columns);
         }
     } else {
         for (int64_t j = 0; j < s.columns; j++)
             for (int64_t r = first, n; r < s.rows; r += n) {
                 n = std::min(ROW_PIECE, s.rows - r);
-                const T* const x = e.get(s.x, s.x_at + j * s.x_step + r * s.row_step, s.row_step, n, row);
-                for (int64_t i = 0; i < n; i++) sum[j] = folded(HOW, sum[j], A(x[i]));
+                sum[j] = fold_column(how, sum[j], e.get(s.x, s.x_at + j * s.x_step + r * s.row_step, s.row_step, n, row), n);
             }
     }
     for (int64_t j = 0; j < s.columns; j++) row[j] = T(sum[j]);
     e.set(s.y, s.y_at, s.y_step, row, s.columns);
-}
-
-template <class T>
-[[gnu::noinline]] void fold_stretch(Folding how, const Elements<T>& e, Dtype t, const Stretch& s)
-{
-    with_folding(how, [&](auto constant) { fold_stretch<T, constant.value>(e, t, s); });
 }
 
 // The axes of a row: one run of columns, the nearest to each other in x, and those around it, cut into pieces. Of no rows x's strides may be any.
@@ -231,9 +233,11 @@ void segment(const Operand& x, const Operand& offsets, const Operand& y, int ran
                 const int64_t s = u / parts, column = u % parts % columns.pieces * ROW_PIECE;
                 const int64_t from = std::clamp<int64_t>(bound[s * offsets.strides[0]], 0, rows);
                 const int64_t to = std::clamp<int64_t>(bound[(s + 1) * offsets.strides[0]], 0, rows);
-                fold_stretch<T>(how, e, type, {x.data, y.data, w.a + (from < to ? from * x.strides[0] : 0), w.b + s * y.strides[0], x.strides[0],
-                                               std::max<int64_t>(to - from, 0), columns.x_step, columns.y_step, std::min(ROW_PIECE, columns.count - column),
-                                               fold ? fold->across : nullptr, is_along ? fold->exact : nullptr});
+                const Stretch stretch = {x.data, y.data, w.a + (from < to ? from * x.strides[0] : 0), w.b + s * y.strides[0], x.strides[0],
+                                         std::max<int64_t>(to - from, 0), columns.x_step, columns.y_step, std::min(ROW_PIECE, columns.count - column),
+                                         fold ? fold->across : nullptr, is_along ? fold->exact : nullptr};
+                if (is_running(how)) fold_stretch<Running<T>>(how, e, type, stretch);
+                else fold_stretch<T>(how, e, type, stretch);
             }
         });
     });
