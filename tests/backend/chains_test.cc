@@ -1,11 +1,13 @@
 // Chains of instructions in vector registers against the same kernels by the instruction set that has none, number by number.
 #include "lib/backend/cpu/fused.h"
+#include "lib/backend/cpu/plan.h"
 
 #include "tests/backend/isa_tables.h"
 #include "tests/backend/kernel_builder.h"
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 
 using namespace ng;
@@ -27,22 +29,28 @@ std::vector<Buffer> ran(const Kernel& kernel, const cpu::IsaTable& isa, std::vec
     return buffers;
 }
 
+// From this buffer on; a NaN's sign is nobody's business.
+void check_same(const char* isa, std::vector<Buffer>& found, std::vector<Buffer>& expected, size_t from = 0)
+{
+    for (size_t b = from; b < found.size(); b++) {
+        int64_t wrong = 0, first = -1;
+        for (int64_t i = 0; i < found[b].count; i++) {
+            const double x = found[b].get(i), y = expected[b].get(i);
+            const bool same = x == y ? std::signbit(x) == std::signbit(y) : x != x && y != y;
+            if (!same && wrong++ == 0) first = i;
+        }
+        INFO(isa, ", buffer ", b, " first at ", first, ": ", first < 0 ? 0 : found[b].get(first), " not ", first < 0 ? 0 : expected[b].get(first));
+        CHECK(wrong == 0);
+    }
+}
+
 void check_all(const Kernel& kernel, std::vector<Buffer>& buffers, std::vector<bool> wanted = {})
 {
     wanted.resize(buffers.size(), true);
     std::vector<Buffer> plain = ran(kernel, *cpu::tables().front(), buffers, wanted);
     for (const cpu::IsaTable* isa : cpu::tables()) {
         std::vector<Buffer> found = ran(kernel, *isa, buffers, wanted);
-        for (size_t b = 0; b < buffers.size(); b++) {
-            int64_t wrong = 0, first = -1;
-            for (int64_t i = 0; i < buffers[b].count; i++) {
-                const double x = found[b].get(i), y = plain[b].get(i);
-                const bool same = x == y ? std::signbit(x) == std::signbit(y) : x != x && y != y;
-                if (!same && wrong++ == 0) first = i;
-            }
-            INFO(isa->name, ", buffer ", b, " first at ", first, ": ", first < 0 ? 0 : found[b].get(first), " not ", first < 0 ? 0 : plain[b].get(first));
-            CHECK(wrong == 0);
-        }
+        check_same(isa->name, found, plain);
     }
 }
 
@@ -106,6 +114,122 @@ TEST_CASE("chains: random expressions of every form of operand, around a bundle'
             if (dice.roll(3) == 0) wanted.back() = buffers.size() == 6;
             check_all(b.kernel, buffers, wanted);
         }
+}
+
+// x, a row for all rows, numbers for each row, and one for all, of every form and size; as rows of n, or as one row where each is as long as x.
+struct Rows {
+    int64_t rows, n;
+    std::vector<Buffer> buffers = {};
+    Builder b = {};
+
+    int operand(Dtype type, int64_t outer, int64_t inner, int64_t offset, bool is_long)
+    {
+        Buffer few = numbers(type, offset + std::max<int64_t>(outer, 0) * rows + std::max<int64_t>(inner, 0) * n + 1, buffers.size());
+        Buffer all = numbers(type, rows * n, 0);
+        for (int64_t i = 0; i < rows * n; i++) all.set(i, few.get(offset + i / n * outer + i % n * inner));
+        buffers.push_back(is_long ? all : few);
+        return b.load(type, int(buffers.size()) - 1, is_long ? Extents{1} : Extents{outer, inner}, is_long ? 0 : offset);
+    }
+    void build(bool is_long)
+    {
+        if (is_long) b.axis(rows * n);
+        else b.axis(rows), b.axis(n);
+        const Extents at = is_long ? Extents{1} : Extents{n, 1}, twice = is_long ? Extents{2} : Extents{2 * n, 2};
+        int sum = operand(Dtype::f32, n, 1, 0, is_long);
+        const auto add = [&](Op op, Dtype type, int64_t outer, int64_t inner, int64_t offset) { sum = b.map(op, sum, operand(type, outer, inner, offset, is_long)); };
+        add(Op::add, Dtype::f32, 0, 1, 0), add(Op::mul, Dtype::f32, 1, 0, 0), add(Op::sub, Dtype::f16, 0, 1, 0), add(Op::fmax, Dtype::bf16, 1, 0, 0);
+        add(Op::add, Dtype::f32, 0, -1, n - 1), add(Op::sub, Dtype::bf16, 0, 2, 0), add(Op::add, Dtype::f16, 3, 0, 0), add(Op::mul, Dtype::f16, n, 1, 0);
+        const int first = sum;
+        add(Op::maximum, Dtype::e4m3, 0, 1, 0), add(Op::add, Dtype::f32, 0, 0, 0), add(Op::sub, Dtype::f32, -1, 0, rows - 1);
+        const auto convert = [&](Dtype type, int64_t outer, int64_t inner) { return b.convert(operand(type, outer, inner, 0, is_long), Dtype::f32); };
+        for (const Dtype type : {Dtype::f64, Dtype::i8, Dtype::u16}) sum = b.map(Op::add, b.map(Op::exp, sum), b.map(Op::mul, convert(type, 1, 0), convert(type, 0, 1)));
+        const int stored = int(buffers.size());
+        for (const Dtype type : {Dtype::f32, Dtype::bf16, Dtype::f32}) buffers.push_back(numbers(type, 2 * rows * n, 77));
+        b.store(sum, stored, at), b.store(b.convert(first, Dtype::bf16), stored + 1, at), b.store(b.map(Op::neg, first), stored + 2, twice);
+    }
+};
+
+TEST_CASE("chains: short rows give the bits that one long row gives, where operands are a row for all rows, or a number for each")
+{
+    for (const int64_t n : {2, 7, 16, 28, 49, 64, 128, 300, 600})
+        for (const int64_t rows : {2, 3, 38, 700}) {
+            Rows few{rows, n}, all{rows, n};
+            few.build(false), all.build(true);
+            const std::vector<bool> wanted(few.buffers.size(), true);
+            for (const cpu::IsaTable* isa : cpu::tables()) {
+                std::vector<Buffer> found = ran(few.b.kernel, *isa, few.buffers, wanted), expected = ran(all.b.kernel, *isa, all.buffers, wanted);
+                INFO(rows, " rows of ", n);
+                check_same(isa->name, found, expected, found.size() - 3);
+            }
+        }
+}
+
+TEST_CASE("chains: codes of short rows for all rows, where results are laid in their registers before they are stored apart")
+{
+    for (const Dtype type : {Dtype::f16, Dtype::bf16})
+        for (const int64_t n : {2, 31, 94, 200})
+            for (const int64_t rows : {5, 15, 1001}) {
+                Builder b;
+                b.axis(rows), b.axis(n);
+                b.store(b.map(Op::abs, b.load(type, 0, {0, 1})), 1, {3 * n, 3});
+                b.store(b.map(Op::neg, b.load(type, 2, {1, 0})), 3, {3 * n, 3});
+                std::vector<Buffer> buffers = {numbers(type, n, 1), numbers(Dtype::f32, 3 * rows * n, 2), numbers(type, rows, 3), numbers(Dtype::f32, 3 * rows * n, 4)};
+                std::vector<Buffer> expected = buffers;
+                for (int64_t i = 0; i < rows * n; i++) expected[1].set(3 * i, std::fabs(buffers[0].get(i % n))), expected[3].set(3 * i, -buffers[2].get(i / n));
+                for (const cpu::IsaTable* isa : cpu::tables()) {
+                    INFO(rows, " rows of ", n);
+                    std::vector<Buffer> found = ran(b.kernel, *isa, buffers, {true, true, true, true});
+                    check_same(isa->name, found, expected);
+                }
+            }
+}
+
+TEST_CASE("chains: codes that belong to short columns, several rows of which are a block")
+{
+    for (const int64_t n : {3, 16, 60}) {
+        Builder b;
+        b.axis(n), b.axis(4000, true);
+        const int sum = b.fold(Op::max, b.load(Dtype::f32, 0, {1, n}));
+        const auto codes = [&](Dtype type, int buffer) {
+            const int x = b.load(type, buffer, {1, 0});
+            b.kernel.values[size_t(x)].row = true;
+            return x;
+        };
+        const int scaled = b.map(Op::add, b.map(Op::mul, sum, codes(Dtype::f16, 1)), codes(Dtype::bf16, 2));
+        b.store(scaled, 3, {1, 0});
+        b.store(b.map(Op::sub, b.load(Dtype::f32, 0, {1, n}), scaled), 4, {1, n});
+        std::vector<Buffer> buffers = {numbers(Dtype::f32, 4000 * n, 1), numbers(Dtype::f16, n, 2), numbers(Dtype::bf16, n, 3), numbers(Dtype::f32, n, 4),
+                                       numbers(Dtype::f32, 4000 * n, 5)};
+        for (int b16 = 0; b16 < 3; b16++) fill(buffers[size_t(b16)], uint64_t(b16) + 11);
+        check_all(b.kernel, buffers);
+    }
+}
+
+cpu::Plan planned(const cpu::Program& program, std::vector<int64_t>& memory)
+{
+    memory.resize(size_t(cpu::plan_numbers(program)));
+    return cpu::make_plan(program, program.lengths.constants(), nullptr, memory.data());
+}
+
+TEST_CASE("chains: a block has several short rows, but where results lie apart or places are computed")
+{
+    std::vector<int64_t> memory;
+    for (const int64_t n : {7, 16, 32, 64, 100})
+        for (const bool is_row : {true, false}) {
+            Builder b;
+            b.axis(4000), b.axis(n);
+            const int sum = b.map(Op::add, b.load(Dtype::f32, 0, {n, 1}), b.load(Dtype::f32, 1, is_row ? Extents{0, 1} : Extents{1, 0}));
+            b.store(b.map(Op::relu, sum), 2, {n, 1});
+            CAPTURE(n);
+            if (is_row || n > 16) CHECK(planned(cpu::lower(b.kernel, *cpu::isa_table(nullptr)), memory).block > 2 * n);
+            b.store(sum, 3, {0, 1});
+            CHECK(planned(cpu::lower(b.kernel, *cpu::isa_table(nullptr)), memory).row == 0);
+        }
+    Builder b;
+    b.axis(4000), b.axis(32);
+    const int place = b.load(Dtype::i64, 1, {0, 1});
+    b.store(b.map(Op::add, b.load(Dtype::f32, 0, {32, 1}), b.gather(Dtype::f32, 2, {0, 1}, place, 9, 32)), 3, {32, 1});
+    CHECK(planned(cpu::lower(b.kernel, *cpu::isa_table(nullptr)), memory).row == 0);
 }
 
 TEST_CASE("chains: in place and crosswise, as late stores")

@@ -8,7 +8,8 @@
 namespace ng::cpu {
 namespace {
 
-void load(const Block& b, const Instruction& i)
+// whole: elements of the block. Of less, which is laid in a register again and again, codes become numbers: it may be the result's, too.
+void load(const Block& b, const Instruction& i, int64_t whole)
 {
     const int64_t step = b.plan().step[i.extra];
     char* in = b.memory(i, i.extra);
@@ -16,7 +17,7 @@ void load(const Block& b, const Instruction& i)
     if ((i.flags & IN_PLACE) && (single || step == 1)) {
         b.frame.slots[i.out] = in;
         b.frame.form[i.out] = single ? Form::One : Form::Block;
-    } else if ((i.flags & CODES) && step == 1 && !single) {
+    } else if ((i.flags & CODES) && step == 1 && !single && b.count == whole) {
         b.frame.slots[i.out] = in;
         b.frame.form[i.out] = i.type == Dtype::f16 ? Form::F16 : Form::Bf16;
     } else {
@@ -213,9 +214,34 @@ void repeat(const Block& b, const Instruction& i, int64_t group)
     if (b.is_single(i.out)) return;
     const char* from = b.frame.slots[i.out];
     char* to = b.result(i, false);
-    const size_t bytes = size_t(group * i.bytes);
-    if (from != to) std::memcpy(to, from, bytes);
-    for (int64_t done = group; done < b.count; done += group) std::memcpy(to + done * i.bytes, to, bytes);
+    if (from != to) std::memcpy(to, from, size_t(group * i.bytes));
+    for (int64_t done = group, more; done < b.count; done += more) {
+        more = std::min(done, b.count - done);
+        std::memcpy(to + done * i.bytes, to, size_t(more * i.bytes));
+    }
+}
+
+// Lays each of the numbers that were read along a row of its own.
+void lay_along(const Block& b, const Instruction& i, int64_t row)
+{
+    if (b.is_single(i.out)) return;
+    const int64_t  rows = b.count / row;
+    const LoadLoop lay = b.isa().load[int(bits_of_size(i.bytes))];
+    char* const    numbers = b.frame.temps[0];
+    std::memcpy(numbers, b.frame.slots[i.out], size_t(rows * i.bytes));
+    char* const to = b.result(i, false);
+    for (int64_t k = 0; k < rows; k++) lay(to + k * row * i.bytes, numbers + k * i.bytes, 0, row);
+}
+
+// A load or an index for a block of several rows.
+void read_rows(const Block& b, const Instruction& i)
+{
+    const int64_t row = b.plan().row;
+    const Lie     lie = b.plan().lies[i.extra];
+    const Block   seen{b.frame, b.at, lie == Lie::Again ? row : lie == Lie::Each ? b.count / row : b.count};
+    i.code == Code::Load ? load(seen, i, b.count) : index(seen, i);
+    if (lie == Lie::Again && b.count > row) repeat(b, i, row);
+    if (lie == Lie::Each) lay_along(b, i, row);
 }
 
 // A chain's links for this block: where its operands lie, and where its results go.
@@ -331,12 +357,12 @@ void run_list(const Blocks& blocks, List list)
         const Block& part = &b == &blocks.full ? blocks.part : b;
         switch (i->code) {
         case Code::Chain: chain(b, i); break;
-        case Code::Load: load(part, *i); break;
+        case Code::Load: plan.row ? read_rows(b, *i) : load(part, *i, b.count); break;
         case Code::Map: map(b, i); break;
         case Code::Store: store(part, *i); break;
         case Code::Fold: fold(b, *i); break;
         case Code::Convert: convert(b, i); break;
-        case Code::Index: index(part, *i); break;
+        case Code::Index: plan.row ? read_rows(b, *i) : index(part, *i); break;
         case Code::Gather: gather(part, *i); break;
         case Code::Start: start(b, *i); break;
         case Code::Finish: finish(b, i); break;

@@ -17,11 +17,12 @@ class Layer {
     int64_t* take(int64_t numbers) { return (memory_ += numbers) - numbers; }
     void add(const Axes& axes, int axis) { loops_[count_++] = {&axes, axis, axes[axis].extent, 1}; }
     void add_blocks();
-    void add_repeats();
+    void add_repeats(const Axes& axes, int axis);
     void order(bool is_outermost);
     bool strays(int32_t access) const;
     void find_strays();
     void write_loops();
+    void write_lies();
     void write_parts();
 
     Plan&          plan_;
@@ -41,24 +42,25 @@ void Layer::add_blocks()
     loops_[count_++] = {&s_.along(way_), way_.axis, blocks, way_.block};
 }
 
-void Layer::add_repeats()
+void Layer::add_repeats(const Axes& axes, int axis)
 {
-    const int64_t extent = s_.reduced[way_.repeated].extent, blocks = divided_up(extent, way_.repeats);
+    const int64_t extent = axes[axis].extent, blocks = divided_up(extent, way_.repeats);
     plan_.block_loop = count_;
     plan_.tail = (extent - (blocks - 1) * way_.repeats) * s_.kept[way_.axis].extent;
-    loops_[count_++] = {&s_.reduced, way_.repeated, blocks, way_.repeats};
+    loops_[count_++] = {&axes, axis, blocks, way_.repeats};
 }
 
 void Layer::order(bool is_outermost)
 {
     if (is_outermost) add_blocks();
     for (int axis = 0; axis < s_.kept.count(); axis++) {
-        if (!way_.is_columns || axis != way_.axis) add(s_.kept, axis);
-        else if (!is_outermost) add_blocks();
+        if (axis == way_.stacked) add_repeats(s_.kept, axis);
+        else if (!way_.is_columns || axis != way_.axis) add(s_.kept, axis);
+        else if (!is_outermost && way_.stacked < 0) add_blocks();
     }
     plan_.kept = count_;
     for (int axis = 0; axis < s_.reduced.count(); axis++) {
-        if (axis == way_.repeated) add_repeats();
+        if (axis == way_.repeated) add_repeats(s_.reduced, axis);
         else if (way_.is_columns || axis != way_.axis) add(s_.reduced, axis);
         else add_blocks();
     }
@@ -104,6 +106,17 @@ void Layer::write_loops()
     else std::fill_n(plan_.step, p_.accesses, 0);
 }
 
+void Layer::write_lies()
+{
+    const SpaceAxis &outer = s_.kept[way_.stacked], &inner = s_.kept[way_.axis];
+    plan_.row = inner.extent;
+    plan_.lies = reinterpret_cast<Lie*>(take(divided_up(p_.accesses, int64_t(sizeof(int64_t)))));
+    for (int32_t a = 0; a < p_.accesses; a++) {
+        plan_.lies[a] = lie_of(outer, inner, a);
+        if (plan_.lies[a] == Lie::Each) plan_.step[a] = outer.strides[a];
+    }
+}
+
 void Layer::write_parts()
 {
     int64_t parts = 0;
@@ -133,6 +146,7 @@ void Layer::lay(bool is_outermost)
     order(is_outermost);
     find_strays();
     write_loops();
+    if (way_.stacked >= 0) write_lies();
     if (plan_.strays) write_parts();
 }
 

@@ -4,15 +4,18 @@
 #include "lib/backend/cpu/space.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace ng::cpu {
 namespace {
 
 constexpr double CALL_NS = 8, ROW_NS = 30;             // an instruction's dispatch and call; a row's loops
+constexpr double LAY_NS = 0.1;                         // an element of a row that is laid in a block again
 constexpr double ALONG_NS = 20;                        // bringing the lanes of a block's fold together
 constexpr double CHUNK_NS = 20e3, PIECE_NS = 40e3, SPLIT_NS = 100e3;
 constexpr double STREAM_BYTES = 64e6, FAR_BYTES = 1 << 20, NEAR_BYTES = 512 << 10;
 constexpr int64_t MAX_CHUNKS = 64, L1_BYTES = 24 << 10, LINE = 64, LINES_BLOCK = 256, LOOSE_BLOCK = 32768, PAGE = 4096, PAGES_BLOCK = 64, MAX_BANKS = 64;
+constexpr int64_t BUNDLE = 128;                        // elements that the widest chains do at once
 
 class Planner {
   public:
@@ -37,6 +40,7 @@ class Planner {
     int32_t kept_slots(const Choice& c) const;
     int64_t fitting(const Choice& c) const;
     bool can_repeat(int axis, int reduced) const;
+    bool can_stack(int axis, int outer) const;
     int64_t block_of(const Choice& c) const;
     double touch_ns(const Tape::Touch& touch, const Choice& c) const;
     double element_ns(const Choice& c) const;        // with what it touches
@@ -44,6 +48,7 @@ class Planner {
     void take_tape(Choice& c, const Tape& tape) const;
     void consider(Choice& best, Choice c) const;
     void consider_columns(Choice& best, int axis) const;
+    void consider_stacks(Choice& best, int axis) const;
     void consider_rows(Choice& best, int axis) const;
     Choice chosen() const;
     void cut(Plan& plan, const Choice& c) const;
@@ -56,7 +61,7 @@ class Planner {
 // Whether all full values' memory is rows along the axis, so that what can lie there needs no room.
 bool Planner::is_dense(const Choice& c) const
 {
-    if (c.axis < 0 || c.banks > 1) return false;
+    if (c.axis < 0 || c.banks > 1 || c.stacked >= 0) return false;
     return std::all_of(c.tape->touches.begin(), c.tape->touches.end(), [&](const Tape::Touch& t) {
         const int64_t stride = axis_of(c).strides[t.access];
         return !p_.decides[size_t(t.access)] || stride == 1 || (stride == 0 && !t.is_stored);
@@ -160,7 +165,11 @@ void Planner::price(Choice& c) const
     const Tape& tape = *c.tape;
     double calls = (tape.full_calls + 0.7) * CALL_NS;
     if (!c.is_columns) calls += double(p_.folds.size()) * ALONG_NS;
-    const double ns = element_ns(c) + calls / count;
+    double ns = element_ns(c) + calls / count;
+    for (int32_t a = 0; c.stacked >= 0 && a < p_.accesses; a++) {
+        const Lie lie = lie_of(s_.kept[c.stacked], axis_of(c), a);
+        if (lie != Lie::Whole) ns += LAY_NS + (lie == Lie::Each ? CALL_NS / double(extent_of(c)) : 0);
+    }
     const double row = c.is_columns ? (tape.row_ns + tape.row_calls * (0.1 + CALL_NS / count)) * double(c.repeats)
                                     : tape.row_ns + tape.row_calls * CALL_NS + ROW_NS;
     c.ns = s_.rows * (s_.length * ns + row);
@@ -219,6 +228,34 @@ void Planner::consider_columns(Choice& best, int axis) const
     }
 }
 
+// Whether several rows are one wherever there are results and whatever places are computed, and can be read where not.
+bool Planner::can_stack(int axis, int outer) const
+{
+    const auto lie = [&](int32_t access) { return lie_of(s_.kept[outer], s_.kept[axis], access); };
+    for (int32_t a = 0; a < p_.accesses; a++)
+        if (!p_.decides[size_t(a)] || lie(a) == Lie::None) return false;
+    return std::all_of(p_.streamed.code.begin(), p_.streamed.code.end(), [&](const Instruction& i) {
+        if (i.code == Code::Gather) return lie(p_.gathers[size_t(i.extra)].access) == Lie::Whole;
+        return i.code != Code::Store || lie(i.extra) == Lie::Whole;
+    });
+}
+
+void Planner::consider_stacks(Choice& best, int axis) const
+{
+    const int64_t extent = s_.kept[axis].extent;
+    if (p_.has_reduced || extent < 2 || extent > MAX_BLOCK / 2) return;
+    for (int outer = 0; outer < s_.kept.count(); outer++) {
+        if (outer == axis || !can_stack(axis, outer)) continue;
+        Choice c;
+        c.axis = axis, c.stacked = outer;
+        take_tape(c, p_.streamed);
+        const int64_t most = std::min(fitting(c), MAX_BLOCK) / extent, whole = BUNDLE / std::gcd(BUNDLE, extent);
+        c.repeats = std::min(most < whole ? most : most / whole * whole, s_.kept[outer].extent);
+        c.block = c.repeats * extent;
+        if (c.repeats > 1) consider(best, c);
+    }
+}
+
 void Planner::consider_rows(Choice& best, int axis) const
 {
     Choice c;
@@ -237,7 +274,7 @@ void Planner::consider_rows(Choice& best, int axis) const
 Planner::Choice Planner::chosen() const
 {
     Choice best;
-    for (int axis = s_.kept.count(); axis-- > 0;) consider_columns(best, axis);
+    for (int axis = s_.kept.count(); axis-- > 0;) consider_columns(best, axis), consider_stacks(best, axis);
     for (int axis = s_.reduced.count(); axis-- > 0;)       // positions of argmin and argmax ascend along the last only
         if (p_.position < 0 || axis + 1 == s_.reduced.count()) consider_rows(best, axis);
     if (best.tape) return best;
@@ -300,7 +337,7 @@ Plan Planner::plan(int64_t* memory) const
     const int64_t temp = c.block * std::max(p_.full_bytes, p_.row_bytes);
     plan.temp_stride = is_loose(c) ? SLOT_PAD : temp / SLOT_PAD * SLOT_PAD + SLOT_PAD;
     // Blocks that touch a line an element go outside, so that the lines are used again by what comes inside.
-    lay_loops(plan, p_, s_, c, c.is_columns && (c.axis < 0 || is_scattered(c)), memory);
+    lay_loops(plan, p_, s_, c, c.is_columns && c.stacked < 0 && (c.axis < 0 || is_scattered(c)), memory);
     cut(plan, c);
     mark_sums(plan);
     return plan;

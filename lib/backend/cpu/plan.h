@@ -8,6 +8,9 @@ namespace ng::cpu {
 
 inline constexpr double PARALLEL_NS = 50e3;            // what takes less is one task
 
+// How a block of several rows lies in memory: as a whole, as one row that is read again for each, or as one number for each.
+enum class Lie : uint8_t { None, Whole, Again, Each };
+
 // Rows: blocks along a reduced axis, each fold one number. Columns: blocks along a kept axis, each fold a block; kernels
 // that reduce nothing are columns of one point. Depends on extents and strides alone, so results do, too.
 struct Plan {
@@ -23,6 +26,8 @@ struct Plan {
     // Short columns: a block is several reduced points of `group` kept ones each. Row values lie in their registers again
     // and again, and folds are brought together after each pass. 0: no such thing.
     int64_t group = 0;
+    // Short rows where nothing is reduced: a block is several of `row` elements each. 0: no such thing.
+    int64_t row = 0;
     int64_t banks = 1;                // sets of full registers, one a step, which a resident tape in columns keeps
     int64_t full_stride = 0, sent_stride = 0, light_stride = 0, row_stride = 0, temp_stride = 0;   // bytes from one register to the next
     uint32_t sums_memory = 0;         // bits of the passes whose steps sum_memory does, several at a time
@@ -35,6 +40,7 @@ struct Plan {
     int64_t* strides = nullptr;       // [kept + reduced, accesses]
     int64_t* step = nullptr;          // [accesses], along the vector axis
     int64_t* offset = nullptr;        // [accesses]
+    Lie*     lies = nullptr;          // [accesses of the program], of blocks of several rows; the step of Each is from one to the next
     // Stores that do not decide may not follow joined axes. Then a loop has an access that counts along its axis, from `positions` on,
     // and such a store finds its place by the parts that axes were joined from.
     static constexpr int64_t BY_PARTS = INT64_MIN;     // step of such a store

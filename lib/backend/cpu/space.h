@@ -23,6 +23,14 @@ inline bool are_one(const SpaceAxis& outer, const SpaceAxis& inner, int32_t acce
     return outer.strides[access] == times(inner.strides[access], inner.extent);
 }
 
+// How a block of several rows lies in what an access walks; None: not so that it can be read.
+inline Lie lie_of(const SpaceAxis& outer, const SpaceAxis& inner, int32_t access)
+{
+    if (are_one(outer, inner, access)) return Lie::Whole;
+    if (outer.strides[access] == 0) return Lie::Again;
+    return inner.strides[access] == 0 ? Lie::Each : Lie::None;
+}
+
 // Axes of more than one point, joined ones as wholes and as parts.
 class Axes {
   public:
@@ -55,6 +63,7 @@ struct Way {
     int     axis = -1;                // of the kept ones in columns, else of the reduced ones; -1: the space has none
     int64_t block = 0;
     int     repeated = -1;            // the reduced axis, points of which a block has several
+    int     stacked = -1;             // as repeated, of the kept axes, where nothing is reduced
     int64_t repeats = 1;
 };
 
