@@ -207,12 +207,12 @@ TEST_CASE("matmul: transposed, reversed and gapped operands and results")
 TEST_CASE("matmul: few rows or columns of every shallow depth, whose sums go by lines or by dots")
 {
     each_table([&](const ProductTable& table) {
-        for (const Dtype d : {Dtype::f32, Dtype::f64, Dtype::bf16, Dtype::e4m3, Dtype::i8, Dtype::i16})
-            for (const int64_t m : {1, 2, 4, 130})
-                for (const int64_t n : {1, 3, 4, 9, 64, 129}) {
+        for (const Dtype d : {Dtype::f32, Dtype::f64, Dtype::e4m3, Dtype::i8})
+            for (const int64_t m : {1, 4, 130})
+                for (const int64_t n : {1, 3, 9, 129}) {
                     if (std::min(m, n) > 4) continue;
-                    for (int64_t k = 7; k <= 68; k += k < 36 ? 1 : 8) {
-                        const Dtype r = d == Dtype::bf16 || d == Dtype::e4m3 ? Dtype::f32 : d == Dtype::i8 ? Dtype::i32 : d;
+                    for (const int64_t k : {7, 8, 13, 23, 24, 29, 56, 63, 64, 65}) {
+                        const Dtype r = d == Dtype::e4m3 ? Dtype::f32 : d == Dtype::i8 ? Dtype::i32 : d;
                         Case        t = {Tensor(d, {m, k}).fill(3), Tensor(d, {k, n}, {{1, 0}}).fill(4), Tensor(r, {m, n})};
                         run(t, table, 1);
                         CHECK(is_exact(t));
