@@ -166,7 +166,7 @@ CudaBackend::CudaBackend(Context& context, DeviceContext home, ng_device_info in
     const CurrentContext now(home_);
     pool_.emplace(home_);
     try {
-        shipped_.need();                     // for ten milliseconds: better here than in the first ng_compile
+        shipped_.need(), stock_.need();      // for some forty milliseconds: better here than in the first ng_compile
     } catch (const Error& error) {
         if (error.status == NG_E_LOST) throw;            // what else there is, whoever needs them will be told
     }

@@ -9,13 +9,16 @@ class Stock {
   public:
     Stock(const DeviceContext& home, int32_t compute) : home_(home), compute_(compute) {}
     bool has_any() const noexcept;                           // for this device
-    // Null: there is no such text. The image is loaded when the first is found.
+    // Loads the image, where there is one for this device: for some 30 milliseconds, in which the driver lets nobody else in.
+    void need();
+    // Null: there is no such text.
     std::shared_ptr<const Code> find(std::string_view text);
     void unload() noexcept;
 
   private:
     const DeviceContext&  home_;
     const int32_t         compute_;
+    Module& loaded();                                        // lock_ is held
     std::mutex            lock_;                             // of the module
     std::optional<Module> module_;
 };
