@@ -11,7 +11,7 @@ namespace {
 // Not by a call: links would wait for vectors that several stores have filled.
 INLINE void move_tail(char* to, const char* from, int64_t bytes)
 {
-    using Bytes = char __attribute__((vector_size(VECTOR_BYTES), aligned(1), may_alias));
+    typedef char Bytes __attribute__((vector_size(VECTOR_BYTES), aligned(1), may_alias));      // of `using` clang does not take the alignment
     int64_t at = 0;
     for (; at + VECTOR_BYTES <= bytes; at += VECTOR_BYTES) *(Bytes*)(to + at) = *(const Bytes*)(from + at);
 #if defined(__AVX512F__)
