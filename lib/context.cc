@@ -223,9 +223,8 @@ bool Context::is_ready(Belonging& thing, Remover& me) noexcept
 {
     if (!thing.fate_.is_ready) return true;
     if (thing.seen_ == me.round || !me.looks) return false;
-    me.looks--;
     if (thing.fate_.is_ready(thing, *this)) return true;
-    thing.seen_ = me.round;
+    me.looks--, thing.seen_ = me.round;
     return false;
 }
 
