@@ -223,8 +223,9 @@ bool Context::is_ready(Belonging& thing, Remover& me) noexcept
 {
     if (!thing.fate_.is_ready) return true;
     if (thing.seen_ == me.round || !me.looks) return false;
+    if (!backend_->is_host()) me.looks--;        // the host's memory is ready at once
     if (thing.fate_.is_ready(thing, *this)) return true;
-    me.looks--, thing.seen_ = me.round;
+    thing.seen_ = me.round;
     return false;
 }
 

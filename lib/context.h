@@ -103,7 +103,7 @@ class Context : public RefCounted {
         std::thread::id thread = std::this_thread::get_id();
         bool            is_listed = false, is_nested = false;    // nested: inside a hook that another one of this thread calls
         bool            is_quiet = true;                         // what it has calls no done
-        uint32_t        looks = UINT32_MAX;                      // that may find something not ready
+        uint32_t        looks = UINT32_MAX;                      // at what of a device may not be ready
         uint64_t        round = 0;                               // in which it looks once at each
         uint64_t        number = 0;                              // of what it has, in the order of their removals
         Remover*        next = nullptr;
