@@ -15,7 +15,6 @@ constinit std::atomic<Context*> littered_contexts{nullptr};
 
 constexpr size_t   MAX_MESSAGES = 256; // kept for ng_ctx_poll; later ones are dropped
 constexpr int      MAX_PRESSURE = 16;  // times that one allocation asks the host to free something
-constexpr uint32_t FEW_LOOKS = 16;     // at what waits for the device, in a call that wants something else
 
 template <class T>
 void push(std::atomic<T*>& first, T* one, T*& next) noexcept
@@ -223,7 +222,7 @@ bool Context::is_ready(Belonging& thing, Remover& me) noexcept
 {
     if (!thing.fate_.is_ready) return true;
     if (thing.seen_ == me.round || !me.looks) return false;
-    if (!backend_->is_host()) me.looks--;        // the host's memory is ready at once
+    me.looks--;
     if (thing.fate_.is_ready(thing, *this)) return true;
     thing.seen_ = me.round;
     return false;
@@ -292,7 +291,7 @@ bool Context::settle(Where where, uint64_t patience_ns) noexcept
     constexpr uint64_t MOST_NS = 1'000'000'000;
     constexpr int LINKS = 3;                // what a removal sets free comes after it: a program's tensor, its memory
     const bool is_poll = where != Where::Call;
-    Remover me{.may_call_done = is_poll || !(plan_.flags & NG_CTX_POLL), .looks = is_poll ? UINT32_MAX : FEW_LOOKS};
+    Remover me = remover(is_poll);
     remove_expired(me);
     if (me.is_nested) return true;
     const Deadline patience(std::min(patience_ns, MOST_NS));
@@ -335,7 +334,7 @@ bool Context::clean_up(bool may_poll) noexcept
         if (listed->epoch_ != fork_epoch()) continue;       // the parent's: its threads and locks are not here
         const Ref<Context> context = Ref<Context>::adopt(listed);
         (void)context->is_littered_.exchange(false, std::memory_order_acq_rel);
-        Remover me{.may_call_done = may_poll || !(context->plan_.flags & NG_CTX_POLL), .looks = may_poll ? UINT32_MAX : FEW_LOOKS};
+        Remover me = context->remover(may_poll);
         if (context->is_left()) context->remove_expired(me);
         if (context->owners() > 1 && context->has_expired()) context->litter();
         is_any |= me.number != 0;

@@ -103,11 +103,14 @@ class Context : public RefCounted {
         std::thread::id thread = std::this_thread::get_id();
         bool            is_listed = false, is_nested = false;    // nested: inside a hook that another one of this thread calls
         bool            is_quiet = true;                         // what it has calls no done
-        uint32_t        looks = UINT32_MAX;                      // at what of a device may not be ready
+        uint32_t        looks = UINT32_MAX;                      // at what may not be ready
         uint64_t        round = 0;                               // in which it looks once at each
         uint64_t        number = 0;                              // of what it has, in the order of their removals
         Remover*        next = nullptr;
     };
+    static constexpr uint32_t FEW_LOOKS = 16;            // in a call that wants something else
+    // A poll's, or that of another call: a device is asked a few times what it has done; what is the host's is done.
+    Remover remover(bool is_poll) const noexcept { return {.may_call_done = is_poll || !(plan_.flags & NG_CTX_POLL), .looks = is_poll || backend_->is_host() ? UINT32_MAX : FEW_LOOKS}; }
 
     [[noreturn]] void refuse(uint64_t bytes, const char* who);       // that there is no memory
     void expire(Belonging& thing) noexcept;
