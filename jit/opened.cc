@@ -49,12 +49,11 @@ class Opening {
         const Extents strides = access.strides;
         std::vector<bool> is_done(strides.size());
         Extent reach = 1, opened = 1;
-        bool   is_dense = true, moves = false;
+        bool   moves = false;
         for (size_t x = 0; x < strides.size(); x++) is_done[x] = strides[x].is(0), moves |= !is_done[x];
-        while (is_dense) {
+        while (true) {
             const auto at = std::ranges::find_if(strides, [&](const Extent& s) { return !is_done[size_t(&s - strides.data())] && s == reach; });
-            is_dense = at != strides.end();
-            if (!is_dense) break;
+            if (at == strides.end()) break;
             const auto x = size_t(at - strides.begin());
             is_done[x] = true, access.strides[x] = opened;
             reach = reach * from_.axes[x].extent, opened = opened * out_.kernel.axes[x].extent;

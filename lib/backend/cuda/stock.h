@@ -16,9 +16,9 @@ class Stock {
     void unload() noexcept;
 
   private:
+    Module& loaded();                                        // lock_ is held
     const DeviceContext&  home_;
     const int32_t         compute_;
-    Module& loaded();                                        // lock_ is held
     std::mutex            lock_;                             // of the module
     std::optional<Module> module_;
 };

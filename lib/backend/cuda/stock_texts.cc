@@ -17,7 +17,6 @@ namespace {
 
 const char* const PROGRAMS[] = {
 #define STOCK(words) words,
-#define FOLDED(words) words,
 #include "lib/backend/cuda/stock.def"
 };
 constexpr Dtype TYPES[] = {Dtype::f32, Dtype::f16, Dtype::bf16};
