@@ -58,6 +58,14 @@ void release_under_way(const Host& host, double value, Spoil&& spoil)
     CHECK(stats(host.c).live_bytes == 0);
 }
 
+// The host's own work on what is lent, which takes a while; is_over: it does not any more.
+void work_on(Host& host, Lent& lent, bool& is_over)
+{
+    CHECK(ng_tensor_use(lent.t, host.one, NG_USE_WRITE, nullptr, nullptr) == NG_OK);
+    for (int i = 0; i < 3; i++) set(host.one, host.driver, is_over);
+    CHECK(ng_tensor_use(lent.t, host.one, NG_USE_DONE, nullptr, nullptr) == NG_OK);
+}
+
 }  // namespace
 
 TEST_CASE("captures: what is tried in one that was spoilt runs never, so nobody waits for it")
@@ -200,9 +208,7 @@ TEST_CASE("S5: done does not come while the device works, also where an event ca
     Host host;
     Lent lent(host.c);
     bool is_over = false;
-    CHECK(ng_tensor_use(lent.t, host.one, NG_USE_WRITE, nullptr, nullptr) == NG_OK);
-    for (int i = 0; i < 3; i++) set(host.one, host.driver, is_over);
-    CHECK(ng_tensor_use(lent.t, host.one, NG_USE_DONE, nullptr, nullptr) == NG_OK);
+    work_on(host, lent, is_over);
     host.control.fail_function("cuEventQuery", 1, 999);
     ng_tensor_release(lent.t);
     CHECK(ng_ctx_poll(host.c, 0, nullptr) >= 0);
@@ -218,9 +224,7 @@ TEST_CASE("streams: one is waited for, before the context is closed too, also wh
         Host host;
         Lent lent(host.c);
         bool is_over = false;
-        CHECK(ng_tensor_use(lent.t, host.one, NG_USE_WRITE, nullptr, nullptr) == NG_OK);
-        for (int i = 0; i < 3; i++) set(host.one, host.driver, is_over);
-        CHECK(ng_tensor_use(lent.t, host.one, NG_USE_DONE, nullptr, nullptr) == NG_OK);
+        work_on(host, lent, is_over);
         is_over = false;
         set(host.one, host.driver, is_over);
         host.control.fail_function("cuEventRecord", 2, 2);       // the first is the own stream's
