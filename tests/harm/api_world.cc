@@ -118,6 +118,9 @@ void World::release_all()
     each(EXPR, [](void* h) { ng_expr_release(static_cast<ng_expr*>(h)); });
     each(PROGRAM, [](void* h) { ng_prog_release(static_cast<ng_prog*>(h)); });
     each(TENSOR, [](void* h) { ng_tensor_release(static_cast<ng_tensor*>(h)); });
+    // What expired in one context may hold what is another's, as a program holds its leaves: each is removed by calls of its own.
+    for (size_t links = handles_[CONTEXT].size(); links-- > 0;)
+        for (void* handle : handles_[CONTEXT]) (void)ng_ctx_poll(static_cast<ng_ctx*>(handle), 0, nullptr);
     for (void* handle : handles_[CONTEXT]) {
         ng_ctx* c = static_cast<ng_ctx*>(handle);
         ng_stats left{};
