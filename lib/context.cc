@@ -94,9 +94,9 @@ void* Context::allocate(uint64_t bytes, size_t align, ng_purpose purpose, const 
         if (void* memory = heap_.allocate(bytes, align, purpose)) return memory;
         if (!plan_.hooks.pressure || !plan_.hooks.pressure(plan_.hooks.user, bytes)) break;
     }
-    Remover quiet{.may_call_done = false};
     if (calls) settle(Where::Call, UINT64_MAX);     // what contexts that nobody holds have of it is worth waiting for
-    else remove_expired(quiet);
+    Remover all{.may_call_done = calls && !(plan_.flags & NG_CTX_POLL)};
+    remove_expired(all);
     if (void* memory = heap_.allocate(bytes, align, purpose)) return memory;
     refuse(bytes, who);
 }
@@ -220,7 +220,7 @@ bool Context::may_remove(Remover& me) const noexcept
 
 bool Context::is_ready(Belonging& thing, Remover& me) noexcept
 {
-    if (!thing.fate_.is_ready) return true;
+    if (!thing.calls_done_ || !thing.fate_.is_ready) return true;       // nobody is told: what frees it is behind the work on it
     if (thing.seen_ == me.round || !me.looks) return false;
     me.looks--;
     if (thing.fate_.is_ready(thing, *this)) return true;

@@ -83,7 +83,7 @@ void Memory::end(Belonging& thing, Context& context) noexcept
 bool Memory::is_ready(Belonging& thing, Context& context) noexcept
 {
     Memory& memory = static_cast<Memory&>(thing);
-    return !memory.calls_done_ || !memory.track_ || context.backend().is_idle(*memory.track_);
+    return !memory.track_ || context.backend().is_idle(*memory.track_);
 }
 
 void Memory::remove(Belonging* thing, Context& context) noexcept

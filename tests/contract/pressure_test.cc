@@ -230,6 +230,20 @@ struct Shifted : Face {
 
 }  // namespace
 
+TEST_CASE("T4: at the limit what was released makes room, however much it is")
+{
+    constexpr int COUNT = 300;
+    Face f(description(0, 1));
+    Hoard hoard;
+    hoard.fill(f, COUNT);
+    for (ng_tensor* t : hoard.spare) ng_tensor_release(t);
+    ng_tensor* whole = nullptr;
+    const ng_shape d = shape(NG_F32, {COUNT * MANY});
+    REQUIRE_MESSAGE(ng_tensor_create(f.c, &d, &whole, &f.error) == NG_OK, std::string(f.error.text));
+    ng_tensor_release(whole);
+    CHECK(ng_ctx_limit(f.c, 0) == NG_OK);
+}
+
 TEST_CASE("T4: a run whose output takes memory frees what was released, and calls neither pressure nor done")
 {
     Hoard    hoard;
