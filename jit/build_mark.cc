@@ -161,6 +161,7 @@ NodeRef rebuild(Graph& g, const Node& n, std::span<const NodeRef> a)
     case Op::tag: return tag(g, a[0], n.extra->text.c_str());
     case Op::keep: return keep(g, a[0]);
     case Op::surrogate: return surrogate(g, a[0], a.size() > 1 ? a[1] : NodeRef());
+    case Op::custom_grad: return custom_grad(g, a[0], a[1], a.subspan(2, size_t(n.int_at(0))), a.subspan(2 + size_t(n.int_at(0))));
     default: break;
     }
     const auto old = n.args();

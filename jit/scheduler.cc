@@ -109,9 +109,9 @@ void Scheduler::collect_checks()
                                               (start + (count - Extent(1)) * Extent(n.int_at(0))).text(), " is not inside");
             plan_.checks.push_back({0, count, INT64_MAX, sentence});
             const Extent last = start + (count - Extent(1)) * Extent(n.int_at(0));
-            const bool forward = n.int_at(0) > 0;                  // an empty slice's last lies one step before its first
+            const bool forward = n.int_at(0) > 0;                  // an empty slice's last lies one step before its first, which may be outside
             plan_.checks.push_back({0, forward ? start : last, INT64_MAX, sentence});
-            plan_.checks.push_back({-1, forward ? last : start, have - Extent(1), sentence});
+            plan_.checks.push_back({forward ? INT64_MIN : -1, forward ? last : start, have - Extent(1), sentence});
         } else if (n.op == Op::view) {
             const Extents& e = n.extra->extents;
             Extent reach = e.back();

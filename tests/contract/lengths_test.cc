@@ -227,6 +227,7 @@ TEST_CASE("P5: a step over a length takes as many elements as Python does, and a
     slices(x, counted(5), {4, 2}, 4, 0, -2, shape(NG_F32, {5}));
     slices(even, counted(6), {0, 2, 4}, 0, NG_END, 2, shape(NG_F32, {3, 2}));
     slices(even, counted(6), {1, 3}, 1, -1, 2, shape(NG_F32, {3, 2}));
+    slices(even, {}, {}, 0, NG_END, 2, shape(NG_F32, {0, 2}));
     ng_prog* none = nullptr;
     CHECK(f.try_compile({ng_slice(x, 0, 0, NG_END, 2)}, {.length_max = {9}}, &none) == NG_E_UNSUPPORTED);
     // 2 n - 1 elements of room by steps of two: n windows.
@@ -262,6 +263,22 @@ TEST_CASE("P5: a length that only an operand shows which does not matter, and on
     ng_tensor* doubled = f.make(shape(NG_F32, {4}));
     REQUIRE_MESSAGE(f.run(value, {.args = {f.tensor(counted(4))}, .out = {doubled}}) == NG_OK, f.said());
     CHECK(differs(f.get(doubled), {0, 2, 4, 6}) == "");
+}
+
+TEST_CASE("P5: the greatest of nothing has a derivative, which is empty, and that of something is at the first of the greatest")
+{
+    Face f;
+    ng_expr *const x = f.param(0, shape(NG_F32, {-1, -2})), *const greatest = f.text("max(x, 0, lowest)", "x", {x});
+    ng_prog* const p = f.compile(f.grad({greatest}, {x}), {.length_max = {9, 9}});
+    const auto check = [&](const Dims& dims, const Values& values, const Values& want) {
+        ng_tensor* const y = f.make(shape(NG_F32, dims));
+        REQUIRE_MESSAGE(f.run(p, {.args = {f.tensor(shape(NG_F32, dims), values)}, .out = {y}}) == NG_OK, f.said());
+        CHECK(differs(f.get(y), want) == "");
+    };
+    check({3, 2}, {1, 5, 4, 5, 4, 3}, {0, 1, 1, 0, 0, 0});
+    check({3, 2}, {-INFINITY, 5, -INFINITY, NAN, -INFINITY, NAN}, {1, 0, 0, 1, 0, 0});
+    check({0, 2}, {}, {});
+    check({3, 0}, {}, {});
 }
 
 TEST_CASE("P5: rows that two lengths give together, of a product and what follows it: few, many, none, and heads of longer tensors")

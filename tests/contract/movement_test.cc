@@ -265,6 +265,13 @@ TEST_CASE("N10: each element that put folds in is rounded to x's type by itself;
     CHECK(f.eval(ng_segment(all, f.leaf(shape(NG_I64, {2}), {0, 9}), NG_FOLD_SUM))[0] == 2056);
 }
 
+TEST_CASE("put: the derivative of products is multiplied in f32, and may be more than x's type has room for on the way")
+{
+    Moves f;
+    ng_expr *x = f.leaf(shape(NG_F16, {2}), {3, 2}), *at = f.leaf(shape(NG_I32, {2}), {0, 0}), *y = f.leaf(shape(NG_F16, {2}), {300, 400});
+    CHECK(differs(f.eval(f.grad({ng_put(x, at, y, 0, NG_FOLD_PROD)}, {x}, NG_OK, {f.leaf({0.25, 0.25})})[0]), {30000, 0.25}) == "");
+}
+
 TEST_CASE("scan: a line long enough to run in parts, into places with gaps between them and backwards")
 {
     Moves f;

@@ -265,6 +265,23 @@ TEST_CASE("subst: a node, params by their index, leaves by their tensor, the fir
     CHECK(many < 64 * few + 0.2);                                   // 16 if linear, 256 if quadratic
 }
 
+TEST_CASE("subst: what stands for an operand of a rule of the caller may not be its dy, nor use it")
+{
+    Graph g;
+    const NodeRef x = param(g, 0, {4}), y = param(g, 1, {4}), dy = param(g, 5, {4}), dx = build::map(g, Op::mul, {dy, x});
+    const NodeRef rule = build::custom_grad(g, build::map(g, Op::mul, {x, x}), dy, {&x, 1}, {&dx, 1}), twice = build::map(g, Op::add, {dy, dy}), by = build::map(g, Op::mul, {dy, y});
+    CHECK(build::subst(g, rule, {&x, 1}, {&y, 1}) == build::custom_grad(g, build::map(g, Op::mul, {y, y}), dy, {&y, 1}, {&by, 1}));
+    for (const auto& [from, to] : {std::pair(x, dy), std::pair(x, twice), std::pair(dy, x), std::pair(dy, twice)}) {
+        ng_status status = NG_OK;
+        try {
+            (void)build::subst(g, rule, {&from, 1}, {&to, 1});
+        } catch (const Error& error) {
+            status = error.status;
+        }
+        CHECK(status == NG_E_INVALID);
+    }
+}
+
 TEST_CASE("snapshot: numbered operands first, uses counted, and what only derivatives use left out")
 {
     Graph g;
