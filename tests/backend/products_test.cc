@@ -311,29 +311,31 @@ TEST_CASE("matmul: NaN and infinity pass, beside zeros too")
 
 TEST_CASE("matmul: the epilogue sees every element once, finished")
 {
-    struct Seen {
-        Case*            t;
-        std::vector<int> times;
-        std::mutex       lock;
-    };
     each_table([&](const ProductTable& table) {
         for (const Index& s : {Index{4, 8, 4}, {1, 500, 9}, {150, 200, 400}, {60, 3000, 300}}) {
             Case t = {Tensor(Dtype::f32, {3, 1, s[0], s[2]}).fill(9), Tensor(Dtype::f32, {1, 2, s[2], s[1]}).fill(10),
                       Tensor(Dtype::f32, {3, 2, s[0], s[1]})};
-            Seen seen{&t, std::vector<int>(size_t(t.c.count())), {}};
-            Epilogue epilogue = {[](void* self, const int64_t* first, const int64_t* count, uint32_t) {
-                Seen&                       s = *static_cast<Seen*>(self);
-                std::lock_guard<std::mutex> hold(s.lock);
-                Tensor                      box(Dtype::i8, {count, count + 4});
-                box.each([&](Index i) {
-                    int64_t flat = 0;
-                    for (size_t a = 0; a < 4; a++) i[a] += first[a], flat = flat * s.t->c.dims[a] + i[a];
-                    s.times[size_t(flat)] += std::isnan(s.t->c.get(i)) ? 100 : 1;
-                });
-            }, &seen};
+            Listener       seen(t.c);
+            const Epilogue epilogue = seen.epilogue();
             run(t, table, 3, &epilogue);
-            CHECK(std::all_of(seen.times.begin(), seen.times.end(), [](int n) { return n == 1; }));
+            CHECK(seen.has_each_once());
         }
+    });
+}
+
+TEST_CASE("matmul: the epilogue hears of many small products at once")
+{
+    each_table([&](const ProductTable& table) {
+        for (const uint32_t workers : {1u, 3u})
+            for (const Index& s : {Index{3, 5, 4}, {1, 7, 64}, {33, 2, 3}, {9, 9, 200}}) {
+                Case t = {Tensor(Dtype::f32, {7, 1, 57, s[0], s[2]}).fill(1), Tensor(Dtype::f32, {1, 3, 57, s[2], s[1]}, {{0, 2, 1, 4, 3}}).fill(2),
+                          Tensor(Dtype::f32, {7, 3, 57, s[0], s[1]}, {{4, 1, 0, 2, 3}})};
+                Listener       seen(t.c);
+                const Epilogue epilogue = seen.epilogue();
+                run(t, table, workers, &epilogue);
+                CHECK(seen.has_each_once());
+                CHECK(seen.boxes <= 100);                  // of 1197 products
+            }
     });
 }
 

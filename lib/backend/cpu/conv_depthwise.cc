@@ -33,7 +33,7 @@ Along along(const Depthwise& d)
 class Worker {
   public:
     Worker(const Depthwise& d, const ProductTable& table, char* scratch, uint32_t worker)
-        : worker_(worker), d_(d), table_(table), packed_(packed(d)), loops_(table.direct[packed_]),
+        : finished_(d.epilogue, 2 + d.spatial, worker), d_(d), table_(table), packed_(packed(d)), loops_(table.direct[packed_]),
           bytes_(table.tile[packed_].accumulator_bytes), taps_(taps_of(d))
     {
         const auto take = [&](int64_t numbers) { return scratch += numbers * NUMBER, scratch - numbers * NUMBER; };
@@ -71,7 +71,7 @@ class Worker {
     void        add_piece();
     void        end_sums();
     void        reduce(int64_t channel, int64_t lanes) const;
-    void        finish(const int64_t* first, const int64_t* count) const;
+    void        finish(const int64_t* first, const int64_t* count);
 
     // body(flat tap, taps of the three axes)
     template <class Body>
@@ -102,7 +102,7 @@ class Worker {
                 }
     }
 
-    const uint32_t      worker_;
+    Finished            finished_;
     const Depthwise&    d_;
     const ProductTable& table_;
     const Packed        packed_;
@@ -228,14 +228,14 @@ void Worker::plane(int64_t image, int64_t channel)
     });
 }
 
-// The epilogue, told of image, channel and three positions.
-void Worker::finish(const int64_t* first, const int64_t* count) const
+// Of image, channel and three positions.
+void Worker::finish(const int64_t* first, const int64_t* count)
 {
-    if (!d_.epilogue) return;
+    if (!finished_.is_wanted()) return;
     int64_t       box_first[5] = {first[0], first[1]}, box_count[5] = {count[0], count[1]};
     const int64_t skipped = WINDOW_AXES - d_.spatial;
     for (int i = 0; i < d_.spatial; i++) box_first[2 + i] = first[2 + skipped + i], box_count[2 + i] = count[2 + skipped + i];
-    d_.epilogue->box(d_.epilogue->self, box_first, box_count, worker_);
+    finished_.add(box_first, box_count);
 }
 
 void Worker::begin_sums()

@@ -59,9 +59,10 @@ struct Plan {
 };
 
 struct Where {
-    int64_t  batch;
-    Part     part;
-    uint32_t worker;
+    int64_t   batch;
+    Part      part;
+    uint32_t  worker;
+    Finished& finished;
 };
 
 // One worker's packing and multiplying of one rectangle of one batch.
@@ -304,7 +305,7 @@ void Rectangle::block(int64_t column, int64_t columns, const Depth& depth)
             const int64_t width = std::min(strip_, columns - j);
             load_columns(b.first + j, width);
             tiles(a, {b.data + j * line_bytes(depth), b.first + j, width, t_.columns}, depth);
-            if (depth.is_last && plan_.product.epilogue) finish(plan_.product, where_.batch, {a.first, rows, b.first + j, width}, where_.worker);
+            if (depth.is_last && where_.finished.is_wanted()) finish(plan_.product, where_.batch, {a.first, rows, b.first + j, width}, where_.finished);
         }
     }
 }
@@ -378,8 +379,9 @@ void run_packed(const Product& product, Packed packed, const Workplace& place)
         const int64_t piece = task % pieces, first = task / pieces * grid.batches;
         const int64_t row = piece % grid.row_pieces * grid.rows, column = piece / grid.row_pieces * grid.columns;
         const Part    part = {row, std::min(grid.rows, s.m - row), column, std::min(grid.columns, s.n - column)};
+        Finished      finished(product.epilogue, product.c.rank, worker);
         for (int64_t batch = first; batch < std::min(first + grid.batches, batches); batch++)
-            Rectangle(plan, layout, place.workspace, {batch, part, worker}).run();
+            Rectangle(plan, layout, place.workspace, {batch, part, worker, finished}).run();
     });
 }
 

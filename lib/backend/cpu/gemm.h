@@ -1,5 +1,6 @@
 // The one engine under matrix products and convolutions: c[m, n] = a[m, k] b[k, n] where every index is a nest of axes.
 #pragma once
+#include "lib/backend/cpu/finished.h"
 #include "lib/backend/cpu/gemm_table.h"
 #include "lib/backend/cpu/products.h"
 
@@ -83,11 +84,11 @@ Matrix simplified(const Matrix& matrix);
 bool is_affine(const Side& side, int64_t& step);
 void fill_points(const Side& side, const int64_t* start, int64_t first, int64_t count, Point* points);
 void fill_offsets(const Side& side, int64_t first, int64_t count, int64_t* offsets);
-// Tells the epilogue of rows x columns of the result.
+// Rows x columns of the result are finished.
 struct Part {
     int64_t first_row, rows, first_column, columns;
 };
-void finish(const Product& product, int64_t batch, const Part& part, uint32_t worker);
+void finish(const Product& product, int64_t batch, const Part& part, Finished& finished);
 // Where the operands of one of the batches begin, in elements.
 struct BatchOffsets {
     int64_t a, b, c;

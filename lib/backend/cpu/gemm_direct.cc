@@ -184,6 +184,7 @@ bool run_direct(const Product& product, const Workplace& place)
     const int64_t tasks = std::min(batches * patches, tasks_for(double(m) * double(n) * double(k) * double(batches), place.parallel.workers()));
     place.parallel.for_each(uint32_t(tasks), [&](uint32_t task, uint32_t worker) {
         const int64_t first = batches * patches * task / tasks, last = batches * patches * (task + 1) / tasks;
+        Finished      finished(p.epilogue, p.c.rank, worker);
         for (int64_t patch = first, next; patch < last; patch = next) {
             const int64_t batch = patch / patches, column = patch % patches * COLUMNS;
             next = std::min(last, (batch + 1) * patches);
@@ -192,7 +193,7 @@ bool run_direct(const Product& product, const Workplace& place)
                              p.b.data + at.b * bytes_of(p.b.type), p.c.data + at.c * bytes_of(p.c.type)};
             const int64_t end = std::min(n, column + (next - patch) * COLUMNS);
             columns_of_result(job, column, end);
-            if (p.epilogue) finish(p, batch, {0, m, column, end - column}, worker);
+            if (finished.is_wanted()) finish(p, batch, {0, m, column, end - column}, finished);
         }
     });
     return true;

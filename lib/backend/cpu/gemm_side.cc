@@ -157,7 +157,7 @@ BatchOffsets batch_offsets(const Product& product, int64_t batch)
     return at;
 }
 
-void finish(const Product& product, int64_t batch, const Part& part, uint32_t worker)
+void finish(const Product& product, int64_t batch, const Part& part, Finished& finished)
 {
     int64_t base[Product::MAX_BATCH] = {}, first[Product::MAX_BATCH], count[Product::MAX_BATCH];
     for (int i = product.batch_rank - 1; i >= 0; i--) {
@@ -178,7 +178,7 @@ void finish(const Product& product, int64_t batch, const Part& part, uint32_t wo
                 count[axis] = std::min(count[axis], product.c.kept - first[axis]);
                 if (count[axis] <= 0) continue;
             }
-            product.epilogue->box(product.epilogue->self, first, count, worker);
+            finished.add(first, count);
         }
     }
 }
