@@ -155,6 +155,24 @@ TEST_CASE("conv: groups, depthwise, and depthwise with a multiplier")
         }
 }
 
+TEST_CASE("conv: depthwise by steps that pass elements by, of which none is laid out")
+{
+    for (const int64_t stride : {3, 4, 6})
+        for (const int64_t dilate : {1, 2, 3, 4})
+            for (const int64_t taps : {1, 2, 3}) check({2, 3, 3, 3, {29, 50}, {2, taps}, {stride, stride}, {dilate, dilate}, {1, 2}, {3, 0}}, F32, CHANNELS_FIRST);
+    check({2, 3, 6, 3, {150, 61}, {3, 3}, {2, 9}, {1, 2}, {0, 4}, {1, 5}, 1.5}, {Dtype::bf16, Dtype::f32, Dtype::f32}, CHANNELS_FIRST);
+    const auto laid = [](int64_t stride) {                 // bytes that an image leaves in its workspace
+        const Problem p = {1, 1, 1, 1, {140, 140}, {1, 1}, {stride, stride}, {1, 1}, {0, 0}, {0, 0}};
+        Tensor        x(Dtype::f32, p.dims_x()), w(Dtype::f32, p.dims_w()), y(Dtype::f32, p.dims_y());
+        x.fill(1), w.fill(2);
+        const ProductTable& table = *product_table(nullptr);
+        Workspace           s(conv_workspace(table, x.operand(), w.operand(), y.operand(), p.window(), 1));
+        conv(x.operand(), w.operand(), y.operand(), p.window(), nullptr, {table, s.data(), Parallel()});
+        return std::count_if(s.data(), s.data() + s.bytes, [](char c) { return c != char(0xff); });
+    };
+    CHECK(laid(14) <= laid(1));
+}
+
 TEST_CASE("conv: padding with another value than 0")
 {
     for (const Layout layout : {CHANNELS_FIRST, CHANNELS_LAST})

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 namespace ng::cpu {
@@ -19,6 +20,9 @@ int64_t reach(const SpatialAxis& a) { return std::abs((a.taps - 1) * a.advance);
 int64_t rows_read(int64_t step, int64_t reach) { return (ROWS - 1) * step + reach + 1; }
 // Of one phase of a row: every step-th element, as many as `columns` results and all taps read.
 int64_t phase_length(int64_t columns, int64_t step, int64_t reach) { return rounded(columns) + rounded(reach / step + 1); }
+int64_t phase_of(const SpatialAxis& a, int64_t tap) { return (tap * a.advance - least_tap(a)) % a.step; }
+// Phases that taps read: one each, until a tap reads the first's again.
+int64_t phases_read(const SpatialAxis& a) { return std::min(a.taps, a.step / std::gcd(a.step, a.advance)); }
 int64_t taps_of(const Depthwise& d) { return d.axis[0].taps * d.axis[1].taps * d.axis[2].taps; }
 
 enum class Along { Rows, Channels, Images };
@@ -34,7 +38,8 @@ class Worker {
   public:
     Worker(const Depthwise& d, const ProductTable& table, char* scratch, uint32_t worker)
         : finished_(d.epilogue, 2 + d.spatial, worker), d_(d), table_(table), packed_(packed(d)), loops_(table.direct[packed_]),
-          bytes_(table.tile[packed_].accumulator_bytes), taps_(taps_of(d))
+          bytes_(table.tile[packed_].accumulator_bytes), taps_(taps_of(d)),
+          row_phases_(phases_read(d.axis[1])), column_phases_(phases_read(d.axis[2]))
     {
         const auto take = [&](int64_t numbers) { return scratch += numbers * NUMBER, scratch - numbers * NUMBER; };
         sums_ = take(ROWS * COLUMNS), line_ = take(COLUMNS), blank_ = take(LANES);
@@ -59,7 +64,7 @@ class Worker {
         int64_t outer;                                               // position on the first axis
     };
     void        repeat(void* out, int64_t first, int64_t last) const;
-    void        fill_rows(const Patch& p);
+    void        fill_rows(const Patch& p, int64_t rows);
     void        fill_row(const char* in, bool inside, const Patch& p, char* out);
     void        point_at_rows(const Patch& p);
     void        next_row(const Patch& p);
@@ -107,7 +112,7 @@ class Worker {
     const ProductTable& table_;
     const Packed        packed_;
     const DirectLoops&  loops_;
-    const int64_t       bytes_, taps_;
+    const int64_t       bytes_, taps_, row_phases_, column_phases_;
     char *              sums_, *line_, *blank_, *tap_sums_, *tap_totals_, *taken_, *rows_;
     const void **       starts_, **factor_starts_;
     uint64_t            fill_ = 0, one_;
@@ -120,41 +125,42 @@ void Worker::repeat(void* out, int64_t first, int64_t last) const
     for (int64_t i = first; i < last; i++) std::memcpy(static_cast<char*>(out) + i * bytes_, &fill_, size_t(bytes_));
 }
 
-// Elements that the columns read, phase by phase of the step: [phase][phase_length]
+// Elements that the columns read, phase by phase of the step: [phase][phase_length]; phases that no tap reads stay as they are.
 void Worker::fill_row(const char* in, bool inside, const Patch& p, char* out)
 {
     const SpatialAxis& a = d_.axis[2];
     const int64_t      length = phase_length(p.columns, a.step, reach(a)), used = std::min(length, p.columns + reach(a) / a.step + 1);
     const int64_t      low = a.start + p.columns_first * a.step + least_tap(a);
-    for (int64_t phase = 0; phase < a.step; phase++, out += length * bytes_) {
-        const int64_t at = low + phase;
+    for (int64_t tap = 0; tap < column_phases_; tap++) {
+        const int64_t phase = phase_of(a, tap), at = low + phase;
+        char* const   line = out + phase * length * bytes_;
         int64_t       first = at < 0 ? std::min(used, (a.step - 1 - at) / a.step) : 0;
         int64_t       last = at < a.limit ? std::min(used, (a.limit - 1 - at) / a.step + 1) : 0;
         if (!inside || last < first) first = last = 0;
-        repeat(out, 0, first), repeat(out, last, used);
-        std::memset(out + used * bytes_, 0, size_t((length - used) * bytes_));
+        repeat(line, 0, first), repeat(line, last, used);
+        std::memset(line + used * bytes_, 0, size_t((length - used) * bytes_));
         if (first == last) continue;
-        char*       to = out + first * bytes_;
+        char*       to = line + first * bytes_;
         const char* from = in + (at + first * a.step) * a.in_stride * bytes_of(d_.in.type);
         const void* wide = line_of(table_, packed_, d_.in.type, from, a.step * a.in_stride, last - first, to);
         if (wide != to) std::memcpy(to, wide, size_t((last - first) * bytes_));
     }
 }
 
-// All rows that a block of results reads: [taps of axis 0][rows of axis 1][row]
-void Worker::fill_rows(const Patch& p)
+// All rows that so many rows of results read: [taps of axis 0][rows of axis 1][row]
+void Worker::fill_rows(const Patch& p, int64_t rows)
 {
     const SpatialAxis &a = d_.axis[0], &b = d_.axis[1], &c = d_.axis[2];
     const int64_t      channel = p.channel / d_.fan_out * d_.depth + p.depth, count = rows_read(b.step, reach(b));
-    const int64_t      bytes = phase_length(p.columns, c.step, reach(c)) * c.step * bytes_;
-    char*              out = rows_;
+    const int64_t      bytes = phase_length(p.columns, c.step, reach(c)) * c.step * bytes_, used = (rows - 1) * b.step + reach(b) + 1;
     for (int64_t t = 0; t < a.taps; t++)
-        for (int64_t r = 0; r < count; r++, out += bytes) {
-            const int64_t y = a.start + p.outer * a.step + t * a.advance, z = b.start + p.row * b.step + least_tap(b) + r;
-            const bool    inside = uint64_t(y) < uint64_t(a.limit) && uint64_t(z) < uint64_t(b.limit);
-            const int64_t at = p.image * d_.in.strides[0] + channel * d_.in.strides[1] + y * a.in_stride + z * b.in_stride;
-            fill_row(static_cast<const char*>(d_.in.data) + at * bytes_of(d_.in.type), inside, p, out);
-        }
+        for (int64_t tap = 0; tap < row_phases_; tap++)
+            for (int64_t r = phase_of(b, tap); r < used; r += b.step) {
+                const int64_t y = a.start + p.outer * a.step + t * a.advance, z = b.start + p.row * b.step + least_tap(b) + r;
+                const bool    inside = uint64_t(y) < uint64_t(a.limit) && uint64_t(z) < uint64_t(b.limit);
+                const int64_t at = p.image * d_.in.strides[0] + channel * d_.in.strides[1] + y * a.in_stride + z * b.in_stride;
+                fill_row(static_cast<const char*>(d_.in.data) + at * bytes_of(d_.in.type), inside, p, rows_ + (t * count + r) * bytes);
+            }
 }
 
 // starts_: what each tap of a block's first row reads.
@@ -214,7 +220,7 @@ void Worker::plane(int64_t image, int64_t channel)
         std::memset(sums_, 0, size_t(rows * COLUMNS * bytes_));
         for (p.depth = 0; p.depth < d_.depth; p.depth++) {
             load_factors(channel, p.depth, 1, taken_);
-            fill_rows(p);
+            fill_rows(p, rows);
             point_at_rows(p);
             for (int64_t h = 0; h < rows; h++, next_row(p))
                 loops_.combine(sums_ + h * COLUMNS * bytes_, starts_, taken_, taps_, rounded(p.columns));
@@ -281,7 +287,7 @@ void Worker::plane_dw(int64_t channel)
     begin_sums();
     for (int64_t image = 0; image < d_.images; image++)
         each_patch({image, channel, 0, 0, 0, 0, 0}, LANES, [&](const Patch& p, int64_t rows) {
-            fill_rows(p), point_at_rows(p);
+            fill_rows(p, rows), point_at_rows(p);
             if ((additions_ += rows) > PIECE) add_piece();
             for (int64_t h = 0; h < rows; h++, next_row(p)) {
                 const int64_t position[3] = {p.outer, p.row + h, p.columns_first};
