@@ -158,7 +158,7 @@ std::vector<int64_t> Parser::integers(const char* what)
 
 Extent Parser::length_of(int64_t dim, uint32_t at)
 {
-    if (dim < -int64_t(Extent::HIDDEN)) text_fault(at, text(dim, " is no length; lengths are -1 .. -", int(Extent::HIDDEN)), NG_E_SHAPE);
+    if (dim > -1 || dim < -int64_t(Extent::HIDDEN)) text_fault(at, text(dim, " is no length; lengths are -1 .. -", int(Extent::HIDDEN)), NG_E_SHAPE);
     return Extent::variable(int32_t(-1 - dim));
 }
 

@@ -287,7 +287,7 @@ TEST_CASE("faults: each has the column of what is wrong")
         {"p0[1:2", 6, NG_E_INVALID}, {"p0[]", 3, NG_E_INVALID}, {"p0[..., ...]", 8, NG_E_INVALID}, {"p0[::0]", 2, NG_E_INVALID}, {"p0[1.5]", 3, NG_E_INVALID},
         {"sum(p0, 2)", 8, NG_E_INVALID}, {"sum(p0, [0, 0])", 12, NG_E_INVALID}, {"sum(p0, [0, 1)", 13, NG_E_INVALID}, {"max(p0, p1)", 8, NG_E_INVALID},
         {"p0 & 1", 3, NG_E_DTYPE}, {"1 + (p7 + p2)", 8, NG_E_DTYPE}, {"u8(1) - 300", 6, NG_E_DTYPE}, {"p0 - reshape(p0, [5, _])", 5, NG_E_SHAPE},
-        {"reshape(p0, [_, _])", 16, NG_E_INVALID}, {"reshape(p0, [4, -1])", 0, NG_E_SHAPE}, {"reshape(p0)", 10, NG_E_INVALID},
+        {"reshape(p0, [_, _])", 16, NG_E_INVALID}, {"reshape(p0, [4, -1])", 0, NG_E_SHAPE}, {"reshape(p0)", 10, NG_E_INVALID}, {"iota([-0])", 6, NG_E_SHAPE}, {"iota([2*(-0)])", 8, NG_E_SHAPE},
         {"permute(p0, [0, 0])", 0, NG_E_INVALID}, {"concat(p0, p1)", 13, NG_E_INVALID}, {"concat([p0, p1], 0)", 0, NG_E_SHAPE}, {"take(p0, p1)", 0, NG_E_DTYPE},
         {"scan(p0, 0, mean)", 12, NG_E_INVALID}, {"iota(f33, [2])", 5, NG_E_INVALID}, {"iota([2, 3])", 11, NG_E_INVALID}, {"length(2)", 7, NG_E_INVALID},
         {"conv(p5, p6, strides = 2)", 13, NG_E_INVALID}, {"pool(p5, median)", 9, NG_E_INVALID}, {"cast_stochastic(p0, f16, -3, p7)", 25, NG_E_INVALID}, {"p0 * 2 ** 63", 7, NG_E_DTYPE}, {"p0 $ p1", 3, NG_E_INVALID}, {"p0.T", 2, NG_E_INVALID},
