@@ -6,12 +6,12 @@ namespace ng {
 
 // Of numbers that are not negative.
 template <class T>
-T times(T x, T y)
+constexpr T times(T x, T y)
 {
     return __builtin_mul_overflow(x, y, &x) ? std::numeric_limits<T>::max() : x;
 }
 template <class T>
-T plus(T x, T y)
+constexpr T plus(T x, T y)
 {
     return __builtin_add_overflow(x, y, &x) ? std::numeric_limits<T>::max() : x;
 }

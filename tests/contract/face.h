@@ -165,6 +165,7 @@ struct Plan {
     uint32_t runs = 0;
     uint64_t workspace_max = 0;
     ng_prog* workspace_of = nullptr;
+    uint32_t flags = 0;
 };
 struct Call {
     Tensors args = {}, out = {};
@@ -350,7 +351,7 @@ struct Face {
         ng_compile_desc d{};
         d.size = sizeof d, d.alias = plan.alias.empty() ? nullptr : plan.alias.data(), d.out = plan.out.empty() ? nullptr : plan.out.data();
         d.length_max = plan.length_max.empty() ? nullptr : plan.length_max.data(), d.nlength = uint32_t(plan.length_max.size());
-        d.runs = plan.runs, d.workspace_max = plan.workspace_max, d.workspace_of = plan.workspace_of;
+        d.runs = plan.runs, d.workspace_max = plan.workspace_max, d.workspace_of = plan.workspace_of, d.flags = plan.flags;
         error = {};
         return ng_compile(c, &d, e.data(), uint32_t(e.size()), out, &error);
     }

@@ -94,6 +94,30 @@ TEST_CASE("N7: folds over rows of a product are those of all its columns, howeve
     }
 }
 
+TEST_CASE("N7: folds over rows of a product whose operand lies as a run says")
+{
+    Face f;
+    constexpr int64_t ROWS = 64, DEPTH = 16, COLUMNS = 32;
+    ng_shape anyhow = shape(NG_F32, {ROWS, DEPTH});
+    anyhow.flags |= NG_ANY;
+    Values turned, sums;
+    for (int64_t i = 0; i < ROWS * DEPTH; i++) turned.push_back(double(1 + i % ROWS % 3));
+    for (int64_t i = 0; i < ROWS; i++) sums.push_back(double((1 + i % 3) * DEPTH * COLUMNS));
+    const int32_t turn[2] = {1, 0};
+    ng_tensor *const across = f.view(ng_permute(f.leaf(shape(NG_F32, {DEPTH, ROWS}), turned), turn, 2)), *const along = f.made(ng_leaf(f.s, across));
+    ng_tensor *const w = f.tensor(shape(NG_F32, {DEPTH, COLUMNS}), Values(size_t(DEPTH * COLUMNS), 1)), *const out = f.make(shape(NG_F32, {ROWS, 1}));
+    const auto check = [&](const ng_shape& x, const ng_shape& y, const Plan& plan, const Tensors& operands) {
+        ng_prog* const p = f.compile({f.text("sum(relu(x @ w), 1)", "x,w", {f.param(0, x), f.param(1, y)})}, plan);
+        REQUIRE(ng_prog_wait(p, UINT64_MAX, nullptr) == NG_OK);
+        for (ng_tensor* const operand : operands) {
+            REQUIRE_MESSAGE(f.run(p, {.args = {operand, w}, .out = {out}}) == NG_OK, f.said());
+            CHECK(differs(f.get(out), sums) == "");
+        }
+    };
+    check(anyhow, shape(NG_F32, {DEPTH, COLUMNS}), {}, {along, across});
+    check(shape(NG_F32, {-1, -2}), shape(NG_F32, {-2, COLUMNS}), {.length_max = {100, 50}}, {along});
+}
+
 TEST_CASE("N7: a variance behind a product that makes its operand")
 {
     Face f;

@@ -127,3 +127,24 @@ TEST_CASE("D8: with less workspace more is computed again, and the bits are the 
     CHECK(differs(sums[0], sums[1]) == "");
     CHECK(differs(products[0], products[1]) == "");
 }
+
+TEST_CASE("NG_PROG_TUNE: a product of any length is measured where memory has its operands, and runs where it has not")
+{
+    constexpr int64_t NO_LIMIT = INT64_MAX;
+    Face f;
+    const ng_shape w = shape(NG_F16, {-2, 64});
+    ng_tensor *const x = f.tensor(shape(NG_F16, {3, 2}), counted(6)), *const ones = f.tensor(shape(NG_F16, {2, 64}), Values(128, 1)), *const y = f.make(shape(NG_F16, {3, 64}));
+    Values want;
+    for (const double sum : {1, 5, 9}) want.insert(want.end(), 64, sum);
+    for (const auto& [rows, depth] : {std::pair{NO_LIMIT, int64_t(1024)}, {NO_LIMIT, NO_LIMIT}, {64, int64_t(1) << 56}, {16, int64_t(1) << 62}, {64, (int64_t(1) << 62) - 1}}) {
+        INFO(rows, " x ", depth);
+        ng_prog* p = nullptr;
+        const ng_status status = f.try_compile({ng_cast(ng_matmul(f.param(0, shape(NG_F16, {-1, -2})), f.param(1, w), nullptr), NG_F16)}, {.length_max = {rows, depth}, .flags = NG_PROG_TUNE}, &p);
+        CHECK((status == NG_OK || status == NG_E_DEVMEM || status == NG_E_LIMIT));
+        if (status != NG_OK) continue;
+        f.programs.push_back(p);
+        REQUIRE(ng_prog_wait(p, UINT64_MAX, nullptr) == NG_OK);
+        REQUIRE_MESSAGE(f.run(p, {.args = {x, ones}, .out = {y}}) == NG_OK, f.said());
+        CHECK(differs(f.get(y), want) == "");
+    }
+}

@@ -169,7 +169,8 @@ void CudaExecutor::prepare_folding(Call& c, const Plan& plan)
     step.kernel = std::make_shared<Kernel>(folds.after), step.buffers.resize(folds.buffers.size());
     std::iota(step.buffers.begin(), step.buffers.end(), 0);
     std::vector<int64_t> most = plan.most;
-    if (most.size() == size_t(variables_)) most.push_back(most_parts_of(c, most_));
+    most.resize(size_t(variables_), INT64_MAX);          // strides known when run
+    most.push_back(most_parts_of(c, most_));
     f.buffers = folds.buffers, f.addresses.resize(f.buffers.size()), f.variables.resize(size_t(variables_) + 1);
     f.work.name = folds.after.name;
     prepare(f.work, step, variables_ + 1, most);

@@ -1,6 +1,7 @@
 // The measurements of products: operands of random numbers that take turns, and every way by turns with all others.
 #include "lib/backend/cuda/tuning.h"
 
+#include "jit/saturated.h"
 #include "lib/backend/cuda/ending.h"
 #include "lib/backend/cuda/gemm_tuned.h"
 #include "lib/backend/cuda/rounding.h"
@@ -15,18 +16,28 @@
 namespace ng::cuda {
 namespace {
 
-constexpr double WARM_US = 20000;        // of work, until clocks are what they will be
+constexpr double   WARM_US = 20000;                    // of work, until clocks are what they will be
+constexpr uint64_t MOST_BYTES = uint64_t(1) << 47;     // of an operand: more than any memory
 
-// Offsets of the elements that an operand has, from its first.
+// How far an operand's elements lie from its first, as those of the greatest lengths, which may be what no memory has.
 struct Reach {
-    int64_t least = 0, most = 0;
-    void along(int64_t extent, int64_t stride) { (stride < 0 ? least : most) += (extent - 1) * stride; }
-    uint64_t bytes(Dtype t) const { return aligned(uint64_t(most - least + 1) * uint64_t(bytes_of(t))); }
+    uint64_t below = 0, above = 0, size = 1;             // the first two in elements, the last in bytes
+    void along(int64_t extent, int64_t stride)
+    {
+        uint64_t& side = stride < 0 ? below : above;
+        side = plus(side, times(uint64_t(extent - 1), stride < 0 ? -uint64_t(stride) : uint64_t(stride)));
+    }
+    uint64_t bytes() const { return times(plus(plus(below, above), uint64_t(1)), size); }
 };
-struct Reaches { Reach a, b, c; };
+struct Reaches {
+    Reach a, b, c;
+    bool fit() const { return std::max({a.bytes(), b.bytes(), c.bytes()}) < MOST_BYTES; }
+    uint64_t bytes() const { return aligned(a.bytes()) + aligned(b.bytes()) + aligned(c.bytes()); }
+};
 Reaches reaches_of(const gemm::Problem& p)
 {
     Reaches r;
+    r.a.size = uint64_t(bytes_of(p.a_type)), r.b.size = uint64_t(bytes_of(p.b_type)), r.c.size = uint64_t(bytes_of(p.c_type));
     r.a.along(p.m, p.a_row), r.a.along(p.k, p.a_depth), r.a.along(p.batches, p.a_batch);
     r.b.along(p.k, p.b_depth), r.b.along(p.n, p.b_column), r.b.along(p.batches, p.b_batch);
     r.c.along(p.m, p.c_row), r.c.along(p.n, p.c_column), r.c.along(p.batches, p.c_batch);
@@ -36,11 +47,11 @@ Reaches reaches_of(const gemm::Problem& p)
 // Times on a stream that nobody else has, in memory of its own.
 class Bench {
   public:
-    Bench(CudaBackend& backend, const gemm::Device& device, const gemm::Problem& problem, uint64_t workspace_bytes)
-        : backend_(backend), device_(device), problem_(problem), workspace_bytes_(workspace_bytes), reaches_(reaches_of(problem)),
+    Bench(CudaBackend& backend, const gemm::Device& device, const gemm::Problem& problem, const Reaches& reaches, uint64_t workspace_bytes)
+        : backend_(backend), device_(device), problem_(problem), workspace_bytes_(workspace_bytes), reaches_(reaches),
           stream_(make_stream(backend.home(), StreamKind::Independent)), begin_(backend.home(), Event::Timing::On), end_(backend.home(), Event::Timing::On)
     {
-        set_bytes_ = reaches_.a.bytes(problem.a_type) + reaches_.b.bytes(problem.b_type) + reaches_.c.bytes(problem.c_type);
+        set_bytes_ = reaches_.bytes();
         const uint64_t cache = std::max<uint64_t>(backend.info().l2_bytes, 1);
         sets_ = int(std::clamp<uint64_t>(divided_up(int64_t(2 * cache), int64_t(set_bytes_)), 1, MOST_SETS));
         memory_ = backend.aside(set_bytes_ * uint64_t(sets_) + workspace_bytes_ + AHEAD_BYTES, "memory to measure in");
@@ -72,12 +83,12 @@ class Bench {
         const gemm::Launcher  launcher(body);
         gemm::Problem p = problem_;
         uint64_t at = first() + set_bytes_ * uint64_t(next_++ % sets_);
-        const auto place = [&](const Reach& reach, Dtype type) {
-            const uint64_t first = at + uint64_t(-reach.least * bytes_of(type));
-            at += reach.bytes(type);
+        const auto place = [&](const Reach& reach) {
+            const uint64_t first = at + reach.below * reach.size;
+            at += aligned(reach.bytes());
             return reinterpret_cast<void*>(first);
         };
-        p.a = place(reaches_.a, p.a_type), p.b = place(reaches_.b, p.b_type), p.c = place(reaches_.c, p.c_type);
+        p.a = place(reaches_.a), p.b = place(reaches_.b), p.c = place(reaches_.c);
         gemm::run_so(p, device_, way, {reinterpret_cast<void*>(workspace()), workspace_bytes_, launcher, basic_launcher, &backend_.home().driver()});
     }
 
@@ -126,12 +137,15 @@ void Tuning::measure(const Wanted& wanted)
     gemm::Problem p = wanted.problem;
     const gemm::Shape shape = gemm::shape_of(p);
     if (backend_.tuned().find(shape)) return;
+    if (p.m == 0 || p.n == 0 || p.k == 0 || p.batches == 0) return;
+    const Reaches reaches = reaches_of(p);
+    if (!reaches.fit()) throw Error(NG_E_DEVMEM, "operands of the greatest lengths are more than any memory");
     if (p.epilogue_weight > 0) p.epilogue = {}, p.epilogue.is_cast = true, p.epilogue_weight = 0;
     struct Timed { gemm::Way way; double us; bool is_usual; };
     std::vector<Timed> timed;
     for (const gemm::Way& way : gemm::ways(p, device_, wanted.workspace_bytes)) timed.push_back({way, HUGE_VAL, timed.empty()});
-    if (timed.empty() || p.m == 0 || p.n == 0 || p.k == 0 || p.batches == 0) return;
-    Bench bench(backend_, device_, p, wanted.workspace_bytes);
+    if (timed.empty()) return;
+    Bench bench(backend_, device_, p, reaches, wanted.workspace_bytes);
     // Whoever closes the context, or ends the process, waits for this.
     const auto goes_on = [&] { return !backend_.code().is_stopped() && !UntilExit::is_awaited(); };
     for (double warm_us = 0; warm_us < WARM_US && goes_on(); warm_us += 100)
