@@ -155,6 +155,18 @@ TEST_CASE("conv: groups, depthwise, and depthwise with a multiplier")
         }
 }
 
+TEST_CASE("conv: dx of one channel from many outputs, by rows where they are long")
+{
+    for (const Layout layout : LAYOUTS)
+        for (const int64_t outputs : {5, 9}) {
+            check({2, 3, 3 * outputs, 3, {7, 41}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}, F32, layout);
+            check({17, 1, outputs, 1, {6, 38}, {3, 3}, {1, 1}, {1, 2}, {0, 3}, {2, 2}}, F32, layout, 3);
+            check({2, 2, 2 * outputs, 2, {9, 90}, {5, 5}, {2, 2}, {1, 1}, {2, 1}, {1, 3}}, {Dtype::bf16, Dtype::f32, Dtype::f32}, layout);
+            check({1, 2, 2 * outputs, 2, {170}, {2}, {1}, {3}, {0}, {1}}, {Dtype::u8, Dtype::i8, Dtype::i32}, layout);
+            check({2, 1, outputs, 1, {3, 4, 30}, {2, 2, 3}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1}, {1, 0, 1}}, {Dtype::f64, Dtype::f32, Dtype::f64}, layout);
+        }
+}
+
 TEST_CASE("conv: depthwise by steps that pass elements by, of which none is laid out")
 {
     for (const int64_t stride : {3, 4, 6})
@@ -191,6 +203,7 @@ TEST_CASE("conv: what is outside of dy adds nothing to dx, whatever the tap is")
                                 {2, 3, 4, 1, {9, 8}, {3, 2}, {2, 3}, {1, 2}, {1, 0}, {0, 2}},
                                 {2, 6, 6, 6, {11}, {4}, {1}, {2}, {3}, {1}},
                                 {2, 5, 5, 5, {6, 7}, {3, 3}, {2, 1}, {1, 1}, {1, 1}, {1, 1}},
+                                {2, 2, 12, 2, {5, 40}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
                                 {1, 16, 16, 1, {60, 60}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}};
     const ProductTable* table = product_table(nullptr);
     Threads             threads{3};

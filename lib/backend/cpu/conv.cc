@@ -125,10 +125,8 @@ Depthwise filters_depthwise(const Operand& w, const ConvWindow& window) { return
 
 // Few outputs to one input channel: a product of matrices would be mostly padding.
 constexpr int64_t FEW_OUTPUTS = 4;
-bool is_depthwise(const Operand& w, const ConvWindow& window)
-{
-    return w.dims[1] == 1 && w.dims[0] / window.groups <= FEW_OUTPUTS && is_modest(filters_depthwise(w, window));
-}
+bool may_be_depthwise(const Operand& w, const ConvWindow& window) { return w.dims[1] == 1 && is_modest(filters_depthwise(w, window)); }
+bool is_depthwise(const Operand& w, const ConvWindow& window) { return w.dims[0] / window.groups <= FEW_OUTPUTS && may_be_depthwise(w, window); }
 
 bool is_flat(const ConvWindow& window) { return window.spatial == 2 && window.stride[0] == 1 && window.stride[1] == 1; }
 
@@ -196,12 +194,20 @@ void dx_of_residues(const Gradient& g, const Residue* residues, const Workplace&
     run_product(p, place);
 }
 
+// Of one channel a group the product has one row, however many outputs it sums: a row at a time takes less where that is many multiply-adds.
+bool is_by_rows(const Gradient& g, const Residue* residues, int64_t taps)
+{
+    constexpr int64_t LEAST_ROW = 160, MOST_SUMMED = 4096, MANY_IMAGES = 16;
+    const int64_t     row = times(taps, residues[g.window.spatial - 1].positions), summed = times(taps, g.w.dims[0] / g.window.groups);
+    return row >= LEAST_ROW && summed <= MOST_SUMMED && may_be_depthwise(g.w, g.window) && !(is_image_last(g.dy) && g.dy.dims[0] >= MANY_IMAGES);
+}
+
 void dx_of_any(const Gradient& g, const Residue* residues, const Workplace& place)
 {
-    bool reads = true;
-    for (int d = 0; d < g.window.spatial; d++) reads &= residues[d].taps > 0;
-    if (!reads && g.is_clear) return;
-    (reads && is_depthwise(g.w, g.window) ? dx_of_channels : dx_of_residues)(g, residues, place);
+    int64_t taps = 1;
+    for (int d = 0; d < g.window.spatial; d++) taps = times(taps, residues[d].taps);
+    if (taps == 0 && g.is_clear) return;
+    (taps && (is_depthwise(g.w, g.window) || is_by_rows(g, residues, taps)) ? dx_of_channels : dx_of_residues)(g, residues, place);
 }
 
 int64_t residues_along(const Operand& dx, const ConvWindow& window, int d) { return std::min(window.stride[d], std::max<int64_t>(dx.dims[SPATIAL + d], 1)); }
@@ -360,7 +366,7 @@ uint64_t conv_workspace(const ProductTable& table, const Operand& x, const Opera
     const uint64_t forward = product_workspace(table, panels_for(table, x.type, w.type, y.type), k, outputs, times(c, taps), workers);
     const uint64_t data = product_workspace(table, panels_for(table, w.type, y.type, x.type), c, inputs, times(k, taps), workers);
     const uint64_t filter = product_workspace(table, panels_for(table, x.type, y.type, w.type), k, times(c, taps), outputs, workers);
-    const uint64_t direct = is_depthwise(w, window) ? depthwise_workspace(forward_depthwise(x, w, y, window), workers) : 0;
+    const uint64_t direct = may_be_depthwise(w, window) ? depthwise_workspace(forward_depthwise(x, w, y, window), workers) : 0;
     const uint64_t flat = is_flat(window) ? std::max(flat_workspace(forward_flat(x, w, y, window), table, workers), flat_workspace(dx_flat(w, y, x, window), table, workers)) : 0;
     return std::max({forward, data, filter, direct, flat});
 }
