@@ -219,7 +219,8 @@ TEST_CASE("S5 on a device: a context that nobody closed ends when its work is ov
         std::vector<ng_tensor*> all = {loan(c, memory, 0, done), make(c, 1000, NG_HOST)};
         for (int i = 0; i < 40; i++) all.push_back(make(c, 100));
         CHECK(ng_tensor_fill(all[0], ng_ctx_stream(c, 1), 1, nullptr) == NG_OK);
-        for (ng_tensor* t : all) CHECK(ng_tensor_fill(t, nullptr, 1, nullptr) == NG_OK);
+        for (int i = 0; i < 100; i++)                                    // each question to the stand-in does some of it
+            for (ng_tensor* t : all) CHECK(ng_tensor_fill(t, nullptr, 1, nullptr) == NG_OK);
         if (!is_under_way) CHECK(ng_ctx_sync(c, nullptr, FOREVER, nullptr) == NG_OK);
         for (ng_tensor* t : all) ng_tensor_release(t);
         ng_ctx_release(c);

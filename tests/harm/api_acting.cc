@@ -32,7 +32,12 @@ void made(const char* name, World& w, Call&& call)
 }
 
 uint64_t timeout(World& w) { return w.bytes.one_in(2) ? 0 : w.bytes.one_in(2) ? 1000 : UINT64_MAX; }
-ng_stream stream(World& w) { return w.bytes.one_in(20) ? ng_stream(uintptr_t(w.bytes.word())) : nullptr; }
+// The processor has none, so any is refused; a device's driver believes what it is given.
+ng_stream stream(World& w)
+{
+    if (is_host()) return w.bytes.one_in(20) ? ng_stream(uintptr_t(w.bytes.word())) : nullptr;
+    return w.bytes.one_in(3) ? ng_ctx_stream(w.context(), w.bytes.below(3)) : nullptr;
+}
 
 // Room, the pointer to it and the count of bytes, as odd as they come.
 template <class Call>
@@ -55,10 +60,10 @@ void create_context(World& w)
     static const ng_hooks hooks = {sizeof hooks, 0, nullptr, nullptr, nullptr, nullptr, nullptr};
     ng_ctx_desc d{};
     d.version = w.bytes.one_in(8) ? uint32_t(w.bytes.word()) : NG_VERSION;
-    d.backend = w.bytes.one_in(12) ? w.text() : "cpu";
+    d.backend = w.bytes.one_in(12) ? w.text() : backend();
     d.device = w.bytes.one_in(8) ? int32_t(w.number()) : 0;
     d.flags = w.bytes.one_in(12) ? uint32_t(w.bytes.word()) : w.bytes.below(64);
-    d.native = w.bytes.one_in(20) ? &d : nullptr;
+    d.native = w.bytes.one_in(20) && is_host() ? &d : nullptr;
     d.target = w.bytes.one_in(20) ? w.text() : nullptr;
     d.hooks = w.bytes.one_in(4) ? w.structure(hooks) : nullptr;
     const ng_allocator none = {};
@@ -312,7 +317,7 @@ const std::vector<Row> ROWS = {
     {"ng_ctx_stats", [](World& w) { PLAIN(ng_ctx_stats, w.context(), w.out<ng_stats>()); }},
     {"ng_ctx_limit", [](World& w) { PLAIN(ng_ctx_limit, w.context(), w.bytes.one_in(8) ? small_limit(w) : SMALL_MEMORY); }},
     {"ng_ctx_trim", [](World& w) { PLAIN(ng_ctx_trim, w.context(), w.bytes.word()); }},
-    {"ng_ctx_stream", [](World& w) { if (ng_ctx_stream(w.context(), w.flags())) fault("the CPU has a stream"); }},
+    {"ng_ctx_stream", [](World& w) { if (ng_ctx_stream(w.context(), w.flags()) && is_host()) fault("the CPU has a stream"); }},
     {"ng_mark", [](World& w) { uint64_t mark; TRY(ng_mark, w.context(), stream(w), w.bytes.one_in(20) ? nullptr : &mark); }},
     {"ng_mark_wait", [](World& w) { TRY(ng_mark_wait, w.context(), w.bytes.below(3), timeout(w)); }},
     {"ng_mark_after", [](World& w) { TRY(ng_mark_after, w.context(), stream(w), w.bytes.one_in(4) ? w.bytes.word() : w.bytes.below(3)); }},

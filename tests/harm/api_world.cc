@@ -41,7 +41,7 @@ ng_ctx* hooked_context()
     ng_hooks hooks{};
     hooks.size = sizeof hooks, hooks.parallel = run_backwards, hooks.log = say, hooks.pressure = press, hooks.trace = trace;
     ng_ctx_desc d{};
-    d.size = sizeof d, d.cache_dir = "", d.dev_limit = SMALL_MEMORY, d.host = d.dev = &memory, d.hooks = &hooks;
+    d.size = sizeof d, d.backend = backend(), d.cache_dir = "", d.dev_limit = SMALL_MEMORY, d.host = d.dev = is_host() ? &memory : nullptr, d.hooks = &hooks;
     ng_ctx* c = nullptr;
     ng_error error{};
     if (sound("ng_ctx_create", ng_ctx_create(&d, &c, &error), &error) != NG_OK) fault("a context with hooks: %s", error.text);
@@ -231,6 +231,8 @@ ng_shape World::shape_value()
     d.ndim = bytes.one_in(30) ? int32_t(number()) : int32_t(bytes.one_in(20) ? bytes.below(34) : bytes.below(5));
     d.flags = bytes.one_in(20) ? uint32_t(bytes.word()) : bytes.one_in(3) ? bytes.below(16) : 0;
     for (int32_t a = 0; a < std::min(d.ndim, int32_t(NG_MAX_NDIM)); a++) d.dims[a] = dim(), d.strides[a] = bytes.one_in(6) ? number() : int64_t(bytes.below(9)) - 2;
+    // A device's context has no bound for memory of the host.
+    if (!is_host() && (d.flags & NG_STRIDED || elements(d) > SMALL_MEMORY / 8)) d.flags &= ~uint32_t(NG_HOST);
     return d;
 }
 const ng_shape* World::shape() { return structure(shape_value()); }

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
 // libFuzzer's names. Every target has the first two; the third is libFuzzer's, or fuzz_driver.cc's where there is none.
@@ -84,11 +85,19 @@ inline uint64_t cost_of(ng_prog* p)
     return info.flops > UINT64_MAX - info.moved_bytes ? UINT64_MAX : info.flops + info.moved_bytes;
 }
 
+// Where calls run: the processor, or what NG_TEST_BACKEND says.
+inline const char* backend()
+{
+    static const char* const given = std::getenv("NG_TEST_BACKEND");
+    return given ? given : "cpu";
+}
+inline bool is_host() { return std::string_view(backend()) == "cpu"; }
+
 // A context for one input: small memory, no thread, no file.
 inline ng_ctx* small_context()
 {
     ng_ctx_desc d{};
-    d.size = sizeof d, d.version = NG_VERSION, d.backend = "cpu", d.flags = NG_CTX_NO_THREADS, d.cache_dir = "", d.dev_limit = 1 << 24;
+    d.size = sizeof d, d.version = NG_VERSION, d.backend = backend(), d.flags = NG_CTX_NO_THREADS, d.cache_dir = "", d.dev_limit = 1 << 24;
     ng_ctx* c = nullptr;
     ng_error error{};
     if (ng_ctx_create(&d, &c, &error) != NG_OK) fault("ng_ctx_create: %s", error.text);
