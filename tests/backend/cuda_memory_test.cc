@@ -328,3 +328,38 @@ TEST_CASE("cuda: a product and the cast behind it stay in the workspace that was
     ng_prog_release(p);
     shut(c);
 }
+
+TEST_CASE("cuda: page-locked memory that comes back is there for the next tensor without a word to the driver, and is given back when asked for")
+{
+    const fake::Control& driver = fresh();
+    driver.defer(true);
+    ng_ctx* const c = open_ctx();
+    const auto asked = [&] { return driver.calls_of("cuMemHostAlloc") + driver.calls_of("cuMemFreeHost"); };
+    const auto left_by = [&](ng_tensor* t) {
+        CHECK(ng_tensor_fill(t, nullptr, 1, nullptr) == NG_OK);
+        ng_tensor_release(t);
+        CHECK(ng_ctx_sync(c, nullptr, FOREVER, nullptr) == NG_OK);
+    };
+    left_by(make(c, 1000000, NG_HOST));
+    const uint64_t first = asked(), blocks = driver.counts().host_blocks;
+    ng_tensor* const busy = make(c, 100);
+    for (int i = 0; i < 20; i++) {
+        CHECK(ng_tensor_fill(busy, nullptr, 1, nullptr) == NG_OK);
+        left_by(make(c, 1000000 - i, NG_HOST));
+    }
+    CHECK(asked() == first);
+    ng_tensor *const one = make(c, 1000000, NG_HOST), *const other = make(c, 1000000, NG_HOST);
+    CHECK(driver.counts().host_blocks == blocks + 1);
+    left_by(one), left_by(other);
+    CHECK(driver.counts().host_blocks == blocks + 1);
+    // A longer one has the place of those two.
+    left_by(make(c, 2000000, NG_HOST));
+    CHECK(driver.counts().host_blocks == blocks);
+    CHECK(ng_ctx_trim(c, 0) == NG_OK);
+    CHECK(driver.counts().host_blocks == blocks - 1);
+    left_by(make(c, 0, NG_HOST));
+    ng_tensor_release(busy);
+    shut(c);
+    CHECK(driver.counts().misuses == 0);
+    CHECK(left(driver) == "");
+}

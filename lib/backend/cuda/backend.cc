@@ -210,6 +210,11 @@ void CudaBackend::stop() noexcept
     streams_.clear();
     meeting_ = {};
     own_ = {}, uploads_ = {};
+    {
+        const CurrentContext now(home_, std::nothrow);
+        const RelaxedCapture relaxed(home_.driver());
+        host_blocks_.end();
+    }
     const std::lock_guard hold(blocks_lock_);
     is_stopped_ = true;
     if (blocks_ == 0) end_home();
@@ -231,7 +236,7 @@ void* CudaBackend::allocate(uint64_t bytes, size_t, ng_purpose purpose, ng_strea
         const RelaxedCapture relaxed(home_.driver());
         void* memory = nullptr;
         if (purpose != NG_MEM_STAGING) memory = reinterpret_cast<void*>(pool_->try_allocate(bytes, static_cast<CUstream>(first)));
-        else if (home_.driver().cuMemHostAlloc.quiet(&memory, std::max<uint64_t>(bytes, 1), 0) != CUDA_SUCCESS) memory = nullptr;
+        else memory = host_blocks_.take(bytes);
         const std::lock_guard hold(blocks_lock_);
         blocks_ += memory != nullptr;
         return memory;
@@ -249,12 +254,12 @@ void CudaBackend::settle(ng_stream first) noexcept
     if (now) (void)home_.driver().cuStreamSynchronize.quiet(uploads_.get());
 }
 
-void CudaBackend::free(void* memory, uint64_t, ng_purpose purpose, ng_stream last) noexcept
+void CudaBackend::free(void* memory, uint64_t bytes, ng_purpose purpose, ng_stream last) noexcept
 {
     {
         const CurrentContext now(home_, std::nothrow);
         const RelaxedCapture relaxed(home_.driver());
-        if (purpose == NG_MEM_STAGING) (void)home_.driver().cuMemFreeHost.quiet(memory);
+        if (purpose == NG_MEM_STAGING) host_blocks_.give(memory, bytes);
         else pool_->free(reinterpret_cast<CUdeviceptr>(memory), static_cast<CUstream>(last));
     }
     const std::lock_guard hold(blocks_lock_);
@@ -266,6 +271,7 @@ void CudaBackend::trim(uint64_t keep_bytes)
     const CurrentContext now(home_);
     const RelaxedCapture relaxed(home_.driver());
     pool_->trim(keep_bytes);
+    host_blocks_.trim(0);
 }
 
 void CudaBackend::need_alive()

@@ -6,6 +6,7 @@
 #include "lib/backend/cuda/code.h"
 #include "lib/backend/cuda/evaluated.h"
 #include "lib/backend/cuda/gemm_tuned.h"
+#include "lib/backend/cuda/host_blocks.h"
 #include "lib/backend/cuda/order.h"
 #include "lib/backend/cuda/stock.h"
 
@@ -199,6 +200,7 @@ class CudaBackend final : public Backend {
     const int32_t        compute_;
     const int32_t        most_shared_;   // bytes of a block
     std::optional<MemoryPool> pool_;
+    HostBlocks host_blocks_{home_};
     std::mutex blocks_lock_;
     uint64_t   blocks_ = 0;              // that were allocated and did not come back
     bool       is_stopped_ = false;
