@@ -33,7 +33,7 @@ void* HostBlocks::take(uint64_t bytes) noexcept
     return nullptr;
 }
 
-// Counts them as used, wherever they come from; null: there is no such block, and room was made for a new one.
+// Counts them as used, wherever they come from. Null: there is no such block; who locks one waits for the driver, so what is too much goes then.
 void* HostBlocks::find(uint64_t length) noexcept
 {
     uint64_t keep_bytes;
@@ -46,7 +46,7 @@ void* HostBlocks::find(uint64_t length) noexcept
             kept_.erase(at), kept_bytes_ -= length;
             return memory;
         }
-        keep_bytes = most_used_bytes_ - used_bytes_;
+        keep_bytes = most_used_bytes_;
     }
     trim(keep_bytes);
     return nullptr;

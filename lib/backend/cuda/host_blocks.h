@@ -7,7 +7,7 @@
 
 namespace ng::cuda {
 
-// No more of it is kept than makes the most that was ever in use. `home` is current in all calls.
+// Of what is kept, no more stays when another is locked than was ever in use at once. `home` is current in all calls.
 class HostBlocks {
   public:
     explicit HostBlocks(const DeviceContext& home) : home_(home) {}
