@@ -21,35 +21,38 @@ void* HostBlocks::take(uint64_t bytes) noexcept
 {
     const uint64_t length = length_of(bytes);
     void* memory = find(length);
-    if (memory) return memory;
-    const CUresult result = home_.driver().cuMemHostAlloc.quiet(&memory, length, 0);
-    if (result != CUDA_SUCCESS) {
-        trim(0);
-        if (home_.driver().cuMemHostAlloc.quiet(&memory, length, 0) != CUDA_SUCCESS) memory = nullptr;
-    }
-    if (memory) return memory;
+    if (!memory) memory = lock(length);
+    if (!memory) return nullptr;
     const std::lock_guard hold(lock_);
-    used_bytes_ -= length;
-    return nullptr;
+    used_bytes_ += length;
+    most_used_bytes_ = std::max(most_used_bytes_, used_bytes_);
+    return memory;
 }
 
-// Counts them as used, wherever they come from. Null: there is no such block; who locks one waits for the driver, so what is too much goes then.
 void* HostBlocks::find(uint64_t length) noexcept
 {
-    uint64_t keep_bytes;
-    {
-        const std::lock_guard hold(lock_);
-        used_bytes_ += length;
-        most_used_bytes_ = std::max(most_used_bytes_, used_bytes_);
-        if (const auto at = kept_.find(length); at != kept_.end()) {
-            void* const memory = at->second;
-            kept_.erase(at), kept_bytes_ -= length;
-            return memory;
-        }
-        keep_bytes = most_used_bytes_;
-    }
-    trim(keep_bytes);
-    return nullptr;
+    const std::lock_guard hold(lock_);
+    const auto at = kept_.find(length);
+    if (at == kept_.end()) return nullptr;
+    void* const memory = at->second;
+    kept_.erase(at), kept_bytes_ -= length;
+    return memory;
+}
+
+// It waits for the driver, so what is kept too much goes as well.
+void* HostBlocks::lock(uint64_t length) noexcept
+{
+    trim(most_used_bytes());
+    void* memory = nullptr;
+    if (home_.driver().cuMemHostAlloc.quiet(&memory, length, 0) == CUDA_SUCCESS) return memory;
+    trim(0);
+    return home_.driver().cuMemHostAlloc.quiet(&memory, length, 0) == CUDA_SUCCESS ? memory : nullptr;
+}
+
+uint64_t HostBlocks::most_used_bytes() noexcept
+{
+    const std::lock_guard hold(lock_);
+    return most_used_bytes_;
 }
 
 bool HostBlocks::keep(void* memory, uint64_t length) noexcept

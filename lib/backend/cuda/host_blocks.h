@@ -23,7 +23,9 @@ class HostBlocks {
   private:
     using Kept = std::multimap<uint64_t, void*>;     // by length
     void* find(uint64_t length) noexcept;
+    void* lock(uint64_t length) noexcept;
     bool  keep(void* memory, uint64_t length) noexcept;
+    uint64_t most_used_bytes() noexcept;
     void  unlock(void* memory) const noexcept { (void)home_.driver().cuMemFreeHost.quiet(memory); }
 
     const DeviceContext& home_;
