@@ -1,4 +1,4 @@
-// The life of a context: calls inside it, what was released and is to be freed, and its close.
+// The life of a context: calls inside it, its memory and hooks, and what was released and is to be freed.
 #include "lib/context.h"
 
 #include "lib/deadline.h"
@@ -8,20 +8,8 @@
 namespace ng {
 namespace {
 
-// Contexts that nobody holds any more, to be taken apart by a call that may call hooks.
-constinit std::atomic<Context*> dead_contexts{nullptr};
-// Contexts with something that expired, each held by this list: calls of their own may come no more.
-constinit std::atomic<Context*> littered_contexts{nullptr};
-
 constexpr size_t   MAX_MESSAGES = 256; // kept for ng_ctx_poll; later ones are dropped
 constexpr int      MAX_PRESSURE = 16;  // times that one allocation asks the host to free something
-
-template <class T>
-void push(std::atomic<T*>& first, T* one, T*& next) noexcept
-{
-    next = first.load(std::memory_order_relaxed);
-    while (!first.compare_exchange_weak(next, one, std::memory_order_acq_rel, std::memory_order_relaxed)) {}
-}
 
 // The host's hook as a Parallel: a task's worker is its own number. More tasks than numbers run in turns.
 struct HostJob {
@@ -44,8 +32,6 @@ void run_by_host(void* self, uint32_t count, Parallel::Task task, void* arg)
 }
 
 }  // namespace
-
-void destroy(const Context* context) noexcept { push(dead_contexts, const_cast<Context*>(context), context->next_listed_); }
 
 Context::Context(ContextPlan plan)
     : plan_(std::move(plan)), epoch_(fork_epoch()), backend_(plan_.backend->open(*this)), heap_(plan_.host, plan_.dev, plan_.limit, *backend_)
@@ -158,17 +144,6 @@ void Context::say_all() noexcept
         now.swap(messages_);
     }
     for (const Message& message : now) plan_.hooks.log(plan_.hooks.user, message.level, message.text.c_str());
-}
-
-void Context::expire(Belonging& thing) noexcept
-{
-    push(expired_, &thing, thing.next_);
-    litter();
-}
-
-void Context::litter() noexcept
-{
-    if (!is_littered_.exchange(true, std::memory_order_acq_rel)) push(littered_contexts, Ref<Context>(this).detach(), next_listed_);
 }
 
 void Context::enlist(Belonging& thing) noexcept
@@ -315,111 +290,6 @@ bool Context::has_expired() noexcept
 {
     const std::lock_guard hold(lock_);
     return expired_.load(std::memory_order_acquire) || quiet_.first || with_done_.first;
-}
-
-// It is closed, or nobody has its handle but what belongs to it. A look: who lets go meanwhile makes it true for the next one.
-bool Context::is_left() const noexcept
-{
-    if (inside_.load(std::memory_order_acquire) & CLOSED) return true;
-    const uint32_t holders = holders_.load(std::memory_order_acquire);
-    return table::references(handle_, HandleKind::Context) <= holders;
-}
-
-// What expired may be all that keeps its own context: a tensor that was lent and taken back holds what it was lent from.
-bool Context::clean_up(bool may_poll) noexcept
-{
-    bool is_any = false;
-    for (Context* next = littered_contexts.exchange(nullptr, std::memory_order_acq_rel); next;) {
-        Context* const listed = std::exchange(next, next->next_listed_);
-        if (listed->epoch_ != fork_epoch()) continue;       // the parent's: its threads and locks are not here
-        const Ref<Context> context = Ref<Context>::adopt(listed);
-        (void)context->is_littered_.exchange(false, std::memory_order_acq_rel);
-        Remover me = context->remover(may_poll);
-        if (context->is_left()) context->remove_expired(me);
-        if (context->owners() > 1 && context->has_expired()) context->litter();
-        is_any |= me.number != 0;
-    }
-    return is_any;
-}
-
-// Nobody holds it, so all that belonged to it has expired. What is freed is behind work on it in a stream, and may be that of others.
-bool Context::wind_up(const Deadline& end) noexcept
-{
-    try {
-        do {
-            if (sync_device(end.left_ns()) == NG_NOT_READY) return false;
-            Remover me;
-            remove_expired(me);
-        } while (has_expired() && end.left_ns());
-    } catch (...) {
-        return false;                       // a device that cannot be asked now may be later
-    }
-    return !has_expired();
-}
-
-void Context::bury(bool may_poll, uint64_t patience_ns) noexcept
-{
-    while (clean_up(may_poll)) {}           // what one holds may be another's
-    const Deadline end(patience_ns);
-    for (Context* dead = dead_contexts.exchange(nullptr, std::memory_order_acq_rel); dead;) {
-        Context* context = std::exchange(dead, dead->next_listed_);
-        if (context->epoch_ != fork_epoch()) continue;
-        if ((!may_poll && (context->plan_.flags & NG_CTX_POLL)) || !context->wind_up(end)) destroy(context);
-        else delete context;
-    }
-}
-
-Belonging* Context::next_alive() noexcept
-{
-    const std::lock_guard hold(lock_);
-    return alive_;
-}
-
-void Context::end_all() noexcept
-{
-    while (Belonging* thing = next_alive()) {
-        delist(*thing);
-        thing->fate_.end(*thing, *this);
-    }
-}
-
-// A device that is lost has nothing more to wait for; one that could not be asked may have.
-ng_status Context::sync_device(uint64_t timeout_ns)
-{
-    try {
-        return backend_->sync(nullptr, timeout_ns);
-    } catch (const Error& fault) {
-        if (fault.status != NG_E_LOST) throw;
-        return NG_OK;
-    }
-}
-
-ng_status Context::close(uint64_t timeout_ns)
-{
-    const Deadline end(timeout_ns);
-    const auto refuse_closed = [&] {
-        if (epoch_ != fork_epoch()) throw Error(NG_E_LOST, "ng_ctx_close: the context is the parent process's; a child can only release it");
-        if (inside_.load(std::memory_order_acquire) & CLOSED) throw Error(NG_E_LOST, "ng_ctx_close: the context is closed already");
-    };
-    refuse_closed();
-    inside_.fetch_or(CLOSING, std::memory_order_acq_rel);
-    for (int turn = 0; is_being_closed_.exchange(true, std::memory_order_acquire); turn++)
-        if (!end.wait(turn)) return NG_NOT_READY;
-    struct Closer {
-        std::atomic<bool>& flag;
-        ~Closer() { flag.store(false, std::memory_order_release); }
-    } closer{is_being_closed_};
-    refuse_closed();
-    for (int turn = 0; inside_.load(std::memory_order_acquire) & ~(CLOSING | CLOSED); turn++)
-        if (!end.wait(turn)) return NG_NOT_READY;
-    if (sync_device(end.left_ns()) == NG_NOT_READY) return NG_NOT_READY;
-    if (!settle(Where::Poll, end.left_ns())) return NG_NOT_READY;
-    end_all();
-    (void)settle(Where::Poll, end.left_ns());
-    backend_->stop();
-    if (workers_) workers_->stop();
-    inside_.fetch_or(CLOSED, std::memory_order_acq_rel);
-    return NG_OK;
 }
 
 Belonging::Belonging(Context& context, const Fate& fate)
