@@ -358,7 +358,10 @@ ng_status ng_tensor_view(ng_expr* e, ng_tensor** out, ng_error* err)
     return guard(err, [&] {
         const Pin<const Node> n = sound(e, "ng_tensor_view");
         need_out(out, "ng_tensor_view");
-        *out = to_handle<ng_tensor>(make_handle(view_of_leaf(*n)));
+        const Ref<Tensor> view = view_of_leaf(*n);
+        const Entry entry(view->context(), "ng_tensor_view");
+        view->context().remove_quiet();
+        *out = to_handle<ng_tensor>(make_handle(view));
         return NG_OK;
     });
 }

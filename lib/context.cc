@@ -278,6 +278,12 @@ bool Context::settle(Where where, uint64_t patience_ns) noexcept
     return others != Others::Busy || patience_ns == UINT64_MAX;
 }
 
+void Context::remove_quiet() noexcept
+{
+    Remover quiet{.may_call_done = false};
+    remove_expired(quiet);
+}
+
 bool Context::is_waiting() noexcept
 {
     const std::lock_guard hold(lock_);

@@ -87,6 +87,8 @@ class Context : public RefCounted {
     // Either waits so long for the devices of contexts that nobody holds any more; 0: those that are done with are taken apart.
     enum class Where { Call, Poll };
     bool settle(Where where, uint64_t patience_ns = 0) noexcept;
+    // What expired and calls no hook but free: for calls that may call no other.
+    void remove_quiet() noexcept;
     // Something released waits for the device's work on it.
     bool is_waiting() noexcept;
     // NG_OK, NG_NOT_READY when calls are still inside after timeout_ns; NG_E_LOST is thrown for what is closed.
@@ -135,6 +137,7 @@ class Context : public RefCounted {
     bool wind_up(const Deadline& end) noexcept;
     // may_poll: those with NG_CTX_POLL too
     static bool clean_up(bool may_poll) noexcept;               // whether anything was removed
+    bool clean(bool may_poll) noexcept;                         // likewise, of one
     static void bury(bool may_poll, uint64_t patience_ns) noexcept;
 
     static constexpr uint64_t CLOSING = uint64_t(1) << 63, CLOSED = uint64_t(1) << 62;

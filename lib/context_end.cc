@@ -50,12 +50,20 @@ bool Context::clean_up(bool may_poll) noexcept
         if (listed->epoch_ != fork_epoch()) continue;       // the parent's: its threads and locks are not here
         const Ref<Context> context = Ref<Context>::adopt(listed);
         (void)context->is_littered_.exchange(false, std::memory_order_acq_rel);
-        Remover me = context->remover(may_poll);
-        if (context->is_left()) context->remove_expired(me);
+        is_any |= context->clean(may_poll);
         if (context->owners() > 1 && context->has_expired()) context->litter();
-        is_any |= me.number != 0;
     }
     return is_any;
+}
+
+// A close that goes on does it itself, and waits for who is inside. Each tells the other first and looks then.
+bool Context::clean(bool may_poll) noexcept
+{
+    inside_.fetch_add(1, std::memory_order_seq_cst);
+    Remover me = remover(may_poll);
+    if (!is_being_closed_.load(std::memory_order_seq_cst) && is_left()) remove_expired(me);
+    leave();
+    return me.number != 0;
 }
 
 // Nobody holds it, so all that belonged to it has expired. What is freed is behind work on it in a stream, and may be that of others.
@@ -119,14 +127,14 @@ ng_status Context::close(uint64_t timeout_ns)
     };
     refuse_closed();
     inside_.fetch_or(CLOSING, std::memory_order_acq_rel);
-    for (int turn = 0; is_being_closed_.exchange(true, std::memory_order_acquire); turn++)
+    for (int turn = 0; is_being_closed_.exchange(true, std::memory_order_seq_cst); turn++)
         if (!end.wait(turn)) return NG_NOT_READY;
     struct Closer {
         std::atomic<bool>& flag;
         ~Closer() { flag.store(false, std::memory_order_release); }
     } closer{is_being_closed_};
     refuse_closed();
-    for (int turn = 0; inside_.load(std::memory_order_acquire) & ~(CLOSING | CLOSED); turn++)
+    for (int turn = 0; inside_.load(std::memory_order_seq_cst) & ~(CLOSING | CLOSED); turn++)
         if (!end.wait(turn)) return NG_NOT_READY;
     if (sync_device(end.left_ns()) == NG_NOT_READY) return NG_NOT_READY;
     if (!settle(Where::Poll, end.left_ns())) return NG_NOT_READY;

@@ -395,7 +395,11 @@ ng_status Program::run(const ng_run& r, ng_stream s)
     if (!apart.empty() && context().backend().is_capturing())
         throw Error(NG_E_INVALID, text("ng_prog_run: output ", apart[0], " lies over its argument, but not on the very elements: that takes memory, which a capture cannot keep"), int32_t(apart[0]));
     order.close();
-    if (!apart.empty()) return run_apart(r, s, apart);
+    if (!apart.empty()) {
+        const ng_status done = run_apart(r, s, apart);
+        context().remove_quiet();
+        return done;
+    }
     if (status == NG_NOT_READY) return status;
     runs_.fetch_add(1, std::memory_order_relaxed);
     context().counters.launches.fetch_add(plan_.steps.size(), std::memory_order_relaxed);

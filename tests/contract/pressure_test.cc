@@ -292,3 +292,39 @@ TEST_CASE("T4: an output that a hook releases while its run computes it is kept 
     CHECK(f.last() == 5);
     CHECK(f.shift() == NG_E_INVALID);
 }
+
+TEST_CASE("P2, T3: what a run takes for its time is back when it ends, and what was released when a view is made")
+{
+    if (std::string_view(backend()) != "cpu") return;        // memory of the host's here
+    static int64_t held;
+    held = 0;
+    ng_allocator memory{};
+    memory.size = sizeof memory;
+    memory.alloc = [](void*, size_t bytes, size_t align, ng_purpose, ng_stream) {
+        void* p = nullptr;
+        if (posix_memalign(&p, std::max(align, sizeof(void*)), bytes + 1)) return p = nullptr;
+        held += int64_t(bytes);
+        return p;
+    };
+    memory.free = [](void*, void* p, size_t bytes, ng_purpose, ng_stream) { held -= int64_t(bytes), std::free(p); };
+    ng_ctx_desc d = description(0, 1);
+    d.host = d.dev = &memory;
+    Shifted f(d, MANY);
+    CHECK(f.shift() == NG_OK);
+    const int64_t first = held;
+    for (int i = 0; i < 10; i++) CHECK(f.shift() == NG_OK);
+    CHECK(held == first);
+    ng_expr* const seen = ng_leaf(f.s, f.whole);
+    for (int i = 0; i < 10; i++) {
+        ng_tensor* t = f.view(seen);
+        f.tensors.pop_back();
+        ng_tensor_release(t);
+        CHECK(held <= first + 4096);
+    }
+    ng_tensor* const spare = f.make(shape(NG_F32, {MANY}));
+    f.tensors.pop_back();
+    CHECK(held > first + 4096);
+    ng_tensor_release(spare);
+    (void)f.view(seen);
+    CHECK(held <= first + 4096);
+}

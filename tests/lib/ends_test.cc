@@ -42,6 +42,43 @@ TEST_CASE("done: once, not before the last use, never from a release; NG_CTX_POL
     }
 }
 
+TEST_CASE("S5: a call on another context removes nothing of one that is being closed, whose dones never nest")
+{
+    constexpr int COUNT = 40;
+    struct Chain {
+        ng_ctx* other;
+        std::vector<ng_tensor*> tensors;
+        int depth = 0, deepest = 0, done = 0;
+    };
+    static Chain chain;
+    chain = {open_ctx(), {}};
+    ng_ctx* const c = open_ctx();
+    ng_tensor* const kept = tensor(c, 4);
+    const ng_shape d = vec(4);
+    static float memory[4];
+    const auto release_next = [](void*) {
+        chain.deepest = std::max(chain.deepest, ++chain.depth), chain.done++;
+        if (!chain.tensors.empty()) {
+            ng_tensor_release(chain.tensors.back());
+            chain.tensors.pop_back();
+            CHECK(ng_ctx_poll(chain.other, 0, nullptr) == NG_OK);
+        }
+        chain.depth--;
+    };
+    for (int i = 0; i < COUNT; i++) {
+        ng_tensor* t = nullptr;
+        REQUIRE(ng_tensor_wrap(c, &d, memory, sizeof memory, release_next, nullptr, &t, &error) == NG_OK);
+        chain.tensors.insert(chain.tensors.begin(), t);          // those that a close ends last are released first
+    }
+    ng_ctx_release(c);                                           // its tensors keep it
+    CHECK(ng_ctx_close(ng_tensor_ctx(kept), UINT64_MAX, &error) == NG_OK);
+    CHECK(chain.done == COUNT);
+    CHECK(chain.deepest == 1);
+    for (ng_tensor* t : chain.tensors) ng_tensor_release(t);
+    ng_tensor_release(kept);
+    shut(chain.other);
+}
+
 TEST_CASE("done: may call anything but close")
 {
     static ng_ctx* c;
