@@ -9,6 +9,9 @@
 namespace ng::build {
 namespace {
 
+// Of rules the value alone: what ng_grad gives is not computed.
+bool is_value(const Node& n, size_t operand) { return n.op != Op::custom_grad || (operand != 1 && operand < 2 + size_t(n.int_at(0))); }
+
 // Looks for dy below what rules compute, the newest nodes first. What is older than dy cannot use it, and what belongs to
 // the value of a rule of the same dy does not: it was refused, or searched. So rules upon rules of one dy, or each of one
 // made for it, are searched once.
@@ -26,7 +29,6 @@ class Search {
     // Behind dy in the order of birth; of nodes of other graphs any number.
     int32_t age_of(const Node& n) const { return int32_t(n.place() - dy_.place()); }
     bool is_older(const Node& n) const { return dy_.graph() && n.graph() == dy_.graph() && age_of(n) < 0; }
-    static bool is_value(const Node& n, size_t operand) { return n.op != Op::custom_grad || (operand != 1 && operand < 2 + size_t(n.int_at(0))); }
 
     const Node& dy_;
     std::unordered_set<const Node*> settled_;
@@ -50,6 +52,24 @@ bool Search::finds_below(const NodeRef& root)
         }
     }
     return false;
+}
+
+// The indices of params that the values of these use.
+std::unordered_set<int64_t> params_below(std::span<const NodeRef> roots)
+{
+    std::unordered_set<int64_t>     params;
+    std::unordered_set<const Node*> seen;
+    std::vector<const Node*>        waiting;
+    for (const NodeRef& root : roots) waiting.push_back(root.get());
+    while (!waiting.empty()) {
+        const Node& n = *waiting.back();
+        waiting.pop_back();
+        if (!seen.insert(&n).second) continue;
+        if (n.op == Op::param) params.insert(n.value);
+        for (size_t i = 0; i < n.args().size(); i++)
+            if (is_value(n, i)) waiting.push_back(n.arg(i).get());
+    }
+    return params;
 }
 
 // What stands for what, by which nodes are the same variable; of several the first counts.
@@ -161,7 +181,6 @@ NodeRef rebuild(Graph& g, const Node& n, std::span<const NodeRef> a)
     case Op::tag: return tag(g, a[0], n.extra->text.c_str());
     case Op::keep: return keep(g, a[0]);
     case Op::surrogate: return surrogate(g, a[0], a.size() > 1 ? a[1] : NodeRef());
-    case Op::custom_grad: return custom_grad(g, a[0], a[1], a.subspan(2, size_t(n.int_at(0))), a.subspan(2 + size_t(n.int_at(0))));
     default: break;
     }
     const auto old = n.args();
@@ -179,6 +198,17 @@ NodeRef rebuild(Graph& g, const Node& n, std::span<const NodeRef> a)
 NodeRef subst(Graph& g, NodeRef e, std::span<const NodeRef> from, std::span<const NodeRef> to)
 {
     const Replacements replacements(from);
+    std::optional<std::unordered_set<int64_t>> brought;
+    // A rule's dy may not be among what its value uses now, or be something else.
+    const auto is_as_before = [&](const Node& rule, const NodeRef& dy) {
+        if (!brought) brought = params_below(to);
+        return dy == rule.arg(1) && !brought->contains(dy->value);
+    };
+    const auto again = [&](const Node& n, std::span<const NodeRef> args) {
+        if (n.op != Op::custom_grad || is_as_before(n, args[1])) return rebuild(g, n, args);
+        const auto count = size_t(n.int_at(0));
+        return custom_grad(g, args[0], args[1], args.subspan(2, count), args.subspan(2 + count));
+    };
     std::unordered_map<const Node*, NodeRef> now;
     for (const Node* n : topological({&e, 1})) {
         if (const auto i = replacements.find(*n)) {
@@ -191,7 +221,7 @@ NodeRef subst(Graph& g, NodeRef e, std::span<const NodeRef> from, std::span<cons
             args.push_back(now.at(a.get()));
             changed = changed || args.back() != a;
         }
-        now.emplace(n, changed ? rebuild(g, *n, args) : NodeRef(n));
+        now.emplace(n, changed ? again(*n, args) : NodeRef(n));
     }
     return now.at(e.get());
 }

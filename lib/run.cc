@@ -337,7 +337,9 @@ ng_status Program::run_apart(const ng_run& r, ng_stream s, const std::vector<uin
         const Pin<Tensor>& t = wanted.emplace_back(r.out[j]);
         if (!t) throw Error(NG_E_INVALID, text("ng_prog_run: out[", j, "] is no tensor that lives"), int32_t(j));
         uses.push_back(use_of(*t, "ng_prog_run", "out"));
-        computed.push_back(Tensor::create(context(), *t, "ng_prog_run", Context::Hooks::None));
+        TensorForm form = *t;
+        form.flags = 0;                                  // of the device: what is locked waits for a poll
+        computed.push_back(Tensor::create(context(), std::move(form), "ng_prog_run", Context::Hooks::None));
         made.handles.push_back(make_handle(computed.back()));
         out[j] = to_handle<ng_tensor>(made.handles.back());
     }
