@@ -134,6 +134,8 @@ TEST_CASE("D6: of two operands, one of them infinite: limits where there are any
         by("logaddexp(x, y)", {INF, -INF, INF, -INF, 1}, {INF, -INF, -INF, 2, INF}, {0.5, 0.5, 1, 0, 0}, {0.5, 0.5, 0, 1, 1});
         by("x ** y", {0.5, -0.5, 3, INF, INF, 1}, {INF, INF, -INF, -2, -INF, -INF}, {0, 0, 0, 0, 0, -INF}, {0, 0, 0, 0, 0, 0});
         by("xlogy(x, y)", {0, 0, 2}, {0, 1, INF}, {-INF, 0, INF}, {0, 0, 0});
+        ng_expr *x = f.leaf(shape(t, {3}), {0, 3, 0}), *y = f.leaf(shape(t, {3}), {0, 4, 2});
+        CHECK(differs(f.slope(f.grad({f.text("hypot(x, y)", "x,y", {x, y})}, {x})[0], x), {0, 0.128, 0.5}, 1e-6, 1e-6) == "");
     }
     ng_expr* x = f.leaf({1, INF, 2});
     CHECK(f.slope(ng_logsumexp(x, NG_ALL, 0), x) == Values{0, 1, 0});
