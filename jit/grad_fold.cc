@@ -8,14 +8,12 @@ namespace {
 
 using build::map;
 
-// Where the greatest may be that of nothing: there is no first, and argmax would refuse it.
-NodeRef at_first_of_any(Graph& g, const Node& n, const NodeRef& places, const NodeRef& d)
+// Of numbers that fall from place to place the one where the fold's result stands first. It may be that of nothing, which argmax would refuse.
+NodeRef first_of_any(Graph& g, const Node& n, const NodeRef& order)
 {
     const NodeRef& x = n.arg(0);
     const NodeRef is_top = map(g, Op::logical_or, {map(g, Op::equal, {x, &n}), map(g, Op::isnan, {x})});
-    const NodeRef order = map(g, Op::neg, {build::cast(g, places, Dtype::f64)});
-    const NodeRef first = build::greatest(g, map(g, Op::where, {is_top, order, build::constant(g, Dtype::f64, -std::numeric_limits<double>::infinity())}), ng_axes(n.value));
-    return map(g, Op::where, {map(g, Op::equal, {order, first}), d, build::constant(g, d->dtype, 0)});
+    return build::greatest(g, map(g, Op::where, {is_top, order, build::constant(g, Dtype::f64, -std::numeric_limits<double>::infinity())}), ng_axes(n.value));
 }
 
 NodeRef at_first(Graph& g, const Node& n, const NodeRef& d)
@@ -24,9 +22,10 @@ NodeRef at_first(Graph& g, const Node& n, const NodeRef& d)
     Extents over(x->dims().size(), Extent(1));
     for (size_t a = 0; a < over.size(); a++)
         if (n.value >> a & 1) over[a] = x->dims()[a];
-    if (n.extra) return at_first_of_any(g, n, numbering(g, over), d);
-    const NodeRef first = build::reduce(g, n.op == Op::max ? Op::argmax : Op::argmin, x, ng_axes(n.value), NG_KEEP);
-    return map(g, Op::where, {map(g, Op::equal, {numbering(g, over), first}), d, build::constant(g, d->dtype, 0)});
+    NodeRef places = numbering(g, over);
+    if (n.extra) places = map(g, Op::neg, {build::cast(g, places, Dtype::f64)});
+    const NodeRef first = n.extra ? first_of_any(g, n, places) : build::reduce(g, n.op == Op::max ? Op::argmax : Op::argmin, x, ng_axes(n.value), NG_KEEP);
+    return map(g, Op::where, {map(g, Op::equal, {places, first}), d, build::constant(g, d->dtype, 0)});
 }
 
 // Of each element of the last axis the product of all the others. Dividing by the element would fail at zeros; so the

@@ -66,7 +66,7 @@ void spread_put(Sweep& s, const Node& n, const NodeRef& d)
         break;
     case Fold::Prod:
         if (by_y) s.refuse(n, "products by index have no derivative by what is put; by what is there they have");
-        const Dtype   t = compute_of(n.dtype);               // as other products: what f16 has no room for may meet a small cotangent
+        const Dtype   t = cotangent_type(n.dtype);           // as other products: what f16 has no room for may meet a small cotangent
         const NodeRef ones = filled(g, t, 1, n.dims());
         s.give(n, 0, map(g, Op::mul, {d, build::put(g, ones, put.at, build::cast(g, put.y, t), put.axis, NG_FOLD_PROD)}));
     }

@@ -8,7 +8,6 @@
 namespace ng::cpu {
 
 // Extents may be as large as numbers are, where strides are 0 or another extent is.
-inline int64_t divided_up(int64_t n, int64_t unit) { return n / unit + (n % unit != 0); }
 inline int64_t rounded_up(int64_t n, int64_t unit) { return divided_up(n, unit) * unit; }
 inline int64_t magnitude(int64_t n) { return n < 0 ? -n : n; }
 

@@ -7,7 +7,6 @@
 namespace ng::cuda {
 
 // Of what is not negative; what would be more than the greatest number is that, as greatest lengths may be.
-constexpr int64_t  divided_up(int64_t n, int64_t unit) { return n / unit + (n % unit != 0); }
 constexpr int64_t  rounded_up(int64_t n, int64_t unit) { return times(divided_up(n, unit), unit); }
 constexpr uint64_t aligned(uint64_t bytes) { return plus(bytes, uint64_t(255)) / 256 * 256; }    // as workspaces are
 
