@@ -82,6 +82,7 @@ struct LaunchClass {
     bool    is_large = false;    // held: by a block that fills a processor, of lengths that are known
     bool    is_staying = false;  // held in shared memory, one row or column after the other, with the next one's loads on their way
     bool    is_ring = false;     // staying: in three places by turns, so that one comes and one goes while a third is folded
+    bool    is_keeping = false;  // staying: what is dear to compute stays in registers from one walk to the next
     bool    is_peeled = false;   // rows begin anywhere: vectors with their first aligned element, and a thread has one element before or behind those
     int8_t  log_lanes = -1;      // held: of the threads that share a row, where all launches have as many; -1: said at launch
     int8_t  log_parts = 0;       // staying: of the blocks of a cluster,

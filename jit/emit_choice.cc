@@ -40,7 +40,6 @@ bool is_narrow(const Arranged& a, std::span<const int64_t> variables, int64_t ro
     return narrow;
 }
 
-int64_t ceil_div(int64_t n, int64_t by) { return (n + by - 1) / by; }
 int32_t log_of(int64_t n) { return n <= 1 ? 0 : 64 - std::countl_zero(uint64_t(n - 1)); }       // of the next power of two
 
 // Blocks of columns: as many vectors side by side as a warp takes, fewer where there are not as many.
@@ -109,7 +108,7 @@ namespace {
 int64_t folds_of(const Arranged& a) { return std::ranges::count(a.kernel.values, ValueKind::Fold, &Value::kind); }
 int64_t wanted_parts(const Arranged& running, const DeviceTraits& device) { return int64_t(device.units) * WAVES / std::min(2, running.passes.count); }
 bool    is_long_row(int64_t points, int64_t turn) { return points >= std::max(4 * turn, 2 * PART_LEAST); }
-int64_t chase_parts(int64_t points, int64_t turn) { return ceil_div(points, 2 * turn); }
+int64_t chase_parts(int64_t points, int64_t turn) { return divided_up(points, 2 * turn); }
 uint64_t counts_bytes(int64_t rows) { return uint64_t(rows + 1) * 4; }
 
 class Chooser {
@@ -144,10 +143,10 @@ class Chooser {
         c = points_class(a_, width, !is_narrow_);
         if (is_tiled(a_, c)) {
             const int64_t along = extent_of(a_.axis), across = extent_of(a_.tile_axis);
-            cut(Cut::TilesAlong) = ceil_div(along, TILE_POINTS / a_.tile_side), cut(Cut::TilesAcross) = ceil_div(across, a_.tile_side);
+            cut(Cut::TilesAlong) = divided_up(along, TILE_POINTS / a_.tile_side), cut(Cut::TilesAcross) = divided_up(across, a_.tile_side);
             return launch(points_ / along / across * cut(Cut::TilesAlong) * cut(Cut::TilesAcross), TILE_THREADS);
         }
-        launch(ceil_div(points_, int64_t(threads_of(c)) * c.width * c.held), threads_of(c));
+        launch(divided_up(points_, int64_t(threads_of(c)) * c.width * c.held), threads_of(c));
     }
 
     // The most threads that a held row may have.
@@ -156,14 +155,14 @@ class Chooser {
     // Known rows by single elements where only addresses keep them from vectors: that is seldom, so what counts is how soon the text is there, and a thread has half of what it might.
     // Softmaxes of 1000 f16 took NVRTC 200 ms by 32 elements, by 16 118.
     bool is_elsewhere(int32_t width) const { return width == 1 && a_.width > 1 && has_known_rows(a_); }
-    int64_t seldom_lanes(int64_t least, int32_t most) const { return std::max(least, std::min<int64_t>(int64_t(1) << log_of(ceil_div(points_, std::max(8, most / 2))), points_ > 4096 ? 512 : 256)); }
+    int64_t seldom_lanes(int64_t least, int32_t most) const { return std::max(least, std::min<int64_t>(int64_t(1) << log_of(divided_up(points_, std::max(8, most / 2))), points_ > 4096 ? 512 : 256)); }
 
     // Known rows so few that several blocks may share each: where it is not known how many there are as many blocks as may be, so that few rows take one text.
     bool shares_rows(int32_t width) const { return has_known_rows(a_) && points_ >= 2 * SHARED_POINTS && 4 * rows_ <= device_.units && (is_constant(a_) || !is_elsewhere(width)); }
     bool may_share_by(int32_t log, int32_t width) const { return points_ >> log >= SHARED_POINTS && (is_constant(a_) ? rows_ << log <= device_.units : shares_rows(width)); }
 
     bool is_peeled(int32_t width) const { return is_level_ && width > 1; }
-    int64_t vectors_of(int32_t width) const { return is_peeled(width) ? points_ / width : ceil_div(points_, width); }      // of a row, at most
+    int64_t vectors_of(int32_t width) const { return is_peeled(width) ? points_ / width : divided_up(points_, width); }      // of a row, at most
     bool choose_held(int32_t width, LaunchClass& c)
     {
         const bool is_known = has_known_rows(a_);
@@ -179,16 +178,16 @@ class Chooser {
         // Of single elements instructions decide, so few threads have several each, fewer where one walk folds all. Tuned on an H100: sums of 33 f16 took 184 us with 32
         // threads, 32 with four, softmaxes 277, and 110 with eight. Where lengths are not known as few as may be, for each goes through as many elements: with one
         // softmaxes of 7 f32 took 337 us, with two 171.
-        const int64_t by_elements = !is_known ? std::min<int64_t>(2, ceil_div(points_, 5)) : std::min<int64_t>(ceil_div(points_ * 5, a_.passes.count == 1 ? 42 : 21), points_ > 224 ? 32 : 16);
-        const int64_t by_vectors = std::min<int64_t>(ceil_div(points_, width * 2), ceil_div(64, std::max(1, loaded_bytes(a_)) * width));
+        const int64_t by_elements = !is_known ? std::min<int64_t>(2, divided_up(points_, 5)) : std::min<int64_t>(divided_up(points_ * 5, a_.passes.count == 1 ? 42 : 21), points_ > 224 ? 32 : 16);
+        const int64_t by_vectors = std::min<int64_t>(divided_up(points_, width * 2), divided_up(64, std::max(1, loaded_bytes(a_)) * width));
         const int64_t least = is_elsewhere(width) ? seldom_lanes(by_elements, held) : width == 1 ? by_elements : is_peeled(width) ? peeled_lanes(a_, width, points_, by_vectors) : by_vectors;
-        int64_t lanes = int64_t(1) << log_of(std::max(least, ceil_div(vectors_of(width), most)));
+        int64_t lanes = int64_t(1) << log_of(std::max(least, divided_up(vectors_of(width), most)));
         while (lanes > threads_of(held_class(width, lanes))) lanes /= 2;
         int64_t threads = std::max<int64_t>(lanes, 256);
         while (threads > 32 && threads > lanes && rows_ * lanes < threads * device_.units * 2) threads /= 2;
         cut(Cut::LogLanes) = log_of(lanes);
         c = held_class(width, lanes);
-        launch(ceil_div(rows_, threads / lanes), threads);
+        launch(divided_up(rows_, threads / lanes), threads);
         return true;
     }
 
@@ -207,7 +206,7 @@ class Chooser {
     LaunchClass held_class(int32_t width, int64_t lanes) const
     {
         if (!has_known_rows(a_)) return open_class(a_, width);
-        const int64_t vectors = std::max<int64_t>(1, ceil_div(vectors_of(width), lanes));
+        const int64_t vectors = std::max<int64_t>(1, divided_up(vectors_of(width), lanes));
         LaunchClass c{Form::Held, uint8_t(width), uint8_t(vectors), false, false};
         c.is_peeled = is_peeled(width);
         c.is_full = !c.is_peeled && points_ == lanes * vectors * width;
@@ -220,18 +219,18 @@ class Chooser {
     void choose_own_columns(int64_t vectors, int32_t log_sharers)
     {
         cut(Cut::LogLanes) = log_of(OWN_THREADS) - log_sharers;
-        launch(ceil_div(vectors, OWN_THREADS >> log_sharers), OWN_THREADS);
+        launch(divided_up(vectors, OWN_THREADS >> log_sharers), OWN_THREADS);
     }
 
     // Few points of many rows: as many vectors side by side as there may be for threads to hold all.
     bool choose_held_columns(int32_t width, LaunchClass& c)
     {
         const int32_t held = held_column(a_, width);
-        const int64_t vectors = ceil_div(rows_, width);
+        const int64_t vectors = divided_up(rows_, width);
         if (!is_narrow_ || held == 0) return false;
         c = {Form::Held, uint8_t(width), uint8_t(held), false, false};
-        if (const int32_t log_sharers = log_of(ceil_div(points_, held)); log_sharers < 3 && are_many(vectors, log_sharers)) {
-            if (is_constant(a_)) c.held = uint8_t(std::max<int64_t>(1, ceil_div(points_, int64_t(1) << log_sharers))), c.is_full = points_ == int64_t(c.held) << log_sharers;
+        if (const int32_t log_sharers = log_of(divided_up(points_, held)); log_sharers < 3 && are_many(vectors, log_sharers)) {
+            if (is_constant(a_)) c.held = uint8_t(std::max<int64_t>(1, divided_up(points_, int64_t(1) << log_sharers))), c.is_full = points_ == int64_t(c.held) << log_sharers;
             choose_own_columns(vectors, log_sharers);
             return true;
         }
@@ -243,9 +242,9 @@ class Chooser {
                 if (points_ > lanes * held || threads > threads_of(c) || !is_line) continue;
                 cut(Cut::LogLanes) = std::min(log, log_columns(vectors));
                 // No fewer than make a text for so many threads.
-                if (is_constant(a_)) c.held = uint8_t(std::max<int64_t>(threads > 256 ? 8 / width + 1 : 1, ceil_div(points_, threads >> cut(Cut::LogLanes))));
+                if (is_constant(a_)) c.held = uint8_t(std::max<int64_t>(threads > 256 ? 8 / width + 1 : 1, divided_up(points_, threads >> cut(Cut::LogLanes))));
                 c.is_full = is_constant(a_) && points_ == (threads >> cut(Cut::LogLanes)) * c.held;
-                launch(ceil_div(vectors, int64_t(1) << cut(Cut::LogLanes)), threads);
+                launch(divided_up(vectors, int64_t(1) << cut(Cut::LogLanes)), threads);
                 return true;
             }
         return false;
@@ -255,10 +254,10 @@ class Chooser {
     {
         const bool is_large = has_known_rows(a_) && loaded_bytes(a_) >= 4 && points_ > (team_most(width, most) * most * width) << LOG_CLUSTER;
         const int64_t team = is_large ? LARGE_THREADS : threads_of({Form::Held, uint8_t(width), uint8_t(most), false, true});
-        int32_t log = std::max(1, log_of(ceil_div(points_, std::max<int64_t>(1, team * most * width))));
+        int32_t log = std::max(1, log_of(divided_up(points_, std::max<int64_t>(1, team * most * width))));
         while (log < LOG_CLUSTER && may_share_by(log + 1, width)) log++;
         if (most == 0 || !may_cluster(a_, device_) || log > LOG_CLUSTER) return false;
-        const int64_t held = has_known_rows(a_) ? ceil_div(vectors_of(width), team << log) : most;
+        const int64_t held = has_known_rows(a_) ? divided_up(vectors_of(width), team << log) : most;
         c = {Form::Held, uint8_t(width), uint8_t(held), false, true};
         c.is_peeled = is_peeled(width) || (a_.may_peel && width > 1), c.is_large = is_large;
         c.is_full = has_known_rows(a_) && !c.is_peeled && points_ == (team << log) * held * width;
@@ -271,9 +270,8 @@ class Chooser {
     bool choose_staying(int32_t width, LaunchClass& c)
     {
         if (is_walked_once(a_, running_) || !is_narrow_ || a_.is_peeled) return false;
-        for (const bool is_ring : {true, false}) {
-            const std::optional<Arranged>& a = is_ring ? all_.ring : all_.staying;
-            const std::optional<Staying> s = a && width == a->width ? stay(*a, is_ring, rows_, points_, device_) : std::nullopt;
+        for (const std::optional<Arranged>* const a : all_.stayed()) {
+            const std::optional<Staying> s = *a && width == (*a)->width ? stay(**a, rows_, points_, device_) : std::nullopt;
             if (!s) continue;
             c = s->text, g_.launch[0] = s->launch, g_.launches = 1;
             return true;
@@ -286,8 +284,8 @@ class Chooser {
         c = {Form::Walked, uint8_t(width), uint8_t(held_walk(running_, width)), width == 1, false};
         c.is_peeled = is_peeled(width);
         const int64_t threads = threads_of(c), wanted = wanted_parts(running_, device_), turn = threads * c.width * c.held;
-        int64_t parts = 2 * rows_ >= wanted || !may_split(running_) ? 1 : std::min(ceil_div(wanted, rows_), points_ / PART_LEAST);
-        const int64_t filled = device_.units * FILLED, rounds = ceil_div(rows_, filled);
+        int64_t parts = 2 * rows_ >= wanted || !may_split(running_) ? 1 : std::min(divided_up(wanted, rows_), points_ / PART_LEAST);
+        const int64_t filled = device_.units * FILLED, rounds = divided_up(rows_, filled);
         if (is_walked_once(a_, running_) && width > 1) parts = rounds > 1 && rows_ * 5 >= rounds * filled * 4 ? 1 : std::min(parts, std::max(filled / rows_, points_ * loaded_bytes(running_) / PART_AHEAD));
         const bool is_long = may_split(running_) && is_long_row(points_, turn);
         if (chases(running_) && (parts > 1 || is_long)) return choose_chase(c, threads, turn);
@@ -300,25 +298,25 @@ class Chooser {
     void choose_chase(LaunchClass& c, int64_t threads, int64_t turn)
     {
         split(c, chase_parts(points_, turn), turn);
-        cut(Cut::Lag) = ceil_div(LAG_BYTES, std::max<int64_t>(1, loaded_bytes(running_)) * points_) * cut(Cut::Parts);
+        cut(Cut::Lag) = divided_up(LAG_BYTES, std::max<int64_t>(1, loaded_bytes(running_)) * points_) * cut(Cut::Parts);
         g_.scratch_bytes += counts_bytes(rows_);
-        launch(ceil_div(rows_ + 1, threads), threads);
+        launch(divided_up(rows_ + 1, threads), threads);
         launch(2 * (rows_ * cut(Cut::Parts) + cut(Cut::Lag)), threads);
     }
 
     void choose_columns(int32_t width, LaunchClass& c)
     {
         c = {Form::Columns, uint8_t(width), uint8_t(held_walk(running_, width)), width == 1, false};
-        const int64_t vectors = ceil_div(rows_, width), threads = threads_of(c);
+        const int64_t vectors = divided_up(rows_, width), threads = threads_of(c);
         if (running_.passes.count == 1 && (width == 1 || points_ < FEW_POINTS) && are_many(vectors, 0)) return choose_own_columns(vectors, 0);
         int32_t log = log_columns(vectors);
         // What all blocks read again shall still be in the cache. Less than a line of it side by side takes as long as all of it.
         const int64_t line_bytes = width * loaded_bytes(running_);
-        while (log > 0 && running_.passes.count > 1 && (line_bytes << log) > 128 && ceil_div(vectors, int64_t(1) << log) >= device_.units * 2 && (points_ * line_bytes) << log > 65536) log--;
+        while (log > 0 && running_.passes.count > 1 && (line_bytes << log) > 128 && divided_up(vectors, int64_t(1) << log) >= device_.units * 2 && (points_ * line_bytes) << log > 65536) log--;
         // Where there are parts, as few as may be, unless columns are read again: then as wide as may be.
         const bool is_again = running_.passes.folded.empty() || running_.passes.last_fold() + 1 < running_.passes.count;
-        while (log > 0 && may_split(running_) && !is_again && (line_bytes << log) > 128 && vectors % (1 << log) == 0 && 2 * ceil_div(vectors, int64_t(1) << log) < device_.units * column_blocks(running_, width)) log--;
-        const int64_t blocks = ceil_div(vectors, int64_t(1) << log), lanes = threads >> log;
+        while (log > 0 && may_split(running_) && !is_again && (line_bytes << log) > 128 && vectors % (1 << log) == 0 && 2 * divided_up(vectors, int64_t(1) << log) < device_.units * column_blocks(running_, width)) log--;
+        const int64_t blocks = divided_up(vectors, int64_t(1) << log), lanes = threads >> log;
         cut(Cut::LogLanes) = log;
         // All at once, since their meeting is what costs. Tuned on an H200: with twice as many, sums of 32 columns of f16 took 31 us, so 25.
         const int64_t turn = lanes * c.held * (is_again ? LAST_TURNS : 1);
@@ -329,9 +327,9 @@ class Chooser {
         // Of single columns: eight parts a thread are on their way at once, and neighbours read 32 bytes at least.
         cut(Cut::LogJoin) = std::clamp(log_of(8 * threads / cut(Cut::Parts)), 2, 5);
         int32_t wide = std::min(log_of(vectors), log_of(threads));
-        while (wide > log && ceil_div(vectors, int64_t(1) << wide) << wide > vectors + vectors / 8) wide--;
+        while (wide > log && divided_up(vectors, int64_t(1) << wide) << wide > vectors + vectors / 8) wide--;
         cut(Cut::LogLast) = wide, cut(Cut::Turns) = int64_t(LAST_TURNS) << (wide - log);
-        launch_stages(blocks * cut(Cut::Parts), threads, ceil_div(rows_, int64_t(1) << cut(Cut::LogJoin)), threads, (ceil_div(vectors, int64_t(1) << wide) * cut(Cut::Parts)) * cut(Cut::Turns));
+        launch_stages(blocks * cut(Cut::Parts), threads, divided_up(rows_, int64_t(1) << cut(Cut::LogJoin)), threads, (divided_up(vectors, int64_t(1) << wide) * cut(Cut::Parts)) * cut(Cut::Turns));
     }
 
     void launch_stages(int64_t blocks, int64_t threads, int64_t blocks_that_join, int64_t threads_that_join, int64_t last = 0)
@@ -348,8 +346,8 @@ class Chooser {
     void split(LaunchClass& c, int64_t parts, int64_t turn)
     {
         c.is_split = true;
-        cut(Cut::Chunk) = ceil_div(ceil_div(points_, parts), turn) * turn;
-        cut(Cut::Parts) = std::min(parts, ceil_div(points_, cut(Cut::Chunk)));
+        cut(Cut::Chunk) = divided_up(divided_up(points_, parts), turn) * turn;
+        cut(Cut::Parts) = std::min(parts, divided_up(points_, cut(Cut::Chunk)));
         take_scratch();
     }
     void take_scratch()
@@ -387,7 +385,7 @@ uint64_t most_scratch(const Arrangements& all, std::span<const int64_t> most, co
             cells = std::max(cells, std::min((wanted + wanted / 2) * (int64_t(width) << 5), times(rows, parts + 1)));
             continue;
         }
-        const int64_t wanted = wanted_parts(running, device), few = std::min(rows, ceil_div(wanted, 2)), turn = int64_t(threads_of(c)) * c.width * c.held;
+        const int64_t wanted = wanted_parts(running, device), few = std::min(rows, divided_up(wanted, 2)), turn = int64_t(threads_of(c)) * c.width * c.held;
         if (!chases(running)) cells = std::max(cells, std::min(wanted + 2 * few, times(few, points / PART_LEAST + 1)));
         else cells = std::max(cells, times(is_long_row(points, turn) ? rows : few, chase_parts(points, turn) + 1)), counts = counts_bytes(rows);
     }

@@ -2,6 +2,7 @@
 #pragma once
 #include "jit/emit_forms.h"
 
+#include <array>
 #include <optional>
 #include <span>
 
@@ -10,7 +11,9 @@ namespace ng::emitting {
 // A kernel's arrangements, by how its rows are read.
 struct Arrangements {
     Arranged kernel, running;                    // running: for rows that are not held by one block
-    std::optional<Arranged> staying, ring;       // for blocks that stay, none where none can
+    std::optional<Arranged> ring, keeping, staying;      // for blocks that stay, the first that is worth it; none where none can
+    std::array<std::optional<Arranged>*, 3> stayed() { return {&ring, &keeping, &staying}; }
+    std::array<const std::optional<Arranged>*, 3> stayed() const { return {&ring, &keeping, &staying}; }
 };
 
 inline constexpr int64_t NARROW = (int64_t(1) << 31) - (int64_t(1) << 22);     // below it sums of an index and a step fit an i32

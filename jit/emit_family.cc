@@ -26,23 +26,24 @@ bool may_come(const Arranged& a, const LaunchClass& c, const Bounds& b)
 std::string text_of(const LaunchClass& c)
 {
     constexpr const char* NAMES[] = {"points", "rows held", "rows walked", "columns"};
-    return text(NAMES[size_t(c.form)], " by ", c.held, " of ", c.width, c.is_wide ? ", 64-bit" : "", c.is_split ? ", in parts" : "", c.is_full ? ", full" : "", c.is_large ? ", large" : "", c.is_peeled ? ", peeled" : "", c.is_ring ? ", in a ring" : c.is_staying ? ", staying" : "", c.log_lanes >= 0 ? text(" by ", 1 << c.log_lanes, " threads") : "");
+    return text(NAMES[size_t(c.form)], " by ", c.held, " of ", c.width, c.is_wide ? ", 64-bit" : "", c.is_split ? ", in parts" : "", c.is_full ? ", full" : "", c.is_large ? ", large" : "", c.is_peeled ? ", peeled" : "", c.is_ring ? ", in a ring" : c.is_keeping ? ", keeping" : c.is_staying ? ", staying" : "", c.log_lanes >= 0 ? text(" by ", 1 << c.log_lanes, " threads") : "");
 }
 
 KernelFamily::KernelFamily(const Kernel& kernel, const Dialect& dialect, DeviceTraits device, std::span<const int64_t> most) : dialect_(&dialect), device_(device)
 {
-    auto all = std::make_unique<Arrangements>(Arrangements{arrange(kernel, false, most), arrange(kernel, true, most), {}, {}});
+    auto all = std::make_unique<Arrangements>(Arrangements{arrange(kernel, false, most), arrange(kernel, true, most), {}, {}, {}});
     Arrangements& arrangements = *all;
     arranged_ = std::move(all);
     const bool is_all_known = is_constant(arrangements.kernel);
     // Where it is not known how many rows there are all other texts are there as well: they may be too few for blocks that stay.
     if (!is_all_known) list(most);
     if (has_known_rows(arrangements.kernel)) {
-        Arranged staying = arrangements.kernel;
-        hold_loads(staying);
+        Arranged staying = arrangements.kernel, keeping = arrangements.kernel;
+        hold_loads(staying), hold_dear(keeping);
         Arranged ring = staying;
-        staying.stayed = stayed_of(staying, false), ring.stayed = stayed_of(ring, true);
+        staying.stayed = stayed_of(staying, false), keeping.stayed = stayed_of(keeping, false), ring.stayed = stayed_of(ring, true);
         if (staying.stayed.point_bytes) arrangements.staying = std::move(staying);
+        if (keeping.stayed.point_bytes && keeping.stayed.kept_bytes) arrangements.keeping = std::move(keeping);
         if (ring.stayed.point_bytes && may_ring(ring)) arrangements.ring = std::move(ring);
     }
     is_all_known ? list(most) : list_staying(arrangements, bounds_of(arrangements.kernel, most));
@@ -111,23 +112,26 @@ void KernelFamily::list_known(const Bounds& bounds)
 // One text of them, whatever rows there are: no other is asked for then.
 void KernelFamily::list_staying(Arrangements& all, const Bounds& bounds)
 {
-    const auto text = [&](const std::optional<Arranged>& a, bool is_ring) -> std::optional<LaunchClass> {
+    const auto text = [&](const std::optional<Arranged>& a) -> std::optional<LaunchClass> {
         if (!a || a->is_peeled || is_walked_once(all.kernel, all.running)) return std::nullopt;
         for (auto rows = int64_t(std::min(bounds.rows, 8.0 * device_.units)); rows > 0; rows--)
-            if (const std::optional<Staying> s = stay(*a, is_ring, rows, a->points.value({}), device_)) return s->text;
+            if (const std::optional<Staying> s = stay(*a, rows, a->points.value({}), device_)) return s->text;
         return std::nullopt;
     };
-    const std::optional<LaunchClass> ring = text(all.ring, true), staying = ring ? std::nullopt : text(all.staying, false);
-    if (!ring) all.ring.reset();
-    if (!staying) all.staying.reset();
-    if (ring || staying) classes_.push_back(ring ? *ring : *staying);
+    std::optional<LaunchClass> found;
+    for (std::optional<Arranged>* const a : all.stayed()) {
+        const bool is_late = found.has_value();
+        if (!is_late) found = text(*a);
+        if (is_late || !found) a->reset();
+    }
+    if (found) classes_.push_back(*found);
 }
 
 KernelSource KernelFamily::source(size_t which) const
 {
     const LaunchClass& c = classes_.at(which);
     const bool reads_once = c.form == Form::Points || c.form == Form::Held;
-    return print_form(c.is_ring ? *arranged_->ring : c.is_staying ? *arranged_->staying : reads_once ? arranged_->kernel : arranged_->running, *dialect_, c);
+    return print_form(c.is_ring ? *arranged_->ring : c.is_keeping ? *arranged_->keeping : c.is_staying ? *arranged_->staying : reads_once ? arranged_->kernel : arranged_->running, *dialect_, c);
 }
 
 Geometry KernelFamily::choose(std::span<const int64_t> variables, std::span<const uint64_t> addresses) const

@@ -23,10 +23,11 @@ enum class Cut : int64_t {
     Lag,         // parts by which a row's second walk follows the first where they are one launch
 };
 
-// What blocks keep which stay and take one row or column after the other: bytes of a point, 0: they cannot; of shared memory, what
-// folds meet in, and what each part tells of them.
+// What blocks keep which stay and take one row or column after the other: bytes of a point, 0: they cannot, and in registers of what is
+// dear to compute; of shared memory, what folds meet in, and what each part tells of them.
 struct Stayed {
-    int32_t point_bytes = 0, meeting_bytes = 0, told_bytes = 0;
+    int32_t point_bytes = 0, kept_bytes = 0, meeting_bytes = 0, told_bytes = 0;
+    bool    is_ring = false;
     int32_t shared_bytes(int32_t log_parts) const { return meeting_bytes + (told_bytes << log_parts); }
 };
 
@@ -76,6 +77,7 @@ inline constexpr int32_t LAST_TURNS = 4;    // of the last walk of columns' part
 bool is_tiled(const Arranged& a, const LaunchClass& c);
 void hold(Arranged& a);
 void hold_loads(Arranged& a);        // nothing dear is kept
+void hold_dear(Arranged& a);         // all that is
 
 // Whether every point has an element of its own. What others have is in caches, however it lies.
 bool is_whole(const Kernel& kernel, const Access& access);
@@ -153,7 +155,7 @@ inline constexpr int32_t RING_TURNS = 4;       // rows of which it is told at on
 bool may_ring(Arranged& a);
 // The text and launch of rows that are held so, nothing where another form is faster.
 struct Staying { LaunchClass text; Geometry::Launch launch; };
-std::optional<Staying> stay(const Arranged& a, bool is_ring, int64_t rows, int64_t points, const DeviceTraits& device);
+std::optional<Staying> stay(const Arranged& a, int64_t rows, int64_t points, const DeviceTraits& device);
 
 // Whether two walks over rows in parts are one launch.
 bool chases(const Arranged& a);

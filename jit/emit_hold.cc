@@ -55,6 +55,7 @@ bool fits_block(const Arranged& a) { return a.points.constant() * a.held_bytes <
 }  // namespace
 
 void hold_loads(Arranged& a) { hold(a, false); }
+void hold_dear(Arranged& a) { hold(a, true); }
 
 // To compute twice costs less than to read twice, or to meet in a cluster: where a row only fits a block so, nothing dear is
 // kept. Tuned on an H200: softmax of 65536 f16.

@@ -20,6 +20,7 @@ Stayed stayed_of(const Arranged& a, bool is_ring)
 {
     Stayed s;
     int32_t folds = 0, widest = 0;
+    s.is_ring = is_ring;
     const int32_t turns = is_ring ? RING_TURNS : 2;
     if (!(is_constant(a) || (has_known_rows(a) && !a.is_across)) || !a.has_rows() || a.axis < 0 || a.width == 1 || a.passes.count < 2) return {};
     for (size_t v = 0; v < a.kernel.values.size(); v++) {
@@ -32,6 +33,7 @@ Stayed stayed_of(const Arranged& a, bool is_ring)
             folds++, widest = std::max(widest, of_fold);
         }
         if (a.is_across && a.passes.wanted[v] && a.passes.level[v] == Level::Row) s.meeting_bytes += turns / 2 * STAYED_LINE * std::max(4, bytes_of(compute_of(value.type)));
+        if (a.kept_from[v] >= 0) s.kept_bytes += std::max(4, bytes_of(compute_of(value.type)));
         if (!a.is_held(int32_t(v))) continue;
         const int32_t vector = bytes_of(value.type) * a.width;
         if (pace_of(a, value.access, true) != Pace::Unit || vector < 4 || vector > 16) return {};
@@ -101,10 +103,13 @@ void FormPrinter::ask_for(const std::string& item, const std::vector<size_t>& lo
     close_coming();
 }
 
-// A few vectors at a time: compilers would have all of them in the registers that are there for what is on its way.
+// A few vectors at a time: compilers would have all of them in the registers that are there for what is on its way. What is kept is in
+// registers, which no index reaches when it runs: there the loop is unrolled.
 void FormPrinter::walk_staying(int32_t pass)
 {
-    body_ += "#pragma unroll 1\n";
+    bool has_kept = false;
+    for (size_t v = 0; v < kernel_.values.size(); v++) has_kept |= is_kept(v) && a_.held_wanted[v] >> pass & 1;
+    body_ += has_kept ? "#pragma unroll\n" : "#pragma unroll 1\n";
     open(text("for (i32 g = 0; g < HELD; g += ", at_once(), ")"));
     batch({pass, number(at_once()), !c_.is_full, true});
     close();
@@ -270,6 +275,8 @@ void FormPrinter::stay()
     place_item("item");
     pointers();
     hold_in(loads, "0");
+    for (size_t v = 0; v < kernel_.values.size(); v++)
+        if (is_kept(v)) line(text(held_name(kernel_.values[v].type), " ", words_.kept(int32_t(v)), "[", (c_.held + at_once() - 1) / at_once() * at_once(), "][WIDTH];"));
     int32_t meetings = 0;
     for (int32_t pass = 0; pass < a_.passes.count; pass++) {
         define_item(pass, "item");

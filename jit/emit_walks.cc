@@ -100,8 +100,10 @@ void FormPrinter::open_item(const Batch& b)
     unroll();
     open(text("for (i32 k = 0; k < ", b.count, "; k++)"));
     if (is_tiled(a_, c_)) return open_tile_item();
-    line(text("const ", at_, " point = start + ", b.is_there && c_.is_staying ? "(g + k)" : "k", " * step;"));
-    if (b.is_guarded) open("if (point < end)");
+    const std::string number = b.is_there && c_.is_staying ? "(g + k)" : "k";
+    line(text("const ", at_, " point = start + ", number, " * step;"));
+    // Of a thread's vectors of a known row only the last may have no points; where all are told apart, compilers need not ask of the others.
+    if (b.is_guarded) open(c_.is_keeping && !a_.is_across ? text("if (", number, " < HELD - 1 || point < end)") : "if (point < end)");
     if (!words_.is_flat()) indices(a_.walked(), place());
 }
 

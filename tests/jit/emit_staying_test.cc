@@ -28,6 +28,52 @@ TEST_CASE("rows and columns: held by blocks that stay, alone and in clusters")
     check_all(all, {90, 4, 227 << 10});
 }
 
+// An exponential is computed where it is summed, and not again where it is divided.
+TEST_CASE("rows and columns: blocks that stay keep what is dear in registers")
+{
+    struct Kept { Family family; int parts; const char* once; };
+    std::vector<Kept> kept;
+    const auto add = [&](const char* words, std::vector<const char*> more, Dtype type, Lengths lengths, double tolerance, int parts, bool row_beside = false, const char* once = " = op_exp_f32(") {
+        kept.push_back({{words, std::move(more), type, {std::move(lengths)}, tolerance, row_beside, 2, Known::All}, parts, once});
+    };
+    add("f16(softmax(x, 1))", {}, Dtype::f16, {7, 32768}, 0x1p-9, 1);
+    add("f16(softmax(x, 1))", {"argmax(x, 1)"}, Dtype::f16, {7, 20000}, 0x1p-9, 1);
+    add("f16(softmax(x, 1))", {"max(x, 1)"}, Dtype::f16, {5, 50304}, 0x1p-9, 2);
+    add("f16(softmax(x * 0.125 + y, 1))", {}, Dtype::f16, {2, 100352}, 0x1p-9, 8, true);
+    add("softmax(x, 1)", {"prod(where(x > 1.99, 1.001, 1), 1)"}, Dtype::f32, {2, 100012}, 1e-4, 8);
+    add("softmax(x, 1)", {}, Dtype::f32, {7, 24576}, 1e-5, 1);
+    add("softmax(x, 0)", {}, Dtype::f32, {1024, 128}, 1e-5, 2);
+    add("softmax(x, 0)", {"min(x, 0)"}, Dtype::f32, {1000, 100}, 1e-5, 2);
+    add("x * sum(tanh(x - mean(x, 1)), 1) + tanh(x - mean(x, 1))", {}, Dtype::f32, {5, 40000}, 1e-4, 2, false, " = op_tanh_f32(");
+    add("softmax(x, 1)", {"max(x, 1)"}, Dtype::f64, {4, 20480}, 1e-11, 2, false, " = op_exp_f64(");
+    std::vector<Family> all;
+    for (const Kept& k : kept) {
+        const auto c = case_of(k.family, k.family.lengths[0]);
+        const KernelFamily family(*c->plan.steps[0].kernel, cuda_dialect(), {90, 4, 227 << 10});
+        const auto at = std::ranges::find(family.classes(), true, &LaunchClass::is_keeping);
+        const std::string caption = text(k.family.words, " of ", text_of(Extents(k.family.lengths[0].begin(), k.family.lengths[0].end())), ": ", text_of(family.classes()[0]));
+        INFO(caption);
+        REQUIRE(at != family.classes().end());
+        CHECK((1 << at->log_parts) == k.parts);
+        const std::string source = family.source(size_t(at - family.classes().begin())).text;
+        const size_t first = source.find(k.once);
+        REQUIRE(first != std::string::npos);
+        CHECK(source.find(k.once, first + 1) == std::string::npos);
+        all.push_back(k.family);
+    }
+    check_all(all, {90, 4, 227 << 10});
+}
+
+TEST_CASE("rows: what would keep more than threads have room for is held by others")
+{
+    std::string words = "sum(x, 1)";
+    for (int i = 1; i < 20; i++) words = text(words, " + exp(x * ", i, ") * sum(exp(x * ", i, "), 1)");
+    const Family f = {words.c_str(), {}, Dtype::f32, {{9, 32768}}, 1e-4, false, 2, Known::All};
+    const auto c = case_of(f, f.lengths[0]);
+    REQUIRE(c->plan.steps.size() == 1);
+    CHECK(std::ranges::count(KernelFamily(*c->plan.steps[0].kernel, cuda_dialect(), {90, 4, 227 << 10}).classes(), true, &LaunchClass::is_keeping) == 0);
+}
+
 TEST_CASE("rows and columns: held by clusters of sixteen blocks, on whole cards alone")
 {
     std::vector<Family> all;
