@@ -544,8 +544,8 @@ typedef struct ng_run {
  * as columns of one matrix, are compared pair by pair in every run. */
 enum ng_run_flag_ { NG_RUN_DISTINCT = 1 };
 /* Never compiles, allocates, locks or waits: fit for a frame, and for graph capture. Strides and overlaps must be as
- * compiled. NG_SLOW: ran, interim. NG_NOT_READY: on the CPU, no workspace is free (on a GPU runs queue behind each
- * other); or capturing before ng_prog_wait said NG_OK. */
+ * compiled. NG_SLOW: ran, interim. NG_NOT_READY: on the CPU, no workspace is free, or another run has yours (on a GPU
+ * runs queue behind each other); or capturing before ng_prog_wait said NG_OK. */
 NG_API NG_RT ng_status ng_prog_run(ng_prog *p, ng_stream s NG_OPT, const ng_run *r, ng_error *err NG_OPT);
 
 typedef struct ng_prog_info {

@@ -3,6 +3,7 @@
 #include "jit/snapshot.h"
 #include "lib/leaves.h"
 #include "lib/program.h"
+#include "lib/spans.h"
 
 #include <algorithm>
 #include <limits>
@@ -82,7 +83,7 @@ std::vector<NodeRef> frozen(std::span<const NodeRef> roots)
     return out;
 }
 
-Target target_of(const Node& root, size_t j, const Tensor* out, std::span<const Taken> leaves)
+Target target_of(const Node& root, size_t j, const Tensor* out)
 {
     Target t;
     t.layout.dtype = root.dtype, t.layout.dims = root.dims(), t.layout.strides = dense_strides(root.dims());
@@ -92,11 +93,27 @@ Target target_of(const Node& root, size_t j, const Tensor* out, std::span<const 
     t.layout = layout_of(*out);
     if (!build::broadcasts(root.dims(), t.layout.dims))
         throw Error(NG_E_SHAPE, text("ng_eval: output ", j, " is ", text_of(*out), ", the expression ", describe(root), ", which does not broadcast to it"), int32_t(j));
-    for (const Taken& leaf : leaves) {
-        if (same_elements(*out, *leaf.tensor)) t.alias_leaves.push_back(leaf.tensor.get());
-        else if (overlaps(*out, *leaf.tensor)) t.overlaps = true;
-    }
     return t;
+}
+
+// What outputs share with each other, which is refused, and with leaves.
+void find_overlaps(std::span<Target> targets, std::span<const Ref<Tensor>> outs, std::span<const Taken> leaves)
+{
+    std::vector<Span> spans;
+    for (size_t j = 0; j < outs.size(); j++)
+        if (outs[j]) spans.push_back({outs[j]->begin, outs[j]->end, j, true});
+    for (size_t i = 0; i < leaves.size(); i++) spans.push_back({leaves[i].tensor->begin, leaves[i].tensor->end, outs.size() + i});
+    find_meetings(spans, [&](size_t one, size_t other) {
+        const size_t j = std::min(one, other), b = std::max(one, other);
+        const Tensor& out = *outs[j];
+        if (b >= outs.size()) {
+            const Tensor& leaf = *leaves[b - outs.size()].tensor;
+            if (same_elements(out, leaf)) targets[j].alias_leaves.push_back(&leaf);
+            else if (overlaps(out, leaf)) targets[j].overlaps = true;
+        } else if (overlaps(out, *outs[b])) {
+            throw Error(NG_E_INVALID, text("ng_eval: outputs ", j, " and ", b, " overlap"), int32_t(b));
+        }
+    });
 }
 
 void check_outputs(std::span<const Ref<Tensor>> outs, const Context& context)
@@ -106,8 +123,6 @@ void check_outputs(std::span<const Ref<Tensor>> outs, const Context& context)
         if (&outs[j]->context() != &context) throw Error(NG_E_INVALID, text("ng_eval: out[", j, "] is of another context"), int32_t(j));
         if (outs[j]->is_readonly()) throw Error(NG_E_INVALID, text("ng_eval: out[", j, "] is NG_READONLY"), int32_t(j));
         if (!outs[j]->is_injective) throw Error(NG_E_INVALID, text("ng_eval: out[", j, "], ", text_of(*outs[j]), ", has strides by which some of its elements share a place"), int32_t(j));
-        for (size_t k = 0; k < j; k++)
-            if (outs[k] && overlaps(*outs[j], *outs[k])) throw Error(NG_E_INVALID, text("ng_eval: outputs ", k, " and ", j, " overlap"), int32_t(j));
     }
 }
 
@@ -160,7 +175,8 @@ bool prepare(Evaluation& e, Context& context, std::span<const NodeRef> roots, st
     if (std::ranges::any_of(leaves, [](const Taken& t) { return t.binds > 0; }) && has_twins(graph, roots)) return false;
     check_outputs(outs, context);
     std::vector<Target> targets;
-    for (size_t j = 0; j < roots.size(); j++) targets.push_back(target_of(*roots[j], j, outs[j].get(), leaves));
+    for (size_t j = 0; j < roots.size(); j++) targets.push_back(target_of(*roots[j], j, outs[j].get()));
+    find_overlaps(targets, outs, leaves);
     const bool is_reference = context.flags() & NG_CTX_REFERENCE;
     Graph oracle(std::numeric_limits<uint32_t>::max());
     std::vector<NodeRef> doubled;

@@ -4,6 +4,7 @@
 #include "jit/reference.h"
 #include "jit/snapshot.h"
 #include "lib/leaves.h"
+#include "lib/spans.h"
 
 #include <algorithm>
 #include <limits>

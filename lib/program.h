@@ -37,7 +37,6 @@ class Program final : public Belonging {
         char *tables, *work;
     };
     struct Running;
-    struct Span { const char *begin, *end; size_t slot, next; };        // of memory, whose, and where the next output's is
 
     Program(Context& context, std::vector<NodeRef> roots, CompileOptions options);
     friend void destroy(const Program*) noexcept;
@@ -45,6 +44,7 @@ class Program final : public Belonging {
     void make_frame(const char* who);
     Room room_in(char* workspace) const;
     ng_status run_in(const Room& room, const ng_run& r, ng_stream s, Ordered& order, std::vector<uint32_t>& apart);
+    ng_status run_in_given(const ng_run& r, ng_stream s, Ordered& order, std::vector<uint32_t>& apart);
     void touch_all(const Running& run, Ordered& order) const;
     size_t slot_of(int32_t index) const;
     void find_apart(const Running& run, std::vector<uint32_t>& apart) const;

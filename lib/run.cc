@@ -1,6 +1,7 @@
 // One run of a program: arguments checked against what was compiled, bound to buffers, and the steps run.
 #include "lib/program.h"
 
+#include "lib/spans.h"
 #include "lib/strided.h"
 
 #include <algorithm>
@@ -199,19 +200,11 @@ void Program::check_overlaps(Running& run, const ng_run& r) const
     if (r.flags & NG_RUN_DISTINCT) return;
     const size_t bound = plan_.args.size() + plan_.outs.size();
     size_t count = 0;
-    const auto add = [&](const Tensor& t, size_t slot) { new (run.spans + count++) Span{t.begin, t.end, slot, 0}; };
+    const auto add = [&](const Tensor& t, size_t slot) { new (run.spans + count++) Span{t.begin, t.end, slot, slot >= plan_.args.size() && slot < bound}; };
     for (size_t i = 0; i < bound; i++)
         if (run.pins[i]) add(*run.pins[i], i);
     for (size_t i = 0; i < leaves_.size(); i++) add(*leaves_[i], bound + i);
-    std::sort(run.spans, run.spans + count, [](const Span& a, const Span& b) { return a.begin < b.begin; });
-    const auto is_output = [&](const Span& s) { return s.slot >= plan_.args.size() && s.slot < bound; };
-    for (size_t i = count, next = count; i-- > 0; next = is_output(run.spans[i]) ? i : next) run.spans[i].next = next;
-    // What is no output meets outputs alone.
-    for (size_t i = 0; i < count; i++) {
-        const Span& s = run.spans[i];
-        const bool  is_out = is_output(s);
-        for (size_t k = is_out ? i + 1 : s.next; k < count && run.spans[k].begin < s.end; k = is_out ? k + 1 : run.spans[k].next) check_pair(run, std::min(s.slot, run.spans[k].slot), std::max(s.slot, run.spans[k].slot));
-    }
+    find_meetings({run.spans, count}, [&](size_t a, size_t b) { check_pair(run, std::min(a, b), std::max(a, b)); });
 }
 
 // a, the first, and b, one of them an output: of arguments, then outputs, then leaves.
@@ -362,6 +355,28 @@ ng_status Program::run_apart(const ng_run& r, ng_stream s, const std::vector<uin
     return status;
 }
 
+// In the caller's memory; on the CPU a run has it for itself.
+ng_status Program::run_in_given(const ng_run& r, ng_stream s, Ordered& order, std::vector<uint32_t>& apart)
+{
+    const Pin<Tensor> given = need<Tensor>(r.workspace, "ng_prog_run", "workspace");
+    const Use use = use_of(*given, "ng_prog_run", "workspace");
+    TensorForm dense = *given;
+    dense.make_row_major();
+    if (given->is_readonly() || !strides_agree(*given, dense.strides.data()))
+        throw Error(NG_E_INVALID, text("ng_prog_run: the workspace is ", text_of(*given), given->is_readonly() ? ", NG_READONLY" : ", strided", "; it should be row-major memory to write into"));
+    if (&given->context() != &context()) throw Error(NG_E_INVALID, "ng_prog_run: the workspace is of another context");
+    if (given->bytes() < frame_.bytes) throw Error(NG_E_INVALID, text("ng_prog_run: the workspace has ", given->bytes(), " bytes, the program needs ", frame_.bytes, " (ng_prog_info.workspace_bytes)"));
+    if (reinterpret_cast<uintptr_t>(given->data) % 64) throw Error(NG_E_INVALID, "ng_prog_run: the workspace should begin at a multiple of 64 bytes");
+    check_workspace(r, *given);
+    if (!tables_ && given->is_worked_in.exchange(true, std::memory_order_acquire)) return NG_NOT_READY;
+    struct Release {
+        std::atomic<bool>& is_worked_in;
+        ~Release() { is_worked_in.store(false, std::memory_order_release); }
+    } release{given->is_worked_in};
+    touch(order, *given, true);
+    return run_in(room_in(given->data), r, s, order, apart);
+}
+
 ng_status Program::run(const ng_run& r, ng_stream s)
 {
     if (r.flags & ~uint32_t(NG_RUN_DISTINCT)) throw Error(NG_E_INVALID, text("ng_prog_run: unknown flags ", r.flags));
@@ -369,18 +384,7 @@ ng_status Program::run(const ng_run& r, ng_stream s)
     ng_status status = NG_OK;
     Ordered order(context().backend(), s);
     if (r.workspace) {
-        const Pin<Tensor> given = need<Tensor>(r.workspace, "ng_prog_run", "workspace");
-        const Use use = use_of(*given, "ng_prog_run", "workspace");
-        TensorForm dense = *given;
-        dense.make_row_major();
-        if (given->is_readonly() || !strides_agree(*given, dense.strides.data()))
-            throw Error(NG_E_INVALID, text("ng_prog_run: the workspace is ", text_of(*given), given->is_readonly() ? ", NG_READONLY" : ", strided", "; it should be row-major memory to write into"));
-        if (&given->context() != &context()) throw Error(NG_E_INVALID, "ng_prog_run: the workspace is of another context");
-        if (given->bytes() < frame_.bytes) throw Error(NG_E_INVALID, text("ng_prog_run: the workspace has ", given->bytes(), " bytes, the program needs ", frame_.bytes, " (ng_prog_info.workspace_bytes)"));
-        if (reinterpret_cast<uintptr_t>(given->data) % 64) throw Error(NG_E_INVALID, "ng_prog_run: the workspace should begin at a multiple of 64 bytes");
-        check_workspace(r, *given);
-        touch(order, *given, true);
-        status = run_in(room_in(given->data), r, s, order, apart);
+        status = run_in_given(r, s, order, apart);
     } else {
         uint32_t piece;
         const WorkPiece* const work = workspaces_->claim(s, piece);

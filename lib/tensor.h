@@ -37,6 +37,7 @@ struct Tensor final : Belonging, TensorForm {
     char*       data;                                // of element 0; never changes
     const char *begin, *end;                         // the bytes that it touches lie between
     bool        is_injective;                        // no two elements share a place: it may be an output
+    std::atomic<bool> is_worked_in{false};           // it is the workspace of a run on the CPU, whose tables lie in it
 
     Tensor(Ref<Memory> memory, char* data, const TensorForm& form, Reach reach);
     static Ref<Tensor> create(Context& context, TensorForm form, const char* who, Context::Hooks hooks = Context::Hooks::All);

@@ -216,6 +216,13 @@ TEST_CASE("P2: two runs at once need two workspaces; the one without says NG_NOT
     CHECK(differs(f.get(inner.y), Values(3000 * 8, -1)) == "");
     CHECK(nested(alone, own) == NG_OK);
     CHECK(differs(inner.all(f), outer.all(f)) == "");
+    Call call = inner.call(), elsewhere = outer.call();
+    call.workspace = elsewhere.workspace = own;
+    ng_status got = NG_E_BUG;
+    hall.inside = [&] { hall.inside = nullptr, got = f.run(pair, elsewhere); };
+    CHECK(f.run(alone, call) == NG_OK);
+    CHECK(got == NG_NOT_READY);
+    CHECK(f.run(pair, elsewhere) == NG_OK);
     CHECK(nested(pair, nullptr) == NG_OK);
     CHECK(f.run(alone, outer.call()) == NG_OK);
 }
