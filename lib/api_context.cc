@@ -50,7 +50,7 @@ template <class Body>
 ng_status inside(const ng_ctx* c, const char* who, ng_error* error, Body&& body)
 {
     return guard(error, [&]() -> ng_status {
-        const Pin<Context> context = need<Context>(c, who, "c");
+        const Pin<Context> context = need_context(c, who);
         const Entry entry(*context, who);
         return body(*context);
     });
@@ -99,7 +99,7 @@ void ng_ctx_release(ng_ctx* c) { release_handle<Context>(handle_of(c)); }
 
 ng_status ng_ctx_close(ng_ctx* c, uint64_t timeout_ns, ng_error* err)
 {
-    return guard(err, [&] { return need<Context>(c, "ng_ctx_close", "c")->close(timeout_ns); });
+    return guard(err, [&] { return need_context(c, "ng_ctx_close")->close(timeout_ns); });
 }
 
 ng_status ng_ctx_poll(ng_ctx* c, uint64_t budget_ns, ng_error* err)

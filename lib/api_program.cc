@@ -29,7 +29,7 @@ std::vector<NodeRef> roots_of(ng_expr* const* e, uint32_t n, const char* who)
 }
 
 struct CalledContext {
-    CalledContext(const ng_ctx* c, ng_stream s, const char* who) : pin(need<Context>(c, who, "c")), entry(*pin, who) { pin->backend().need_stream(s, who); }
+    CalledContext(const ng_ctx* c, ng_stream s, const char* who) : pin(need_context(c, who)), entry(*pin, who) { pin->backend().need_stream(s, who); }
     Pin<Context> pin;
     Entry        entry;
 };

@@ -19,7 +19,7 @@ void need_writable(const Tensor& t, const char* who)
 template <class Make, class Publish>
 ng_status make_tensor(const char* who, ng_ctx* c, ng_tensor** out, Make&& make, Publish&& publish)
 {
-    const Pin<Context> context = need<Context>(c, who, "c");
+    const Pin<Context> context = need_context(c, who);
     ng_tensor*& result = need_out(out, who);
     const Entry entry(*context, who);
     context->settle(Context::Where::Call);

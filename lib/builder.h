@@ -12,7 +12,7 @@ namespace ng {
 // One building call: its operands' youngest scope, and the first fault among them.
 class Building {
   public:
-    explicit Building(const char* who) : who_(who) {}
+    explicit Building(const char* who) : who_(who) { free_released_expressions(); }
 
     // The scope that the caller named; null: none.
     void scope(const ng_scope* s);

@@ -2,6 +2,7 @@
 #include "lib/context.h"
 
 #include "lib/deadline.h"
+#include "lib/released.h"
 
 #include <algorithm>
 
@@ -48,6 +49,12 @@ Context::~Context()
 {
     backend_->stop();                       // its jobs take memory of the heap, which goes before it
     say_all();
+}
+
+Pin<Context> need_context(const ng_ctx* c, const char* who)
+{
+    free_released_expressions();
+    return need<Context>(c, who, "c");
 }
 
 uint64_t Context::create(ContextPlan plan)
@@ -214,6 +221,34 @@ Belonging* Context::take_ready(Queue& queue, Remover& me) noexcept
     return thing;
 }
 
+// Both under the lock.
+void Context::list(Remover& me) noexcept
+{
+    if (!std::exchange(me.is_listed, true)) me.next = std::exchange(removers_, &me);
+}
+
+void Context::unlist(Remover& me) noexcept
+{
+    if (!std::exchange(me.is_listed, false)) return;
+    Remover** link = &removers_;
+    while (*link != &me) link = &(*link)->next;
+    *link = me.next;
+}
+
+Context::Calling::Calling(Context& context) noexcept : context_(context)
+{
+    me_.is_quiet = false;
+    const std::lock_guard hold(context.lock_);
+    me_.number = ++context.removals_;
+    context.list(me_);
+}
+
+Context::Calling::~Calling()
+{
+    const std::lock_guard hold(context_.lock_);
+    context_.unlist(me_);
+}
+
 Belonging* Context::next_expired(Remover& me) noexcept
 {
     const std::lock_guard hold(lock_);
@@ -225,19 +260,15 @@ Belonging* Context::next_expired(Remover& me) noexcept
         thing = take_ready(queue, me);
         me.is_quiet = &queue == &quiet_;
     }
-    if (thing) me.number = ++removals_;
-    if (thing && !std::exchange(me.is_listed, true)) me.next = std::exchange(removers_, &me);
-    if (!thing && std::exchange(me.is_listed, false)) {
-        Remover** link = &removers_;
-        while (*link != &me) link = &(*link)->next;
-        *link = me.next;
-    }
+    if (thing) me.number = ++removals_, list(me);
+    else unlist(me);
     return thing;
 }
 
 void Context::remove_expired(Remover& me) noexcept
 {
     me.round = 0;
+    free_released_expressions();            // their leaves' tensors expire
     while (Belonging* thing = next_expired(me)) thing->fate_.remove(thing, *this);
 }
 
@@ -299,24 +330,15 @@ bool Context::has_expired() noexcept
 }
 
 Belonging::Belonging(Context& context, const Fate& fate)
-    : context_(&context), fate_(fate), holds_handle_(retain_handle<Context>(context.handle()))
-{
-    if (holds_handle_) context.holders_.fetch_add(1, std::memory_order_release);
-}
-
-// Counted within its handle's references: they are never fewer.
-void Belonging::let_handle_go(Context& context) noexcept
-{
-    context.holders_.fetch_sub(1, std::memory_order_release);
-    release_handle<Context>(context.handle());
-}
+    : context_(&context), fate_(fate), holds_handle_(context.hold_handle())
+{}
 
 void Belonging::expire() noexcept
 {
     const Ref<Context> context = std::move(context_);
     const bool held = std::exchange(holds_handle_, false);
     context->expire(*this);                 // from here on another thread may delete *this
-    if (held) let_handle_go(*context);
+    if (held) context->let_handle_go();
 }
 
 }  // namespace ng

@@ -89,6 +89,8 @@ class Context : public RefCounted {
     bool settle(Where where, uint64_t patience_ns = 0) noexcept;
     // What expired and calls no hook but free: for calls that may call no other.
     void remove_quiet() noexcept;
+    // Around a done that a call itself owes, not a removal: what settles inside calls no other one.
+    class Calling;
     // Something released waits for the device's work on it.
     bool is_waiting() noexcept;
     // NG_OK, NG_NOT_READY when calls are still inside after timeout_ns; NG_E_LOST is thrown for what is closed.
@@ -119,6 +121,8 @@ class Context : public RefCounted {
     void enlist(Belonging& thing) noexcept;
     void delist(Belonging& thing) noexcept;
     void sort_expired() noexcept;
+    void list(Remover& me) noexcept;
+    void unlist(Remover& me) noexcept;
     bool may_remove(Remover& me) const noexcept;
     bool is_ready(Belonging& thing, Remover& me) noexcept;
     Belonging* take_ready(Queue& queue, Remover& me) noexcept;
@@ -134,6 +138,8 @@ class Context : public RefCounted {
     bool has_expired() noexcept;
     void litter() noexcept;
     bool is_left() const noexcept;
+    bool hold_handle() noexcept;
+    void let_handle_go() noexcept;
     bool wind_up(const Deadline& end) noexcept;
     // may_poll: those with NG_CTX_POLL too
     static bool clean_up(bool may_poll) noexcept;               // whether anything was removed
@@ -152,7 +158,7 @@ class Context : public RefCounted {
     std::atomic<bool>        is_being_closed_{false};  // one closer at a time
     std::atomic<Belonging*>  expired_{nullptr};       // released, newest first; pushed without a lock
     std::atomic<bool>        is_littered_{false};     // it is among contexts with something that expired
-    std::atomic<uint32_t>    holders_{0};             // of what belongs to it, those with a reference of its handle
+    std::atomic<uint32_t>    holders_{0};             // of what belongs to it, those that keep its handle alive: all by one reference
     mutable Context*         next_listed_ = nullptr;  // among those, or among contexts that nobody holds
     std::mutex               lock_;                   // of what follows; never held while a hook runs
     Queue                    quiet_, with_done_;      // expired, oldest first
@@ -160,6 +166,17 @@ class Context : public RefCounted {
     uint64_t                 removals_ = 0, rounds_ = 0;   // begun so far
     Belonging*               alive_ = nullptr;        // what has something to end
     std::vector<Message>     messages_;
+};
+
+class Context::Calling {
+  public:
+    explicit Calling(Context& context) noexcept;
+    ~Calling();
+    Calling(const Calling&) = delete;
+
+  private:
+    Context& context_;
+    Remover  me_;
 };
 
 // A call that is inside a context. NG_E_LOST when it is closed, or older than the fork that made this process.
@@ -201,7 +218,7 @@ class Belonging : public RefCounted {
     // What never expired is what could not be made: a derived constructor threw.
     ~Belonging()
     {
-        if (holds_handle_) let_handle_go(*context_);
+        if (holds_handle_) context_->let_handle_go();
     }
     // In a derived constructor's last line, when fate.end may come; in its remove's first.
     void enlist() { context_->enlist(*this); }
@@ -210,7 +227,6 @@ class Belonging : public RefCounted {
 
   private:
     friend class Context;
-    static void let_handle_go(Context& context) noexcept;
     Ref<Context> context_;                  // until it expires: else the context would keep itself alive
     const Fate&  fate_;
     Belonging*   next_ = nullptr;           // among the expired
@@ -222,5 +238,8 @@ class Belonging : public RefCounted {
 
 template <> inline constexpr HandleKind  KIND_OF<Context> = HandleKind::Context;
 template <> inline constexpr const char* NOUN_OF<Context> = "context";
+
+// A context that a call names. What was released is freed before, for it may be all that keeps this one.
+Pin<Context> need_context(const ng_ctx* c, const char* who);
 
 }  // namespace ng

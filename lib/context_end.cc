@@ -2,6 +2,7 @@
 #include "lib/context.h"
 
 #include "lib/deadline.h"
+#include "lib/released.h"
 
 namespace ng {
 namespace {
@@ -33,12 +34,28 @@ void Context::litter() noexcept
     if (!is_littered_.exchange(true, std::memory_order_acq_rel)) push(littered_contexts, Ref<Context>(this).detach(), next_listed_);
 }
 
+// The first holder brings the reference, the last takes it away: of references there are fewer than there may be holders.
+bool Context::hold_handle() noexcept
+{
+    for (uint32_t holders = holders_.load(std::memory_order_relaxed);;) {
+        const bool is_first = holders == 0;
+        if (is_first && !retain_handle<Context>(handle_)) return false;
+        if (holders_.compare_exchange_weak(holders, holders + 1, std::memory_order_acq_rel, std::memory_order_relaxed)) return true;
+        if (is_first) release_handle<Context>(handle_);
+    }
+}
+
+void Context::let_handle_go() noexcept
+{
+    if (holders_.fetch_sub(1, std::memory_order_acq_rel) == 1) release_handle<Context>(handle_);
+}
+
 // It is closed, or nobody has its handle but what belongs to it. A look: who lets go meanwhile makes it true for the next one.
 bool Context::is_left() const noexcept
 {
     if (inside_.load(std::memory_order_acquire) & CLOSED) return true;
-    const uint32_t holders = holders_.load(std::memory_order_acquire);
-    return table::references(handle_, HandleKind::Context) <= holders;
+    const bool is_held = holders_.load(std::memory_order_acquire) != 0;
+    return table::references(handle_, HandleKind::Context) <= uint32_t(is_held);
 }
 
 // What expired may be all that keeps its own context: a tensor that was lent and taken back holds what it was lent from.
@@ -83,6 +100,7 @@ bool Context::wind_up(const Deadline& end) noexcept
 
 void Context::bury(bool may_poll, uint64_t patience_ns) noexcept
 {
+    free_released_expressions();
     while (clean_up(may_poll)) {}           // what one holds may be another's
     const Deadline end(patience_ns);
     for (Context* dead = dead_contexts.exchange(nullptr, std::memory_order_acq_rel); dead;) {

@@ -60,6 +60,7 @@ void Memory::close(const char* who)
     const Deadline never(UINT64_MAX);
     for (int turn = 0; uses_.load(std::memory_order_acquire) & ~CLOSED; turn++) (void)never.wait(turn);
     if (track_) context().backend().wait_until_idle(*track_);
+    const Context::Calling calling(context());
     give_back(context());
 }
 

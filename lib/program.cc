@@ -4,6 +4,7 @@
 #include "jit/reference.h"
 #include "jit/snapshot.h"
 #include "lib/leaves.h"
+#include "lib/released.h"
 #include "lib/spans.h"
 
 #include <algorithm>
@@ -63,13 +64,15 @@ const Fate Program::FATE = {Program::end, Program::remove};
 Program::Program(Context& context, std::vector<NodeRef> roots, CompileOptions options)
     : Belonging(context, FATE), roots_(std::move(roots)), options_(std::move(options)) {}
 
+// A release frees nothing. But what it holds would keep the context alive until a call that removes it, and none may come: it is let go now.
 void destroy(const Program* dead) noexcept
 {
-    // What it holds would keep the context alive until a call that removes it, and none may come: it is let go now.
     Program* program = const_cast<Program*>(dead);
-    const Ref<Workspaces> workspaces = std::move(program->workspaces_);
-    program->leaves_.clear(), program->roots_.clear(), program->plan_.leaves.clear();
-    for (Step& step : program->plan_.steps) step.node = {};
+    program->workspaces_ = {};
+    for (Ref<Tensor>& leaf : program->leaves_) leaf = {};
+    for (NodeRef& leaf : program->plan_.leaves) release_later(leaf);
+    for (Step& step : program->plan_.steps) release_later(step.node);
+    for (NodeRef& root : program->roots_) release_later(root);
     program->expire();
 }
 

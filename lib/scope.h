@@ -1,13 +1,12 @@
 // A scope: the graph in which expressions are built, and the owner of their handles.
 #pragma once
-#include "jit/graph.h"
 #include "lib/context.h"
+#include "lib/released.h"
 
 #include <mutex>
 
 namespace ng {
 
-template <> inline constexpr HandleKind  KIND_OF<const Node> = HandleKind::Expression;
 template <> inline constexpr const char* NOUN_OF<const Node> = "expression";
 
 class Scope : public RefCounted {

@@ -267,8 +267,9 @@ TEST_CASE("S5: done runs under no lock: it may build, evaluate, release and poll
         ng_ctx* c;
         ng_scope* s;
         ng_tensor* other;
+        Loan& late;
         Values seen;
-        int calls = 0;
+        int calls = 0, within = 0;
     };
     const ng_done_fn reenter = [](void* user) {
         Guest& g = *static_cast<Guest*>(user);
@@ -283,13 +284,16 @@ TEST_CASE("S5: done runs under no lock: it may build, evaluate, release and poll
             ng_tensor_release(y);
             ng_ctx_poll(g.c, 0, nullptr);
         }).join();
+        ng_tensor_release(g.late.tensor);
         ng_ctx_poll(g.c, 0, nullptr);
+        g.within = g.late.ends;
         ng_tensor_release(std::exchange(g.other, nullptr));
     };
     for (const uint32_t flags : {0u, uint32_t(NG_CTX_POLL)})
         for (const bool closes : {false, true}) {
             Face f(flags);
-            Guest guest{f.c, f.s, nullptr, {}};
+            Loan late(f.c);
+            Guest guest{f.c, f.s, nullptr, late, {}};
             const ng_shape three = shape(NG_F32, {3});
             REQUIRE(ng_tensor_create(f.c, &three, &guest.other, &f.error) == NG_OK);
             f.put(guest.other, {1, 2, 3});
@@ -301,6 +305,8 @@ TEST_CASE("S5: done runs under no lock: it may build, evaluate, release and poll
             ng_tensor_release(t);
             CHECK(ng_ctx_poll(f.c, UINT64_MAX, &f.error) == NG_OK);
             CHECK(guest.calls == 1);
+            CHECK(guest.within == 0);
+            CHECK(late.ends == 1);
             CHECK(differs(guest.seen, {2, 3, 4}) == "");
         }
 }
