@@ -1,10 +1,11 @@
 // What the CUDA backend costs the host: runs in turn with the driver's own launch, first results, compilations, on one GPU.
 //
-//     host_gpu [CACHE_DIR] | epilogues
+//     host_gpu [CACHE_DIR] | epilogues | pages
 //
 // Bursts of 64 calls, so that no queue is full; the least and the median of 400. Without CACHE_DIR no file of ours is read; NVRTC 13
 // keeps what it has made in the driver's cache, but with CUDA_CACHE_DISABLE=1. At last, or alone: the first call of products whose
-// epilogue nobody has seen before, beside that of bare ones, without any file; and what they take when all is compiled.
+// epilogue nobody has seen before, beside that of bare ones, without any file; and what they take when all is compiled. And what
+// page-locked tensors cost a loop that makes one after the other, while the device is busy and while it is not.
 #include "lib/backend/cuda/nvrtc.h"
 #include "lib/backend/cuda/runtime.h"
 
@@ -18,6 +19,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace ng;
@@ -205,12 +207,16 @@ class Product {
         need(ng_prog_wait(program_, UINT64_MAX, &error), "ng_prog_wait");
         return (now_us() - began_us_) / 1e3;
     }
+    void queue(int calls)
+    {
+        for (int i = 0; i < calls; i++) call();
+    }
     // Of a run among so many.
     double steady_us(int calls)
     {
         sync();
         const double begin = now_us();
-        for (int i = 0; i < calls; i++) call();
+        queue(calls);
         sync();
         return (now_us() - begin) / calls;
     }
@@ -288,13 +294,56 @@ void measure_epilogues()
     close_context(deterministic), close_context(without_compiler), close_context(c);
 }
 
+// ---- page-locked tensors ----------------------------------------------------------------------------------------------
+
+// The least, median and longest of steps that each make such a tensor and let the one before go; with a trim, which gives the driver
+// back what is kept. is_busy: behind each, 4 ms of products are still to be done.
+void time_pages(ng_ctx* c, bool trims, bool is_busy)
+{
+    constexpr int STEPS = 24;
+    constexpr int64_t BYTES = 16 << 20;
+    ng_shape d{};
+    d.size = sizeof d, d.dtype = NG_U8, d.ndim = 1, d.dims[0] = BYTES, d.flags = NG_HOST;
+    Product work(c, "f16(a @ b)", 4096, 4096, 4096);
+    (void)work.first(), (void)work.ready_ms();
+    ng_tensor* before = nullptr;
+    std::vector<double> ms;
+    for (int i = 0; i < STEPS; i++) {
+        if (is_busy) work.queue(20);
+        const double begin = now_us();
+        ng_tensor* next = nullptr;
+        need(ng_tensor_create(c, &d, &next, &error), "ng_tensor_create");
+        ng_tensor_release(std::exchange(before, next));
+        need(ng_ctx_poll(c, 0, &error), "ng_ctx_poll");
+        if (trims) need(ng_ctx_trim(c, 0), "ng_ctx_trim");
+        ms.push_back((now_us() - begin) / 1e3);
+    }
+    need(ng_ctx_sync(c, nullptr, UINT64_MAX, &error), "ng_ctx_sync");
+    ng_tensor_release(before);
+    std::sort(ms.begin(), ms.end());
+    std::printf("a page-locked tensor of 16 MB made and one released, %s, the device %s: least %.3f ms, median %.3f, longest %.3f\n", trims ? "with a trim" : "kept",
+                is_busy ? "busy" : "idle", ms.front(), ms[STEPS / 2], ms.back());
+}
+
+void measure_pages()
+{
+    ng_ctx* const c = make_context("", 0);
+    for (const bool is_busy : {false, true})
+        for (const bool trims : {true, false}) time_pages(c, trims, is_busy);
+    close_context(c);
+}
+
 }  // namespace
 
 int main(int argc, char** argv)
 {
-    const bool is_alone = argc > 1 && std::strcmp(argv[1], "epilogues") == 0;
+    const auto is_asked = [&](const char* name) { return argc > 1 && std::strcmp(argv[1], name) == 0; };
     try {
-        if (!is_alone) {
+        if (is_asked("pages")) {
+            measure_pages();
+            return 0;
+        }
+        if (!is_asked("epilogues")) {
             Plain         plain;
             ng_ctx* const c = make_context(argc > 1 ? argv[1] : "", 0);
             for (const Words& w : ALL) measure(c, w, plain);
@@ -309,6 +358,7 @@ int main(int argc, char** argv)
             close_context(c);
         }
         measure_epilogues();
+        if (!is_asked("epilogues")) measure_pages();
     } catch (const Error& e) {
         std::printf("%s\n", e.text.c_str());
         return 1;
