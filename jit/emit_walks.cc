@@ -97,8 +97,7 @@ void FormPrinter::pointers()
 
 void FormPrinter::open_item(const Batch& b)
 {
-    unroll();
-    open(text("for (i32 k = 0; k < ", b.count, "; k++)"));
+    unroll(), open(text("for (i32 k = 0; k < ", b.count, "; k++)"));
     if (is_tiled(a_, c_)) return open_tile_item();
     const std::string number = b.is_there && c_.is_staying ? "(g + k)" : "k";
     line(text("const ", at_, " point = start + ", number, " * step;"));
