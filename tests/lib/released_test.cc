@@ -35,6 +35,20 @@ ng_expr* chain(ng_ctx* c, ng_tensor* t)
     return e;
 }
 
+// A program of one over a tensor that was lent, which nothing else keeps.
+struct Compiled {
+    std::atomic<int> done{0};
+    ng_expr*         e;
+    ng_prog*         p = nullptr;
+    explicit Compiled(ng_ctx* c)
+    {
+        ng_tensor* t = lent(c, done);
+        e = chain(c, t);
+        REQUIRE(ng_compile(c, nullptr, &e, 1, &p, &error) == NG_OK);
+        ng_tensor_release(t);
+    }
+};
+
 // How many blocks of memory it frees; nothing is taken.
 template <class Call>
 uint64_t freed(Call call)
@@ -50,19 +64,14 @@ uint64_t freed(Call call)
 TEST_CASE("releases free nothing; the next poll does, and calls the done of what hung on them")
 {
     ng_ctx* c = open_ctx();
-    std::atomic<int> done{0};
-    ng_tensor* t = lent(c, done);
-    ng_expr* e = chain(c, t);
-    ng_prog* p = nullptr;
-    REQUIRE(ng_compile(c, nullptr, &e, 1, &p, &error) == NG_OK);
-    ng_tensor_release(t);
-    CHECK(freed([&] { ng_prog_release(p); }) == 0);
+    Compiled made(c);
+    CHECK(freed([&] { ng_prog_release(made.p); }) == 0);
     REQUIRE(ng_ctx_poll(c, 0, &error) == NG_OK);
-    CHECK(done == 0);
-    CHECK(freed([&] { ng_expr_release(e); }) == 0);
-    CHECK(done == 0);
+    CHECK(made.done == 0);
+    CHECK(freed([&] { ng_expr_release(made.e); }) == 0);
+    CHECK(made.done == 0);
     CHECK(freed([&] { CHECK(ng_ctx_poll(c, 0, &error) == NG_OK); }) > MANY);
-    CHECK(done == 1);
+    CHECK(made.done == 1);
     CHECK(stats(c).tensors == 0);
     shut(c);
 }
@@ -84,17 +93,12 @@ TEST_CASE("without a context, building and the ends of scopes free what was rele
 TEST_CASE("what was released of a context that nobody holds goes with the next call on another one")
 {
     ng_ctx *c = open_ctx(), *other = open_ctx();
-    std::atomic<int> done{0};
-    ng_tensor* t = lent(c, done);
-    ng_expr* e = chain(c, t);
-    ng_prog* p = nullptr;
-    REQUIRE(ng_compile(c, nullptr, &e, 1, &p, &error) == NG_OK);
-    ng_tensor_release(t);
+    Compiled made(c);
     ng_ctx_release(c);
-    ng_prog_release(p);
-    ng_expr_release(e);
-    CHECK(done == 0);
+    ng_prog_release(made.p);
+    ng_expr_release(made.e);
+    CHECK(made.done == 0);
     CHECK(ng_ctx_poll(other, 0, &error) == NG_OK);
-    CHECK(done == 1);
+    CHECK(made.done == 1);
     shut(other);
 }
