@@ -269,7 +269,7 @@ class Chooser {
 
     bool choose_staying(int32_t width, LaunchClass& c)
     {
-        if (is_walked_once(a_, running_) || !is_narrow_ || a_.is_peeled) return false;
+        if (is_walked_once(a_, running_) || !is_narrow_ || (a_.is_peeled && !is_level_)) return false;
         for (const std::optional<Arranged>* const a : all_.stayed()) {
             const std::optional<Staying> s = *a && width == (*a)->width ? stay(**a, rows_, points_, device_) : std::nullopt;
             if (!s) continue;

@@ -113,7 +113,7 @@ void KernelFamily::list_known(const Bounds& bounds)
 void KernelFamily::list_staying(Arrangements& all, const Bounds& bounds)
 {
     const auto text = [&](const std::optional<Arranged>& a) -> std::optional<LaunchClass> {
-        if (!a || a->is_peeled || is_walked_once(all.kernel, all.running)) return std::nullopt;
+        if (!a || is_walked_once(all.kernel, all.running)) return std::nullopt;
         for (auto rows = int64_t(std::min(bounds.rows, 8.0 * device_.units)); rows > 0; rows--)
             if (const std::optional<Staying> s = stay(*a, rows, a->points.value({}), device_)) return s->text;
         return std::nullopt;

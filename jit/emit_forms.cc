@@ -205,7 +205,7 @@ void FormPrinter::begin_row(bool has_parts)
 {
     indices(a_.kept, "here");
     pointers();
-    if (c_.is_peeled) peel();
+    if (c_.is_peeled) peel_vectors(), peel_single();
     if (!a_.is_across) span(has_parts);
 }
 

@@ -89,6 +89,8 @@ Pace pace_of(const Arranged& a, int32_t access, bool is_vector);
 
 // Peels rows that vectors of `most` elements do not divide, if that pays; whether lengths and addresses allow it, those as far as known.
 void choose_peeled(Arranged& a, int32_t most);
+// The load of a whole tensor by whose address all vectors are aligned, -1: there is none.
+int32_t lead_of(const Arranged& a);
 bool fits_peeled(const Arranged& a, std::span<const int64_t> variables, std::span<const uint64_t> addresses);
 // Points of a row from which on that pays; width: of the vectors.
 int64_t least_peeled(const Arranged& a, int32_t width);

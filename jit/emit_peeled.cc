@@ -18,16 +18,6 @@ bool are_level(const Arranged& a, const Access& x, const Access& y, int32_t widt
     return same(x.offset, y.offset) && std::ranges::all_of(a.kept, [&](int32_t k) { return same(x.strides[size_t(k)], y.strides[size_t(k)]); });
 }
 
-// The load of a whole tensor by whose address all vectors are aligned, -1: there is none.
-int32_t lead_of(const Arranged& a)
-{
-    for (size_t v = 0; v < a.kernel.values.size(); v++) {
-        const Value& value = a.kernel.values[v];
-        if (value.kind == ValueKind::Load && a.is_full(int32_t(v)) && a.passes.wanted[v] && pace_of(a, value.access, true) == Pace::Unit && is_whole(a.kernel, a.kernel.accesses[size_t(value.access)])) return int32_t(v);
-    }
-    return -1;
-}
-
 // By access, what moves by elements since its vectors are aligned elsewhere; nothing where that is as large as all points are.
 std::optional<std::vector<bool>> moved_singly(const Arranged& a, int32_t lead, int32_t width)
 {
@@ -43,6 +33,15 @@ std::optional<std::vector<bool>> moved_singly(const Arranged& a, int32_t lead, i
 }
 
 }  // namespace
+
+int32_t lead_of(const Arranged& a)
+{
+    for (size_t v = 0; v < a.kernel.values.size(); v++) {
+        const Value& value = a.kernel.values[v];
+        if (value.kind == ValueKind::Load && a.is_full(int32_t(v)) && a.passes.wanted[v] && pace_of(a, value.access, true) == Pace::Unit && is_whole(a.kernel, a.kernel.accesses[size_t(value.access)])) return int32_t(v);
+    }
+    return -1;
+}
 
 int64_t least_peeled(const Arranged& a, int32_t width) { return std::max<int64_t>(width > 2 ? 3 * width * width : 8, is_numbered(a.kernel) ? LEAST_NUMBERED : 0); }
 
@@ -98,11 +97,17 @@ int64_t peeled_lanes(const Arranged& a, int32_t width, int64_t points, int64_t b
 // Points are counted from the first aligned one on.
 std::string FormPrinter::place() const { return c_.is_peeled ? "(point + before)" : "point"; }
 
-// How many elements a row has before its first vector and in all vectors, and which a thread has by itself.
-void FormPrinter::peel()
+// How many elements a row has before its first vector and in all vectors,
+void FormPrinter::peel_vectors()
 {
     const int32_t lead = lead_of(a_);
     line(text("const ", at_, " before = (", at_, ")(0 - (u64)p_v", lead, " / ", bytes_of(kernel_.values[size_t(lead)].type), ") & (WIDTH - 1), inner = (n.points - before) & -WIDTH;"));
+    if (c_.is_staying) line(text("const ", at_, " end = inner;"));
+}
+
+// and which a thread has by itself.
+void FormPrinter::peel_single()
+{
     line(text("const ", at_, " single = lane < before ? lane - before : inner + lane - before;"));
     line("const bool has_single = is_row && single + before < n.points;");
 }
@@ -117,7 +122,16 @@ void FormPrinter::open_single()
 }
 void FormPrinter::close_single() { std::swap(c_, single_class_), words_.leave_single(), close(); }
 
-// Its registers outlive where it is fetched.
+// Of the next row, before this one's walks: nothing else is as long on its way.
+void FormPrinter::ask_for_single(const std::vector<size_t>& loads)
+{
+    peel_single();
+    open_single(), open_item({0, "1", false});
+    for (const size_t v : loads) line(text("alone", v, "[k] = *(const Vector<", memory_name(kernel_.values[v].type), ", 1>*)(", words_.address(int32_t(v)), ");"));
+    close(), close_single();
+}
+
+// Its registers outlive where it is fetched; blocks that stay have it.
 void FormPrinter::hold_single(const std::vector<size_t>& loads)
 {
     const Batch b{0, "1", false};
@@ -127,7 +141,9 @@ void FormPrinter::hold_single(const std::vector<size_t>& loads)
         if (is_kept(v)) line(text(held_name(kernel_.values[v].type), " ", words_.kept(int32_t(v)), "[1][1];"));
     words_.leave_single();
     if (loads.empty()) return;
-    open_single(), fetch(b, loads), close_single();
+    if (c_.is_staying)
+        for (const size_t v : loads) line(text("em", v, "[0] = came", v, ";"));
+    else open_single(), fetch(b, loads), close_single();
 }
 
 void FormPrinter::walk_single(int32_t pass)

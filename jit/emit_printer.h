@@ -7,7 +7,7 @@ namespace ng::emitting {
 class FormPrinter {
   public:
     FormPrinter(const Arranged& a, const Dialect& dialect, const LaunchClass& c)
-        : a_(a), kernel_(a.kernel), dialect_(dialect), c_(c), helpers_(dialect, c.form == Form::Columns && c.is_split, c.is_staying), words_(a, c, dialect, helpers_, numbers_), single_class_(c), at_(words_.at()) { single_class_.width = single_class_.held = 1; }
+        : a_(a), kernel_(a.kernel), dialect_(dialect), c_(c), helpers_(dialect, c.form == Form::Columns && c.is_split, c.is_staying), words_(a, c, dialect, helpers_, numbers_), single_class_(c), at_(words_.at()) { single_class_.width = single_class_.held = 1, single_class_.is_staying = single_class_.is_keeping = false; }
     KernelSource print();
 
   private:
@@ -88,7 +88,9 @@ class FormPrinter {
     void shared();
     void span(bool has_parts);
     std::string place() const;
-    void peel();
+    void peel_vectors();
+    void peel_single();
+    void ask_for_single(const std::vector<size_t>& loads);
     void open_single();
     void close_single();
     void walk_single(int32_t pass);
@@ -108,7 +110,7 @@ class FormPrinter {
     void lanes_of_staying();
     void place_item(const std::string& item);
     void open_coming(const std::string& item, const std::vector<size_t>& loads);
-    void close_coming();
+    void close_coming_vectors();
     void ask_for(const std::string& item, const std::vector<size_t>& loads);
     int32_t at_once() const { return staying_at_once(c_.held); }
     void walk_staying(int32_t pass);

@@ -34,7 +34,8 @@ void FormPrinter::ask_into(const std::string& place, const std::string& item, co
 {
     open_coming(item, loads);
     for (const size_t v : loads) line(text("send(kept", v, " + (", place, " * HELD + k) * THREADS, ", words_.address(int32_t(v)), ");"));
-    close_coming();
+    close_coming_vectors();
+    close();
     line("end_sending();");
 }
 

@@ -33,6 +33,7 @@ Stayed stayed_of(const Arranged& a, bool is_ring)
             folds++, widest = std::max(widest, of_fold);
         }
         if (a.is_across && a.passes.wanted[v] && a.passes.level[v] == Level::Row) s.meeting_bytes += turns / 2 * STAYED_LINE * std::max(4, bytes_of(compute_of(value.type)));
+        if (a.is_peeled && (int32_t(v) == lead_of(a) ? !a.is_held(int32_t(v)) : a.is_held(int32_t(v)) && a.moved_singly[size_t(value.access)])) return {};
         if (a.kept_from[v] >= 0) s.kept_bytes += std::max(4, bytes_of(compute_of(value.type)));
         if (!a.is_held(int32_t(v))) continue;
         const int32_t vector = bytes_of(value.type) * a.width;
@@ -86,13 +87,13 @@ void FormPrinter::open_coming(const std::string& item, const std::vector<size_t>
     open(text("if (", item, " < items)"));
     place_item(item);
     for (const size_t v : loads) pointer_to(v);
+    if (c_.is_peeled) peel_vectors();
     open_item(held_batch(0));
 }
 
-void FormPrinter::close_coming()
+void FormPrinter::close_coming_vectors()
 {
     if (!c_.is_full) close();
-    close();
     close();
 }
 
@@ -100,7 +101,9 @@ void FormPrinter::ask_for(const std::string& item, const std::vector<size_t>& lo
 {
     open_coming(item, loads);
     for (const size_t v : loads) line(text("next", v, "[k] = early_words<", words_of(v), ">(", words_.address(int32_t(v)), ");"));
-    close_coming();
+    close_coming_vectors();
+    if (c_.is_peeled) ask_for_single(loads);
+    close();
 }
 
 // A few vectors at a time: compilers would have all of them in the registers that are there for what is on its way. What is kept is in
@@ -266,15 +269,21 @@ void FormPrinter::stay()
     define_uniform();
     lanes_of_staying();
     for (const size_t v : loads) line(text("Vector<u32, ", words_of(v), "> next", v, "[HELD];"));
+    if (c_.is_peeled)
+        for (const size_t v : loads) line(text("Vector<", memory_name(kernel_.values[v].type), ", 1> alone", v, "[1] = {};"));
     ask_for("team", loads);
     open(text("for (", at_, " item = team; item < items; item += teams)"));
     line("forget(start);");
     // Each thread has places of its own, so nobody waits for them.
     for (const size_t v : loads) unroll(), line(text("for (i32 k = 0; k < HELD; k++) kept", v, "[k * THREADS] = next", v, "[k];"));
+    if (c_.is_peeled)
+        for (const size_t v : loads) line(text("const Vector<", memory_name(kernel_.values[v].type), ", 1> came", v, " = alone", v, "[0];"));
     ask_for("item + teams", loads);
     place_item("item");
     pointers();
+    if (c_.is_peeled) peel_vectors(), peel_single();
     hold_in(loads, "0");
+    if (c_.is_peeled) hold_single(loads);
     for (size_t v = 0; v < kernel_.values.size(); v++)
         if (is_kept(v)) line(text(held_name(kernel_.values[v].type), " ", words_.kept(int32_t(v)), "[", (c_.held + at_once() - 1) / at_once() * at_once(), "][WIDTH];"));
     int32_t meetings = 0;

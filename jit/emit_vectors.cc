@@ -5,7 +5,7 @@ namespace ng::emitting {
 
 std::string VectorWords::name(int32_t v)
 {
-    if (is_held_ && a_.kept_from[size_t(v)] >= 0) return kept(v) + (is_staying_ ? "[g + k][j]" : "[k][j]");
+    if (is_held_ && a_.kept_from[size_t(v)] >= 0) return kept(v) + (is_staying_ && !is_single_ ? "[g + k][j]" : "[k][j]");
     return Words::name(v) + (is_by_lane(v) ? "[j]" : "");
 }
 

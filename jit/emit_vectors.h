@@ -12,7 +12,7 @@ class VectorWords : public Words {
     std::string name(int32_t v) override;
     // The registers of a load's vectors, of vector k: blocks that stay have one at a time.
     std::string vectors(int32_t v) const { return text(is_single_ ? "em" : "m", v); }
-    std::string vector(int32_t v, const std::string& k) const { return is_staying_ ? vectors(v) : text(vectors(v), "[", k, "]"); }
+    std::string vector(int32_t v, const std::string& k) const { return is_staying_ && !is_single_ ? vectors(v) : text(vectors(v), "[", k, "]"); }
     // A value that is kept from one pass to the next.
     std::string kept(int32_t v) const { return text(is_single_ ? "ev" : "v", v); }
     std::string expression(int32_t v) override;

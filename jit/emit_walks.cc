@@ -366,7 +366,7 @@ void FormPrinter::walk(int32_t pass)
 {
     start_folds(pass, true);
     if (runs(pass)) line(text("i32 taken", pass, " = 0;"));
-    if (c_.is_staying) return walk_staying(pass);
+    if (c_.is_staying) return walk_staying(pass), walk_single(pass);
     if (c_.form == Form::Held) return batch(held_batch(pass)), walk_single(pass);
     line(text(at_, " start", pass, " = first;"));
     const std::vector<size_t> ahead = loads_ahead(pass);
