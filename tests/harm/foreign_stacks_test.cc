@@ -1,6 +1,7 @@
 // Calls from stacks that are no thread's own: fibres that go on on another thread, and frames no unwinder sees through.
 #include "tests/contract/face.h"
 
+#include <dlfcn.h>
 #include <ucontext.h>
 
 #include <cstdint>
@@ -8,21 +9,15 @@
 #include <memory>
 #include <mutex>
 
-#if defined __has_feature
-#if __has_feature(address_sanitizer)
-#define HAS_ADDRESS_SANITIZER
-#endif
-#endif
-#if defined __SANITIZE_ADDRESS__ || defined HAS_ADDRESS_SANITIZER
-extern "C" void __asan_unpoison_memory_region(const volatile void* from, size_t bytes);
-#else
-static void __asan_unpoison_memory_region(const volatile void*, size_t) {}
-#endif
-
 namespace {
 
-// Of frames that an exception passed by on a stack it does not know, AddressSanitizer keeps the marks around their variables.
-void forget_frames(const void* stack, size_t bytes) { __asan_unpoison_memory_region(stack, bytes); }
+// Of frames that an exception passed by on a stack it does not know, AddressSanitizer keeps the marks around their variables. It may be
+// loaded before a test that was compiled without it.
+void forget_frames(const void* stack, size_t bytes)
+{
+    using Unpoison = void (*)(const volatile void*, size_t);
+    if (const auto unpoison = reinterpret_cast<Unpoison>(dlsym(RTLD_DEFAULT, "__asan_unpoison_memory_region"))) unpoison(stack, bytes);
+}
 
 // The sum of the first thousand numbers, so many times each, in doubles.
 double sum_of_columns(ng_ctx* c, ng_scope* s, int times)
@@ -150,12 +145,12 @@ asm(".pushsection .text\n.type call_from_nowhere, @function\ncall_from_nowhere:\
     "push %rbp\n push %rbx\n mov %rdi, %rax\n mov %rsi, %rdi\n mov %rdx, %rsi\n mov %rcx, %rdx\n mov %r8, %rcx\n mov %r9, %r8\n"
     "mov %rsp, %rbx\n lea foreign_stack_end(%rip), %rsp\n xor %ebp, %ebp\n push $0\n push $0\n call *%rax\n mov %rbx, %rsp\n pop %rbx\n pop %rbp\n ret\n"
     ".size call_from_nowhere, . - call_from_nowhere\n.popsection\n"
-    ".pushsection .bss\n.balign 64\n.zero 1 << 20\nforeign_stack_end:\n.zero 64\n.popsection\n");
-extern "C" [[gnu::visibility("hidden")]] char foreign_stack_end[];
+    ".pushsection .bss\n.balign 64\nforeign_stack:\n.zero 1 << 20\nforeign_stack_end:\n.zero 64\n.popsection\n");
+extern "C" [[gnu::visibility("hidden")]] char foreign_stack[1 << 20];
 template <class F>
 ng_status from_nowhere(F* call, const void* a, const void* b, const void* c, const void* d, const void* e = nullptr)
 {
-    forget_frames(foreign_stack_end - (1 << 20), 1 << 20);
+    forget_frames(foreign_stack, sizeof foreign_stack);
     return call_from_nowhere(reinterpret_cast<void*>(call), a, b, c, d, e);
 }
 ng_status evaluated(ng_ctx* c, ng_expr* e, ng_tensor** out, ng_error* error) { return ng_eval(c, nullptr, &e, out, 1, error); }
