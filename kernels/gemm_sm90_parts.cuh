@@ -121,14 +121,14 @@ struct UnitLane {
     }
 };
 
-// Tiles of c's transpose are finished as c by halves, 8-bit integers and what is turned by the blocks alone, so that other kinds' code is not the larger for
+// Tiles of c's transpose are finished as c by halves, bytes and what is turned by the blocks alone, so that other kinds' code is not the larger for
 // it; and not where folds meet, by lanes that have columns of the tile.
 template <class S>
 ANYWHERE constexpr bool may_be_apart()
 {
     if constexpr (S::IN_REGISTERS || S::IN_PLACE) return true;
-    else if constexpr (S::PROMOTE) return false;
-    else return S::Kind::STEP >= 64;
+    else if constexpr (requires { typename S::Kind; }) return S::Kind::BYTES == 1 || (!S::PROMOTE && S::Kind::STEP >= 64);
+    else return false;
 }
 template <class S>
 ANYWHERE constexpr bool may_be_turned()
@@ -196,9 +196,9 @@ DEVICE void store_partial(const GemmSplitNumbers& g, i32 split, const TileSpot& 
             if (j < valid) to[j] = __uint_as_float(v[j]);
 }
 
-// Parts of a unit's folds: of its 16 rows or its columns.
+// Parts of a unit's folds: of its 16 rows or its columns. rows: of c, and of the tile.
 template <class S, int FOLD = 0>
-DEVICE void fold_unit(const GemmOutput& o, const UnitLane<S, 1>& lane, const TileSpot& first, const EpilogueTerms<4> (&terms)[UnitLane<S, 1>::EACH])
+DEVICE void fold_unit(const GemmOutput& o, const UnitLane<S, 1>& lane, const TileSpot& first, i32 rows, const EpilogueTerms<4> (&terms)[UnitLane<S, 1>::EACH])
 {
     constexpr i32 EACH = UnitLane<S, 1>::EACH, FOURS = UnitLane<S, 1>::FOURS, ROWS = UnitLane<S, 1>::ROWS;
     if constexpr (FOLD < FOLDS) {
@@ -206,17 +206,17 @@ DEVICE void fold_unit(const GemmOutput& o, const UnitLane<S, 1>& lane, const Til
             UNROLLED for (i32 i = 0; i < EACH; i++) {
                 const u32 all = fold_lanes<1, FOURS>(TextTwo<FOLD>(), fold_tree(TextTwo<FOLD>(), terms[i].of[FOLD]));
                 const i32 row = first.row + i * ROWS;
-                if (lane.column == 0 && row < o.m && first.column < o.n) put_part(o.epilogue, FIRST_FOLD + FOLD, first.batch, row, first.column / (FOURS * 4), all);
+                if (lane.column == 0 && row < rows && first.column < o.n) put_part(o.epilogue, FIRST_FOLD + FOLD, first.batch, row, first.column / (FOURS * 4), all);
             }
         } else {
             UNROLLED for (i32 j = 0; j < 4; j++) {
                 u32 down[EACH];
                 UNROLLED for (i32 i = 0; i < EACH; i++) down[i] = terms[i].of[FOLD][j];
                 const u32 all = fold_lanes<FOURS, 32>(TextTwo<FOLD>(), fold_tree(TextTwo<FOLD>(), down));
-                if (lane.row == 0 && first.row < o.m && first.column + j < o.n) put_part(o.epilogue, FIRST_FOLD + FOLD, first.batch, first.row / PART_ROWS, first.column + j, all);
+                if (lane.row == 0 && first.row < rows && first.column + j < o.n) put_part(o.epilogue, FIRST_FOLD + FOLD, first.batch, first.row / PART_ROWS, first.column + j, all);
             }
         }
-        fold_unit<S, FOLD + 1>(o, lane, first, terms);
+        fold_unit<S, FOLD + 1>(o, lane, first, rows, terms);
     }
 }
 
@@ -274,9 +274,9 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const S
     const bool is_whole = stays_whole<Word>(o), is_half = is_of_halves(o);
     const bool is_apart = may_be_apart<S>() && o.store == STORE_APART, is_bare = !HAS_EPILOGUE && IS_REAL<Word> != is_whole && g.splits == 1;
     const bool is_plain = is_bare && o.store <= STORE_FOURS && (is_half || result_type(o) == F32 || is_whole);
-    const i32  beyond = part.at.column + S::USED;            // columns of the tile that count
+    const i32  below = part.at.row + g.tile_rows, beyond = part.at.column + S::USED;         // of the tile's rows and columns that count
     finish_units<S, HALVES>(o, part, [&](u32 unit, const UnitLane<S, HALVES>& lane) {
-        const i32      rows = lane.is_turned ? min(o.m, beyond) : o.m, columns = lane.is_turned ? o.n : min(o.n, beyond);
+        const i32      rows = min(o.m, lane.is_turned ? beyond : below), columns = min(o.n, lane.is_turned ? below : beyond);
         const TileSpot first = unit_spot(part, lane, unit);
         const auto     place = [&](i32 i) { return lane.spot(first, i); };
         const auto     valid_at = [&](const TileSpot& at) { return at.row < rows ? min(4, columns - at.column) : 0; };
@@ -319,7 +319,7 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const S
             if (is_apart) store_apart(o, at, valid, w, is_whole);
             else store_four(o, at, valid, w, is_whole);
         }
-        if constexpr (FOLDS > 0) fold_unit<S>(o, lane, first, terms);
+        if constexpr (FOLDS > 0) fold_unit<S>(o, lane, first, rows, terms);
     });
 }
 

@@ -31,9 +31,9 @@ sm90::Form form_of(const gemm::Problem& p)
 
 }  // namespace
 
-TEST_CASE("few rows: few rows of halves and 8-bit integers become columns, which splits of narrow tiles store where they are")
+TEST_CASE("few rows: few rows of halves and bytes become columns, which splits of narrow tiles store where they are")
 {
-    const struct { Dtype type; bool b_turned; } operands[] = {{Dtype::f16, false}, {Dtype::f16, true}, {Dtype::i8, true}, {Dtype::u8, true}};
+    const struct { Dtype type; bool b_turned; } operands[] = {{Dtype::f16, false}, {Dtype::f16, true}, {Dtype::i8, true}, {Dtype::u8, true}, {Dtype::e4m3, true}, {Dtype::e5m2, true}};
     for (const auto& o : operands)
         for (const int64_t rows : {2, 8, 16, 32}) {
             const gemm::Problem p = placed({rows, 4096, 1024, 1}, {false, o.b_turned, false, 0}, o.type);
@@ -69,10 +69,38 @@ TEST_CASE("few rows: rows stay rows where they are many, or of other types, wher
     CHECK(!sm90::is_apart(form_of(placed({8, 4096, 1024, 1}, {}, Dtype::f32))));
     CHECK(!sm90::is_apart(form_of(placed({8, 4097, 1024, 1}, {}, Dtype::f16))));
     CHECK(!sm90::is_apart(form_of(placed({8, 4096, 1024, 1}, {}, Dtype::i8))));
-    CHECK(!sm90::is_apart(form_of(placed({8, 4096, 1024, 1}, {false, true, false, 0}, Dtype::e4m3))));
+    CHECK(!sm90::is_apart(form_of(placed({8, 4096, 1024, 1}, {}, Dtype::e4m3))));
     gemm::Problem folded = placed({8, 4096, 1024, 1}, {}, Dtype::f16);
     folded.epilogue.tensor[folded.epilogue.count++].kind = kernels::OVER_ROWS;
     CHECK(!sm90::is_apart(form_of(folded)));
+}
+
+TEST_CASE("few rows: tiles of the other operand are as many as a card has room for, each of fewer rows than it could have")
+{
+    for (const Dtype type : {Dtype::f16, Dtype::e4m3, Dtype::i8})
+        for (const int64_t n : {11008, 14336, 28672}) {
+            const gemm::Problem p = placed({8, n, 4096, 1}, {false, true, false, 0}, type);
+            int64_t blocks = 0;
+            auto body = [&](const gemm::Launch& l) {
+                const auto& g = *static_cast<const kernels::GemmSplitNumbers*>(l.numbers);
+                CHECK(g.tile_rows % 8 == 0);
+                CHECK(g.row_tiles == (n + g.tile_rows - 1) / g.tile_rows);
+                blocks = l.grid[0];
+            };
+            auto none = [](const basic::Launch&) { FAIL("no basic kernel is needed"); };
+            const gemm::Launcher  launcher(body);
+            const basic::Launcher basic_launcher(none);
+            sm90::run(p, whole_device(), {nullptr, 0, launcher, basic_launcher, &fresh_driver()});
+            INFO(int(type), " ", n, ": ", blocks);
+            CHECK((blocks >= 126 && (blocks <= 132 || (blocks >= 252 && blocks <= 264))));
+        }
+    // Where a's rows lie side by side they come by boxes of 64; few tiles are given more parts instead.
+    sm90::Form form = form_of(placed({8, 14336, 4096, 1}, {}, Dtype::f16));
+    for (uint32_t i = 0; i < sm90::instances().size(); i++)
+        if (sm90::takes_group(form, sm90::instances()[i])) CHECK(sm90::tile_rows_of(form, whole_device(), sm90::instances()[i], {i, 1, 1, 8}) == sm90::instances()[i].m);
+    form = form_of(placed({8, 2048, 4096, 1}, {false, true, false, 0}, Dtype::f16));
+    for (uint32_t i = 0; i < sm90::instances().size(); i++)
+        if (sm90::takes_group(form, sm90::instances()[i])) CHECK(sm90::tile_rows_of(form, whole_device(), sm90::instances()[i], {i, 1, 1, 8}) == sm90::instances()[i].m);
 }
 
 TEST_CASE("few rows: one row or column is one column, whatever its strides are said to be")

@@ -31,15 +31,21 @@ struct Attempt {
 
 struct Device : GemmMachine {
     explicit Device(const Driver& driver) : GemmMachine(driver, IMAGES) {}
-    void run(const Attempt& a, void* workspace, uint64_t bytes) const
+    gemm::Device facts_for(const Attempt& a) const
     {
         gemm::Device given = facts;
         if (a.units > 0) given.units = a.units;
-        with_place(workspace, bytes, [&](const gemm::Place& place) { sm90::run_as(a.form, given, a.choice, a.text ? &a.text->finisher : nullptr, place); }, a.text);
+        return given;
+    }
+    void run(const Attempt& a, void* workspace, uint64_t bytes) const
+    {
+        with_place(workspace, bytes, [&](const gemm::Place& place) { sm90::run_as(a.form, facts_for(a), a.choice, a.text ? &a.text->finisher : nullptr, place); }, a.text);
     }
 };
 
 Device* device = nullptr;
+int     low_tiles = 0;                   // products by such, so far
+constexpr uint32_t FEW_UNITS[] = {5, 40};    // of a card that gives clusters of one, and of many, such tiles
 
 struct Outcome {
     std::vector<char> c, parts;
@@ -75,8 +81,15 @@ void check_turns(const Setting& s, Attempt a, const Outcome& whole)
     }
 }
 
-// By every instance that can; twice, to the same bits. text: an instance's, and then by it alone.
-void check_instances(const Setting& s, const std::vector<sm90::Choice>& shapes, const test::FinisherCode* with = nullptr)
+bool has_low_tiles(const Attempt& a)
+{
+    const sm90::Instance& i = sm90::instances()[a.choice.instance];
+    return sm90::tile_rows_of(sm90::form_of(a.form, i), device->facts_for(a), i, a.choice) < i.m;
+}
+
+// By every instance that can; twice, to the same bits. text: an instance's, and then by it alone. units: as on a card of so many multiprocessors, by splits
+// whose tiles have fewer rows there than they have room for.
+void check_instances(const Setting& s, const std::vector<sm90::Choice>& shapes, const test::FinisherCode* with = nullptr, uint32_t units = 0)
 {
     sm90::Form form;
     const bool is_taken = sm90::make_form(s.problem, true, form);
@@ -85,8 +98,9 @@ void check_instances(const Setting& s, const std::vector<sm90::Choice>& shapes, 
         if (with && i != with->finisher.instance) continue;
         const sm90::Instance& instance = sm90::instances()[i];
         for (const sm90::Choice& shape : shapes) {
-            const Attempt attempt = {form, {i, instance.is_split ? shape.cluster : instance.cluster, instance.is_split ? shape.splits : 1, shape.group}, with};
-            if (!sm90::is_possible(form, attempt.choice)) continue;
+            const Attempt attempt = {form, {i, instance.is_split ? shape.cluster : instance.cluster, instance.is_split ? shape.splits : 1, shape.group}, with, units};
+            if (!sm90::is_possible(form, attempt.choice) || (units > 0 && !has_low_tiles(attempt))) continue;
+            low_tiles += units > 0;
             const gemm::Problem& p = s.problem;
             INFO(std::string(instance.tile), " cluster ", attempt.choice.cluster, " splits ", attempt.choice.splits, ", ", p.batches, " x ", p.m, " x ", p.n, " x ", p.k, " types ", int(p.a_type), " ",
                  int(p.b_type), " ", int(p.c_type), " strides ", p.a_row, " ", p.b_column, " ", p.c_row);
@@ -207,6 +221,24 @@ TEST_CASE("products: every instance, type and way that operands lie")
         }
 }
 
+TEST_CASE("products: tiles of fewer rows than they have room for, as a card's multiprocessors want them")
+{
+    for (const Types& t : TYPES) {
+        if (!device->gpu.takes_next()) continue;
+        low_tiles = 0;
+        for (const Extents& e : EXTENTS) {
+            if (std::max(e.m, e.n) <= 128 || is_too_large(e.m, e.n)) continue;
+            for (int bits = 0; bits < 8; bits++)
+                for (const uint32_t units : FEW_UNITS) {
+                    Setting s(e, {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, 0}, t, t.sum);
+                    s.problem.allows_tf32 = true;
+                    check_instances(s, SHAPES, nullptr, units);
+                }
+        }
+        CHECK(low_tiles > 0);
+    }
+}
+
 TEST_CASE("products: every instance of doubles, where rows begin at multiples of 16 bytes")
 {
     const Types t = {Dtype::f64, Dtype::f64, Dtype::f64};
@@ -303,6 +335,7 @@ TEST_CASE("products with an epilogue compiled into them: an instance of each kin
                             REQUIRE(sm90::make_form(s.problem, true, form));
                             if (!sm90::is_possible(form, {i, instance.is_split ? 1 : instance.cluster, 1, 8})) continue;     // few rows are for splits, and some lie ill
                             check_instances(s, {{0, 1, 1, 8}, {0, 2, 1, 8}, {0, 3, 2, 1}}, &checked(texts.of(device->gpu, sm90::finisher_of(form, i), s.epilogue->text()), Folds::None));
+                            check_instances(s, {{0, 1, 1, 8}}, &texts.of(device->gpu, sm90::finisher_of(form, i), s.epilogue->text()), FEW_UNITS[0]);
                             runs++;
                         }
                 }
@@ -338,6 +371,7 @@ TEST_CASE("products with folds compiled into them: an instance of each kind and 
                         const gemm::Finisher finisher = sm90::finisher_of(form, i);
                         s.place_parts(finisher);
                         check_instances(s, {{0, 1, 1, 8}, {0, 3, 1, 1}}, &checked(texts.of(device->gpu, finisher, s.epilogue->text()), folds));
+                        check_instances(s, {{0, 1, 1, 8}}, &texts.of(device->gpu, finisher, s.epilogue->text()), FEW_UNITS[0]);
                     }
                 }
             }

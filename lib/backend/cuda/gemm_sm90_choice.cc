@@ -197,14 +197,15 @@ double split_us(const Form& form, const Device& device, const Instance& i, const
     constexpr double  BLOCK_US = 0.173, HANDED_BYTES_A_US = 26600, PARTS_US = 1.5, PART_US = 0.11, PARTS_BYTES_A_US = 4e6;
     constexpr Traffic TRAFFIC = {1.03e7, 2.23e6, 1.84e7};
     const Problem& p = form.problem;
-    const double   blocks = double(divided_up(p.m, i.m) * divided_up(p.n, i.n) * p.batches) * c.cluster * c.splits;
+    const int32_t  tile_rows = tile_rows_of(form, device, i, c);
+    const double   blocks = double(divided_up(p.m, tile_rows) * divided_up(p.n, i.n) * p.batches) * c.cluster * c.splits;
     const auto     resident = [&](int32_t units) { return resident_blocks(device, units, c.cluster); };
     const double   rounds = std::ceil(blocks / resident(i.units));
     // The slowest multiprocessor decides: two blocks on one, as soon as not all clusters find multiprocessors of their own.
     const double   together = blocks > resident(1) ? i.units : 1;
     const double   steps = std::ceil(double(steps_of(form, i)) / (double(c.cluster) * c.splits));
     // The copy engine takes rows of a box one by one, short ones too; and what comes late is waited for.
-    const double rows = double(std::min<int64_t>(p.m, i.m)) + (form.b.is_turned ? 64.0 * std::max(i.n / 64, 1) : double(std::min<int64_t>(p.n, i.n)));
+    const double rows = double(std::min<int64_t>(p.m, tile_rows)) + (form.b.is_turned ? 64.0 * std::max(i.n / 64, 1) : double(std::min<int64_t>(p.n, i.n)));
     const double step = slowed_by_turning(i) * std::max({rows * ROW_US * together, step_us(form, device, i, std::min(1.0, blocks / device.units)) * together, LATENCY_US / (c.cluster > 1 ? i.kept : i.stages)});
     const double store = together * (i.n / double(c.cluster) * COLUMN_US + finish_us(p, i, c.cluster));
     double us = LAUNCH_US + rounds * (steps * step + store) + (rounds - 1) * ROUND_US;
@@ -300,6 +301,20 @@ double cost_us(const Form& form, const Form& own, const Device& device, const Ch
 
 bool   is_possible(const Form& form, const Choice& c) { return is_possible(form, form_of(form, instances()[c.instance]), c); }
 double resident_blocks(const Device& device, int32_t units, int32_t cluster) { return RESIDENT[units - 1][cluster - 1] * device.units / RESIDENT_UNITS; }
+
+int32_t tile_rows_of(const Form& form, const Device& device, const Instance& i, const Choice& c)
+{
+    constexpr double  MOST_ROUNDS = 2;
+    constexpr int64_t FOLDED = 16, BESIDE = 8;               // rows of a part of folds; of c's transpose, elements that lie side by side
+    const Problem& p = form.problem;
+    const int64_t  tiles = divided_up(p.m, i.m), parts = divided_up(p.n, i.n) * p.batches * c.cluster * c.splits;
+    const double   blocks = double(tiles * parts), together = resident_blocks(device, blocks > resident_blocks(device, 1, c.cluster) ? i.units : 1, c.cluster);
+    // Lines of rows come by boxes that may have any number of them; not so what is turned, or cut.
+    if (!i.is_split || i.is_cut || i.is_odd || form.planes == 3 || form.a.is_turned || tiles == 1 || blocks > together * MOST_ROUNDS) return i.m;
+    const int64_t room = std::max(tiles, int64_t(std::ceil(blocks / together) * together / double(parts)));
+    const int64_t rows = rounded_up(divided_up(p.m, room), has_folds(p) ? FOLDED : BESIDE);
+    return rows < i.m / 2 ? i.m : int32_t(std::min<int64_t>(i.m, rows));          // few blocks are given more parts instead
+}
 double cost_us(const Form& form, const Device& device, const Choice& c) { return cost_us(form, form_of(form, instances()[c.instance]), device, c); }
 
 double cost_us(const Problem& problem, const Device& device, uint64_t workspace_bytes)

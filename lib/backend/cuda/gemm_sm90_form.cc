@@ -101,7 +101,7 @@ bool make_form(const Problem& problem, bool has_addresses, Form& form, bool take
     if (!has_extents(p)) return false;
     // c is written along its columns; where rows lie side by side instead, that is its transpose. Few rows become columns, too: tiles of few columns
     // read the other operand, where it lies well, faster than those of few rows.
-    const bool is_narrow = bytes_of(p.a_type) == 2 || (is_byte_integer(p.a_type) && is_byte_integer(p.b_type));
+    const bool is_narrow = bytes_of(p.a_type) <= 2;
     form.has_few_rows = takes_few_rows && p.m < p.n && (p.m == 1 || (p.m <= FEW_ROWS && is_narrow && !has_folds(p)));
     if (form.has_few_rows || (p.n > 1 && p.c_column != 1)) turn(p);
     if (p.n == 1) p.c_column = 1;
