@@ -114,6 +114,7 @@ double resident_blocks(const Device& device, int32_t units, int32_t cluster);   
 // Rows of a split's tiles that count, the form as the instance has it: with all of them tiles may be fewer than find room at once, which leaves multiprocessors idle.
 int32_t tile_rows_of(const Form& form, const Device& device, const Instance& instance, const Choice& choice);
 double cost_us(const Form& form, const Device& device, const Choice& choice);    // with its copies
+double cost_us(const Form& form, const Form& own, const Device& device, const Choice& choice);   // own: form_of the choice's instance
 Choice choose(const Form& form, const Device& device, uint64_t partial_bytes);
 // Of one instance; nothing where it cannot run this.
 std::optional<Choice> choose_among(const Form& form, const Device& device, uint64_t partial_bytes, uint32_t instance);

@@ -1,0 +1,293 @@
+// What each of Hopper's instances would take for a product, by a model of the multiprocessor and the memory.
+#include "lib/backend/cuda/gemm_sm90.h"
+
+#include "lib/backend/cuda/rounding.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ng::cuda::gemm::sm90 {
+namespace {
+
+using namespace kernels;
+
+double element_bytes(const Form& form) { return form.planes == 3 ? 6 : double(bytes_of(form.problem.a_type)); }
+
+// What follows is in microseconds. Its numbers were fitted to 12905 times of 392 shapes of f16, bf16, tf32, e4m3 and int8 on an H200
+// (2026-11-22, tests/bench/choice_gpu.cc): least squares of logarithms, then steps that made what is chosen faster. It meets those times
+// within 15 % (rms). What it chose took 1.5 % more than the fastest way in the mean, of 234 other shapes 2.7 %. But the clock that is left
+// is what an earlier fit had, for 0.2 ms of a way do not show what lasting power leaves of it, and ROUND_US was tried out with it.
+
+// How often rows from the second cache count: those that do not lie on its lines several times, and most where depth is not along them.
+double crossing_of(const Form& form, const Source& s)
+{
+    constexpr double  CROSSING = 5.09, CROSSING_TURNED = 7.26;
+    constexpr int64_t LINE_BYTES = 128;
+    const int64_t off = s.pitch * (form.planes == 3 ? 2 : bytes_of(form.problem.a_type)) % LINE_BYTES;
+    return 1 + (s.is_turned ? CROSSING_TURNED : CROSSING) * (off == 0 ? 0 : off == LINE_BYTES / 2 ? 0.5 : 1);
+}
+
+// Whether half of what tiles load comes while shared memory gives what they multiply: where they have 64 columns, and rows of a that lie on lines are
+// read twice at most, or few enough to stay near. So times of 147 shapes of f16 and bf16 have it (H200, 2026-11-24); those of tf32 and bytes do not.
+bool is_light(const Form& form, const Instance& i)
+{
+    constexpr double NEAR_BYTES = 8e6;
+    const Problem& p = form.problem;
+    return !i.is_split && i.group == Group::Half && i.n <= 64 && crossing_of(form, form.a) == 1 && (p.n <= 2 * i.n || double(p.m) * double(p.k) * element_bytes(form) <= NEAR_BYTES);
+}
+
+// Whether memory is as fast as an H200's, which takes power from the multiprocessors. Times of 629 shapes on H100s (3.35 TB/s, 700 W, 2026-11-26) show no
+// such limit, nor do turns with cuBLASLt's there.
+bool has_fast_memory(const Device& device)
+{
+    constexpr double FAST_BYTES_PER_US = 4e6;
+    return device.memory_bytes_per_us > FAST_BYTES_PER_US;
+}
+
+// A step of depth of a tile: by the tensor cores or, where tiles are small, by shared memory, which gives them 128 bytes a cycle
+// and takes what is loaded; by the clock that is left where many work and power ends; by rows from the second cache.
+double step_us(const Form& form, const Device& device, const Instance& i, double working)
+{
+    constexpr double CYCLES_A_US = 1980, ROW_US = 0.000333;
+    const double limited_cycles_a_us = has_fast_memory(device) ? 1565 : CYCLES_A_US;
+    if (is_double(form)) {
+        constexpr double PRODUCTS_A_US = 16600, DOUBLE_ROW_US = 0.00038, BOX_US = 0.043;
+        // One thread asks for all boxes, of which a turned operand has many: of small tiles that decides.
+        const int boxes = (form.a.is_turned ? i.m / form.step : 1) + (form.b.is_turned ? i.n / form.step : 1);
+        return std::max(i.m * i.n / PRODUCTS_A_US + (i.m + i.n) * DOUBLE_ROW_US, boxes * BOX_US);
+    }
+    // What moving sums to f32 makes of a product; and of its power, what its type does.
+    const double moved = form.group == Group::Byte || form.group == Group::Wide ? 1.13 : 1;
+    const double powered = form.group == Group::Byte ? 1.05 : 1;
+    const auto rows_of = [&](const Source& x, int64_t rows, int32_t tile, int32_t sharers) { return double(std::min<int64_t>(rows, tile)) / sharers * crossing_of(form, x); };
+    const double rows = rows_of(form.a, form.problem.m, i.m, i.across) + rows_of(form.b, form.problem.n, i.n, i.down);
+    const double multiply = i.m * i.n / 32.0, shared = i.m / 64.0 * (i.n + 64) + (i.m + i.n) * (is_light(form, i) ? 0.5 : 1);
+    const auto   cube = [](double x) { return x * x * x; };
+    return std::cbrt(cube(std::max(multiply * moved, shared) / CYCLES_A_US) + cube(multiply * powered * working / limited_cycles_a_us) + cube(rows * working * ROW_US));
+}
+
+// What reading and writing adds to that. What several columns (rows) of tiles read comes again, and from farther away: once counts, the
+// others find it where it was brought.
+struct Traffic {
+    double bytes_a_us, stored_bytes_a_us, bytes_again_a_us;
+};
+double traffic_us(const Form& form, const Instance& i, const Traffic& t)
+{
+    const Problem& p = form.problem;
+    const double   element = element_bytes(form), a = double(p.m) * double(p.k) * element, b = double(p.k) * double(p.n) * element, c = double(p.m) * double(p.n) * double(bytes_of(p.c_type));
+    const double   again = (p.n > i.n * i.across ? a : 0) + (p.m > i.m * i.down ? b : 0);
+    return double(p.batches) * ((a + b) / t.bytes_a_us + c / t.stored_bytes_a_us + again / t.bytes_again_a_us);
+}
+
+// What more it is where the copy engine cannot store a warpgroup's sums.
+double by_threads_us(const Problem& p, double sums)
+{
+    constexpr double SUM_US = 0.000125;
+    const int64_t    beside = p.c_column == 1 ? p.n : p.m;       // or swapped
+    return beside * bytes_of(p.c_type) % 16 != 0 ? sums * SUM_US : 0;
+}
+
+// How many matrices an epilogue reads, and how many vectors.
+int matrices_of(const Problem& p)
+{
+    return int(std::count_if(p.epilogue.tensor, p.epilogue.tensor + p.epilogue.loads, [](const EpilogueTensor& t) { return t.row != 0 && t.column != 0; }));
+}
+int vectors_of(const Problem& p) { return p.epilogue.loads - matrices_of(p); }
+
+// Strips of 16 rows of c leave by as many at once as there are buffers for, 64 of a warpgroup's columns after the other (store_turned).
+double strips_us(const Form& form, const Instance& i)
+{
+    constexpr double  TURN_US = 1.45;
+    constexpr int32_t STRIP = 16, STRIPS_A_BUFFER = 4;
+    const bool    is_pingpong = i.schedule < 0;
+    const int32_t buffers = int32_t(layout_of(form, i).buffers);
+    return TURN_US * double(i.m / (is_pingpong ? 64 : 128) * divided_up(i.n / STRIP, buffers * STRIPS_A_BUFFER));
+}
+
+// Of a warpgroup's part of a tile: by the copy engine, by threads, or by either after an epilogue. What epilogues take was fitted to
+// 560 times of 8 texts at 11 shapes of f16 on an H200 (2026-11-22), which they meet within 9 % (rms). But BYTES: for a thread's sum.
+double sums_of_warpgroup(const Instance& i) { return i.m * i.n / (i.schedule < 0 ? 1.0 : 2.0); }
+double compute_us(const Problem& p, const Instance& i)
+{
+    constexpr double WEIGHT_US = 0.00135, MATRIX_US = 0.0135;
+    return sums_of_warpgroup(i) / 128 * (WEIGHT_US * p.epilogue_weight + MATRIX_US * matrices_of(p));
+}
+double store_us(const Form& form, const Instance& i)
+{
+    constexpr double BYTES_A_US = 19900, FINISH_US = 0.0090;
+    const Problem& p = form.problem;
+    const double   sums = sums_of_warpgroup(i), bytes = i.m * i.n * double(bytes_of(p.c_type));
+    if (p.epilogue_weight > 0) return sums / 128 * FINISH_US + compute_us(p, i);
+    return std::max(bytes / BYTES_A_US, i.turns ? strips_us(form, i) : 0) + by_threads_us(p, sums);
+}
+
+// How much longer pingpong takes alone than in pairs. Of tf32 whose b is turned before 4 to 10 %; where b lies as it should, 1.5 % less (H200, 3 and 11 shapes).
+// Where threads store c 2 to 30 % for 51 of 55 shapes of f16 and bf16 with more rows and depth than these, -1 to 6 % for 24 others (H100, 2026-11-26; one of the
+// former, on an H200, 10 %).
+double alone(const Form& form)
+{
+    constexpr int64_t FEW_ROWS = 1536, LITTLE_DEPTH = 1536;
+    const Problem& p = form.problem;
+    if (form.b.copying == Copying::Strided) return 1.08;
+    return by_threads_us(p, 1) > 0 && p.m > FEW_ROWS && p.k >= LITTLE_DEPTH ? 1.05 : 1;
+}
+
+// What times of short runs, which all this was fitted to, do not show is the clock that lasting power leaves; nor did pingpong have six stages then. Times
+// of 220 shapes in turns with cuBLASLt's, of 60 of all tiles in turns, and with epilogues of 10, also each for long, do (H200, 2026-11-23): wide tiles gain
+// less than they should, pingpong more, beside an epilogue in pairs above all; tiles of c's transpose less, least where threads store.
+double lasting(const Form& form, const Device& device, const Instance& i)
+{
+    const bool   has_epilogue = form.problem.epilogue_weight > 0, is_pingpong = i.schedule < 0;
+    const bool   is_turned = i.group == Group::Turned;
+    const double wide = (i.group == Group::Half || i.group == Group::Round || is_turned) && i.n > 192 && !has_epilogue ? 1.04 : 1;
+    const double narrow = is_turned && i.n <= 64 ? 1.18 : 1;     // as times of 86 shapes have it (H100, 2026-11-26), where the others of Turned are as Round's
+    const double pingpong = !is_pingpong ? 1 : has_epilogue ? (i.cluster > 1 ? 0.925 : 0.965) : i.group == Group::Whole && has_fast_memory(device) ? 0.92 : 0.96;
+    const double turned = !i.turns ? 1 : !is_pingpong ? 1.01 : by_threads_us(form.problem, 1) > 0 ? 1.08 : layout_of(form, i).stages > uint32_t(i.stages) ? 1.03 : 1.05;
+    return wide * narrow * turned * pingpong * (is_pingpong && i.cluster == 1 ? alone(form) : 1);
+}
+
+double tiles_us(const Form& form, const Device& device, const Instance& i)
+{
+    constexpr double LAUNCH_US = 0.844, LIGHT_LAUNCH_US = 1.05, CLUSTER_US = 0.628, ROUND_US = 0.75, OPEN_ROUND_US = 0.661, SLOWED = 0.4;
+    constexpr Traffic TRAFFIC = {2.3e7, 2.3e7, 1.23e7};
+    const Problem& p = form.problem;
+    const int64_t  tiles = divided_up(p.m, i.m * i.down) * divided_up(p.n, i.n * i.across) * p.batches;
+    const int64_t  together = int64_t(device.units) / i.cluster;
+    const double   rounds = double(divided_up(tiles, together)), working = double(tiles) / double(together) / rounds;
+    const bool   has_epilogue = p.epilogue_weight > 0, is_pingpong = i.schedule < 0;
+    const double tile = lasting(form, device, i) * double(steps_of(form)) * products_of(form.planes) * step_us(form, device, i, working), store = store_us(form, i);
+    // Pingpong hides what takes less than a tile, the others a plain store alone. But what an epilogue computes slows the other group's products, however
+    // many these are: by gelu of 128x128 a round is 2.0 to 2.5 us longer at depths of 1024 to 8192 (H200, 2026-11-23).
+    const double open = has_epilogue ? store : (i.schedule > 0 ? ROUND_US : OPEN_ROUND_US) + by_threads_us(p, i.m * i.n / 2.0);
+    const double between = is_pingpong ? SLOWED * compute_us(p, i) + std::max(0.0, (store - tile) / 2) : open;
+    return (is_light(form, i) ? LIGHT_LAUNCH_US : LAUNCH_US) + rounds * tile + (rounds - 1) * between + store + (i.cluster > 1 ? CLUSTER_US : 0) + traffic_us(form, i, TRAFFIC);
+}
+
+// Blocks in clusters of 1 to 8 that an H200 holds at once, one to three on a multiprocessor: a cluster stays in one group of
+// multiprocessors, and groups are of many sizes. Found on it by where times jump; of three as if of one.
+constexpr double RESIDENT[3][MOST_CLUSTER] = {
+    {132, 132, 114, 116, 105, 102, 98, 112}, {264, 264, 228, 240, 210, 204, 196, 224}, {396, 396, 342, 348, 315, 306, 294, 336}};
+constexpr double RESIDENT_UNITS = 132;
+
+// How much longer a step takes where columns of b, or bytes of a, are turned in shared memory: as times of 95 shapes of tf32 and 62 of bytes have it
+// (H100, 2026-11-26).
+double slowed_by_turning(const Instance& i)
+{
+    constexpr double MOVED = 1.25, MOVED_WIDE = 1.48, BYTES = 2.1, BYTES_WIDE = 1.6;
+    if (moves_bytes(i)) return i.n > 64 ? BYTES_WIDE : BYTES;
+    return i.group != Group::Moved ? 1 : i.n > 64 ? MOVED_WIDE : MOVED;
+}
+
+// What an epilogue makes of a split's store: of as many columns as the units of one warp have, or half of them where two warps share a unit. Differences of
+// times of 15 shapes of f16 (each two ways), tf32 and bytes with a bias, and with gelu and a residual (H100, 2026-11-27).
+double finish_us(const Problem& p, const Instance& i, int32_t cluster)
+{
+    constexpr double COLUMN_US = 0.008, WEIGHT_US = 0.00116, READ_US = 0.004;
+    if (p.epilogue_weight == 0) return 0;
+    const int64_t units = divided_up(int64_t(kernels::split_units(uint32_t(i.m), uint32_t(i.n))), cluster), warps = i.m / 16;
+    const double  a_warp = units * 2 <= warps ? 0.3 : double(divided_up(units, warps));
+    return a_warp * kernels::split_unit(uint32_t(i.n)) * 8 * (COLUMN_US + WEIGHT_US * p.epilogue_weight + READ_US * (vectors_of(p) + 2 * matrices_of(p)));
+}
+
+double split_us(const Form& form, const Device& device, const Instance& i, const Choice& c)
+{
+    constexpr double  LAUNCH_US = 1.44, ROW_US = 0.000989, LATENCY_US = 0.868, COLUMN_US = 0.0107, ROUND_US = 3.25;
+    constexpr double  BLOCK_US = 0.173, HANDED_BYTES_A_US = 26600, PARTS_US = 1.5, PART_US = 0.11, PARTS_BYTES_A_US = 4e6;
+    constexpr Traffic TRAFFIC = {1.03e7, 2.23e6, 1.84e7};
+    const Problem& p = form.problem;
+    const int32_t  tile_rows = tile_rows_of(form, device, i, c);
+    const double   blocks = double(divided_up(p.m, tile_rows) * divided_up(p.n, i.n) * p.batches) * c.cluster * c.splits;
+    const auto     resident = [&](int32_t units) { return resident_blocks(device, units, c.cluster); };
+    const double   rounds = std::ceil(blocks / resident(i.units));
+    // The slowest multiprocessor decides: two blocks on one, as soon as not all clusters find multiprocessors of their own.
+    const double   together = blocks > resident(1) ? i.units : 1;
+    const double   steps = std::ceil(double(steps_of(form, i)) / (double(c.cluster) * c.splits));
+    // The copy engine takes rows of a box one by one, short ones too; and what comes late is waited for.
+    const double rows = double(std::min<int64_t>(p.m, tile_rows)) + (form.b.is_turned ? 64.0 * std::max(i.n / 64, 1) : double(std::min<int64_t>(p.n, i.n)));
+    const double step = slowed_by_turning(i) * std::max({rows * ROW_US * together, step_us(form, device, i, std::min(1.0, blocks / device.units)) * together, LATENCY_US / (c.cluster > 1 ? i.kept : i.stages)});
+    const double store = together * (i.n / double(c.cluster) * COLUMN_US + finish_us(p, i, c.cluster));
+    double us = LAUNCH_US + rounds * (steps * step + store) + (rounds - 1) * ROUND_US;
+    if (c.cluster > 1) us += BLOCK_US * c.cluster + i.m * i.n * 4 / HANDED_BYTES_A_US;
+    if (c.splits > 1) us += PARTS_US + PART_US * c.splits + double(partial_bytes(form, c.splits)) * 2 / PARTS_BYTES_A_US;
+    // Words: blocks of a cluster, and a that several columns of tiles read, take longer than was fitted to halves (H200, 2026-11-25, 15 shapes of tf32). Parts
+    // in memory do, too, but not so much blocks of those that come by way of registers (H100, 2026-11-26, 95 shapes), of which a
+    // block alone is no faster than two (15 shapes, 2026-11-27).
+    constexpr double WORDS_BLOCK_US = 0.4, TURNED_BLOCK_US = 0.2, WORDS_PARTS_US = 1.3, WORDS_AGAIN = 0.1;
+    if (form.group == Group::Round) {
+        if (c.splits > 1) us += WORDS_PARTS_US;
+        us += (takes_turned(i) ? TURNED_BLOCK_US * std::max(c.cluster - 1, 1) : WORDS_BLOCK_US * (c.cluster - 1)) + (p.n > i.n ? WORDS_AGAIN * us : 0);
+    }
+    return us + traffic_us(form, i, TRAFFIC);
+}
+
+// Blocks that cut f32 themselves. A step is the tensor cores' products, rows of a and, by fewer threads, columns of b that are cut; it is longer where
+// many work and power ends. Fitted by hand to 62 times of 13 shapes on an H200 (2026-11-22), of which it meets most within 4 %.
+double cut_us(const Form& form, const Device& device, const Instance& i, const Choice& c)
+{
+    constexpr double LAUNCH_US = 2.8, SUM_US = 2.0e-5, ROW_US = 0.00195, COLUMN_US = 0.0032, END_US = 1.45e-4, ROUND_US = 3.7e-4, CLUSTER_US = 0.3, BLOCK_US = 0.06, BYTES_A_US = 4e6;
+    const Problem& p = form.problem;
+    const double   blocks = double(divided_up(p.m, i.m) * divided_up(p.n, i.n) * p.batches) * c.cluster, tile = i.m * i.n;
+    const double   together = std::max(1.0, resident_blocks(device, 1, c.cluster)), rounds = std::ceil(blocks / together);
+    const double   slowed = 0.89 + 0.15 * blocks / (together * rounds), steps = std::ceil(double(steps_of(form, i)) / c.cluster);
+    const double   products = rounds * steps * slowed * (tile * SUM_US + i.m * ROW_US + i.n * COLUMN_US);
+    const double   bytes = 4.0 * double(p.batches) * (double(p.m) * double(p.k) + double(p.k) * double(p.n) + double(p.m) * double(p.n));
+    const double   finish = p.epilogue_weight > 0 ? store_us(form, i) * rounds : 0;
+    return LAUNCH_US + std::max(products, bytes / BYTES_A_US) + tile * (END_US + (rounds - 1) * ROUND_US) + (c.cluster > 1 ? CLUSTER_US + BLOCK_US * c.cluster : 0) + finish;
+}
+
+// Of operands that the instance does not take where they lie, before; 0: none.
+double copies_us(const Form& form, const Instance& i)
+{
+    constexpr double LAUNCH_US = 2.2, BYTES_A_US = 2.5e6, STRIDED_BYTES_A_US = 0.9e6;
+    // Words that are turned, and stay in the second cache where they are few: as times of 242 shapes of tf32 have it (H100, 2026-11-26).
+    constexpr double TURN_US = 3.7, FEW_BYTES = 2.5e7, FEW_BYTES_A_US = 7.4e6;
+    double us = 0;
+    for (const Source* s : {&form.a, &form.b}) {
+        if (!is_copied(i, *s)) continue;
+        const double bytes = double(s->batches) * double(s->lines) * double(s->length) * double(bytes_of(form.problem.a_type)) + double(s->copy_bytes);
+        const bool by_blocks = is_turned_by_blocks(*s, form), are_words = by_blocks && form.group == Group::Round;
+        const double bytes_a_us = are_words && bytes < FEW_BYTES ? FEW_BYTES_A_US : s->copying == Copying::Strided && !by_blocks ? STRIDED_BYTES_A_US : BYTES_A_US;
+        us += (are_words ? TURN_US : LAUNCH_US) + bytes / bytes_a_us;
+    }
+    return us;
+}
+
+}  // namespace
+
+double cost_us(const Form& form, const Form& own, const Device& device, const Choice& c)
+{
+    const Instance& i = instances()[c.instance];
+    if (i.is_cut) return cut_us(form, device, i, c);
+    // Where lines are moved in shared memory, as times of 6 shapes on an H200 had it (2026-11-22; 1.3 to 1.7, more of few rows). And of few columns
+    // by boxes of half as many rows as there may be, as times of 16 did (2026-11-23).
+    constexpr double MOVED = 1.65, HALF_BOXES = 1.16;
+    // What does not fit the second cache comes faster to many small blocks: 117 MB with 1 to 16 columns in 32.1 to 32.7 us by splits, 34.5 to 37.2 by tiles
+    // (H200, 2026-11-25).
+    constexpr double  STREAMED = 1.4, SECOND_CACHE = 50e6;
+    constexpr int64_t FEW_COLUMNS = 16;
+    const Problem&    p = form.problem;
+    const bool        is_streamed = form.group == Group::Half && p.n <= FEW_COLUMNS && double(p.m) * double(p.k) * double(form.a.batches) * 2 > SECOND_CACHE;
+    if (!i.is_split) return copies_us(own, i) + tiles_us(own, device, i) * (is_streamed ? STREAMED : 1);
+    const bool has_half_boxes = i.group == Group::Half && i.m == 64 && p.m > 64 && p.n <= FEW_COLUMNS;
+    return copies_us(own, i) + split_us(own, device, i, c) * (i.is_odd ? MOVED : has_half_boxes ? HALF_BOXES : 1);
+}
+
+double resident_blocks(const Device& device, int32_t units, int32_t cluster) { return RESIDENT[units - 1][cluster - 1] * device.units / RESIDENT_UNITS; }
+
+int32_t tile_rows_of(const Form& form, const Device& device, const Instance& i, const Choice& c)
+{
+    constexpr double  MOST_ROUNDS = 2;
+    constexpr int64_t FOLDED = 16, BESIDE = 8;               // rows of a part of folds; of c's transpose, elements that lie side by side
+    const Problem& p = form.problem;
+    const int64_t  tiles = divided_up(p.m, i.m), parts = divided_up(p.n, i.n) * p.batches * c.cluster * c.splits;
+    const double   blocks = double(tiles * parts), together = resident_blocks(device, blocks > resident_blocks(device, 1, c.cluster) ? i.units : 1, c.cluster);
+    // Lines of rows come by boxes that may have any number of them; not so what is turned, or cut.
+    if (!i.is_split || i.is_cut || i.is_odd || form.planes == 3 || form.a.is_turned || tiles == 1 || blocks > together * MOST_ROUNDS) return i.m;
+    const int64_t room = std::max(tiles, int64_t(std::ceil(blocks / together) * together / double(parts)));
+    const int64_t rows = rounded_up(divided_up(p.m, room), has_folds(p) ? FOLDED : BESIDE);
+    return rows < i.m / 2 ? i.m : int32_t(std::min<int64_t>(i.m, rows));          // few blocks are given more parts instead
+}
+
+double cost_us(const Form& form, const Device& device, const Choice& c) { return cost_us(form, form_of(form, instances()[c.instance]), device, c); }
+
+}  // namespace ng::cuda::gemm::sm90
