@@ -15,6 +15,7 @@ namespace {
 
 template <int TILE_M_, int TILE_N_, int STAGES_, int SLOTS_, int A_TURNED_, int B_TURNED_>
 struct CutShape {
+    struct Kind { static constexpr i32 STEP = CUT_STEP, BYTES = 4; };
     using Word = float;
     static constexpr i32  TILE_M = TILE_M_, TILE_N = TILE_N_, STAGES = STAGES_, SLOTS = SLOTS_, A_TURNED = A_TURNED_, B_TURNED = B_TURNED_;
     static constexpr bool PROMOTE = true, IN_REGISTERS = false, IN_PLACE = false, IN_PAIRS = false;

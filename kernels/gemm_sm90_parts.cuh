@@ -126,9 +126,7 @@ struct UnitLane {
 template <class S>
 ANYWHERE constexpr bool may_be_apart()
 {
-    if constexpr (S::IN_REGISTERS || S::IN_PLACE) return true;
-    else if constexpr (requires { typename S::Kind; }) return S::Kind::BYTES == 1 || (!S::PROMOTE && S::Kind::STEP >= 64);
-    else return false;
+    return S::IN_REGISTERS || S::IN_PLACE || S::Kind::BYTES == 1 || (!S::PROMOTE && S::Kind::STEP >= 64);
 }
 template <class S>
 ANYWHERE constexpr bool may_be_turned()

@@ -78,7 +78,7 @@ DEVICE void load_step(const GemmSplitNumbers& g, const SplitMemory<S>& memory, c
     const u32       a = memory.stages + stage * S::STAGE, b = a + S::A_BYTES, full = memory.full(stage);
     const SplitStep at = split_step<S>(g, part, step);
     // What is left of a tile's rows in shared memory is what was there before: nothing comes of it.
-    barrier_expect(full, S::A_TURNED ? S::STAGE : u32(g.tile_rows + S::TILE_N) * 128);
+    barrier_expect(full, u32(g.tile_rows + S::TILE_N) * 128);
     if constexpr (!S::A_TURNED) load_box(a, g.a, at.depth, part.at.row, at.a_batch, full);
     else UNROLLED for (i32 i = 0; i < S::TILE_M; i += S::Kind::STEP) load_box(a + u32(i) * 128, g.a, part.at.row + i, at.depth, at.a_batch, full);
     if constexpr (!S::B_TURNED) load_box(b, g.b, at.depth, part.at.column, at.b_batch, full);

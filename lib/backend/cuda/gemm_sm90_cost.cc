@@ -220,6 +220,42 @@ double split_us(const Form& form, const Device& device, const Instance& i, const
     return us + traffic_us(form, i, TRAFFIC);
 }
 
+// Of few columns a is nearly all that is read, of which memory gives some 94 % of its rate, or less where multiprocessors have unequal shares of it; beside
+// that a block has its own pace, by what is under way to it. Fitted to 5700 times of 319 shapes of f16, e4m3 and int8, 1 to 32 columns of 1024 to 128256 rows
+// (H200, 2026-11-29): what it chose took 1.2 % more than the fastest way in the mean, 10 at worst, where split_us took 2.6 and 28.
+constexpr int64_t FEW_COLUMNS = 32;
+bool takes_few_columns(const Form& form, const Instance& i)
+{
+    return form.problem.n <= FEW_COLUMNS && i.is_split && !i.is_cut && !i.is_odd && i.group == form.group && bytes_of(form.problem.a_type) <= 2;
+}
+// How much of what is there is idle: of pairs of multiprocessors, which share a port, of multiprocessors, or of what they hold; where more is to come, nothing.
+double idle_of(const Device& device, const Instance& i, double blocks)
+{
+    for (const double places : {device.units / 2.0, double(device.units), double(device.units) * i.units})
+        if (blocks <= places) return 1 - blocks / places;
+    return 0;
+}
+double few_columns_us(const Form& form, const Device& device, const Instance& i, const Choice& c)
+{
+    constexpr double LAUNCH_US = 2.17, SHARE = 0.936, BLOCKS_SHARE = 0.0243, IDLE_SHARE = 0.187, NORM = 2.69, ROW_US = 0.00141, SUM_US = 3.89e-5, MOVED_SUM_US = 1.88e-5, ROUND_US = 0.63;
+    constexpr double LATENCY_US = 1.09, TURNED_LATENCY_US = 0.727, MET_US = 0.06, BLOCK_US = 0.03, HANDED_SUM_US = 3.36e-5, PARTS_US = 1.54, PART_US = 0.296, PARTS_BYTES_A_US = 4.2e6;
+    const Problem& p = form.problem;
+    const bool     is_turned = form.a.is_turned;
+    const int32_t  tile_rows = tile_rows_of(form, device, i, c);
+    const double   blocks = double(divided_up(p.m, tile_rows) * divided_up(p.n, i.n) * p.batches) * c.cluster * c.splits, sums = i.m * i.n;
+    const double   together = blocks > resident_blocks(device, 1, c.cluster) ? i.units : 1, rounds = std::ceil(blocks / resident_blocks(device, i.units, c.cluster));
+    const double   bytes = double(form.a.batches) * double(p.m) * double(p.k) * element_bytes(form), lines = tile_rows + (form.b.is_turned ? form.step : i.n);
+    // Tiles that are as many as find room leave nothing idle to speak of; those whose a is turned are as many as they are.
+    const double   streamed = bytes / (SHARE * device.memory_bytes_per_us) * (1 + BLOCKS_SHARE * (c.cluster - 1) + (is_turned ? IDLE_SHARE * idle_of(device, i, blocks) : 0));
+    const double   multiplied = sums * (SUM_US + (form.group == Group::Half ? 0 : MOVED_SUM_US));
+    const double   step = std::max({lines * ROW_US * together, (is_turned ? TURNED_LATENCY_US : LATENCY_US) / (c.cluster > 1 ? i.kept : i.stages), multiplied * together});
+    const double   paced = rounds * std::ceil(double(steps_of(form, i)) / (double(c.cluster) * c.splits)) * step;
+    double us = LAUNCH_US + std::pow(std::pow(streamed, NORM) + std::pow(paced, NORM), 1 / NORM) + (rounds - 1) * ROUND_US + rounds * together * finish_us(p, i, c.cluster);
+    if (c.cluster > 1) us += MET_US + BLOCK_US * (c.cluster - 1) + sums * HANDED_SUM_US;
+    if (c.splits > 1) us += PARTS_US + PART_US * c.splits + double(partial_bytes(form, c.splits)) * 2 / PARTS_BYTES_A_US;
+    return us;
+}
+
 // Blocks that cut f32 themselves. A step is the tensor cores' products, rows of a and, by fewer threads, columns of b that are cut; it is longer where
 // many work and power ends. Fitted by hand to 62 times of 13 shapes on an H200 (2026-11-22), of which it meets most within 4 %.
 double cut_us(const Form& form, const Device& device, const Instance& i, const Choice& c)
@@ -258,18 +294,16 @@ double cost_us(const Form& form, const Form& own, const Device& device, const Ch
 {
     const Instance& i = instances()[c.instance];
     if (i.is_cut) return cut_us(form, device, i, c);
-    // Where lines are moved in shared memory, as times of 6 shapes on an H200 had it (2026-11-22; 1.3 to 1.7, more of few rows). And of few columns
-    // by boxes of half as many rows as there may be, as times of 16 did (2026-11-23).
-    constexpr double MOVED = 1.65, HALF_BOXES = 1.16;
-    // What does not fit the second cache comes faster to many small blocks: 117 MB with 1 to 16 columns in 32.1 to 32.7 us by splits, 34.5 to 37.2 by tiles
-    // (H200, 2026-11-25).
-    constexpr double  STREAMED = 1.4, SECOND_CACHE = 50e6;
-    constexpr int64_t FEW_COLUMNS = 16;
-    const Problem&    p = form.problem;
-    const bool        is_streamed = form.group == Group::Half && p.n <= FEW_COLUMNS && double(p.m) * double(p.k) * double(form.a.batches) * 2 > SECOND_CACHE;
-    if (!i.is_split) return copies_us(own, i) + tiles_us(own, device, i) * (is_streamed ? STREAMED : 1);
-    const bool has_half_boxes = i.group == Group::Half && i.m == 64 && p.m > 64 && p.n <= FEW_COLUMNS;
-    return copies_us(own, i) + split_us(own, device, i, c) * (i.is_odd ? MOVED : has_half_boxes ? HALF_BOXES : 1);
+    // Where lines are moved in shared memory, as times of 6 shapes on an H200 had it (2026-11-22; 1.3 to 1.7, more of few rows).
+    constexpr double MOVED = 1.65;
+    // One to 16 columns come faster to many small blocks: tiles take 1.2 to 1.5 times what the model says of them, of bytes 2.1 (13 shapes, H200, 2026-11-29), and are nowhere faster.
+    constexpr double  WIDE = 1.75, WIDE_BYTES = 2.1;
+    constexpr int64_t NARROW = 16;
+    const bool   is_narrow = form.problem.n <= NARROW && bytes_of(form.problem.a_type) <= 2;
+    const double wide = !is_narrow ? 1 : form.group == Group::Half ? WIDE : WIDE_BYTES;
+    if (!i.is_split) return copies_us(own, i) + tiles_us(own, device, i) * wide;
+    if (takes_few_columns(own, i)) return copies_us(own, i) + few_columns_us(own, device, i, c);
+    return copies_us(own, i) + split_us(own, device, i, c) * (i.is_odd ? MOVED : 1);
 }
 
 double resident_blocks(const Device& device, int32_t units, int32_t cluster) { return RESIDENT[units - 1][cluster - 1] * device.units / RESIDENT_UNITS; }
@@ -281,7 +315,7 @@ int32_t tile_rows_of(const Form& form, const Device& device, const Instance& i, 
     const Problem& p = form.problem;
     const int64_t  tiles = divided_up(p.m, i.m), parts = divided_up(p.n, i.n) * p.batches * c.cluster * c.splits;
     const double   blocks = double(tiles * parts), together = resident_blocks(device, blocks > resident_blocks(device, 1, c.cluster) ? i.units : 1, c.cluster);
-    // Lines of rows come by boxes that may have any number of them; not so what is turned, or cut.
+    // Boxes may have any number of lines; where rows are what lies side by side, narrower ones would cross more lines of the second cache.
     if (!i.is_split || i.is_cut || i.is_odd || form.planes == 3 || form.a.is_turned || tiles == 1 || blocks > together * MOST_ROUNDS) return i.m;
     const int64_t room = std::max(tiles, int64_t(std::ceil(blocks / together) * together / double(parts)));
     const int64_t rows = rounded_up(divided_up(p.m, room), has_folds(p) ? FOLDED : BESIDE);
