@@ -55,7 +55,7 @@ struct GemmSplitNumbers {
     TensorMap  a, b;
     float*     partial;                  // [splits, batches, m, n] dense; null: splits is 1
     i32        k_steps, row_tiles, column_tiles, splits, batches, a_moves, b_moves, planes;
-    i32        tile_rows;                // that count, of a tile's: where a's depth lies side by side fewer may come, so that tiles are as many as find room
+    i32        tile_rows, tile_columns;  // that count: where the depth lies side by side fewer may come than a tile has, so that tiles are as many as find room
     i32        part_steps, longer_parts; // steps of a part, of all products of planes; so many parts have one more
     u32        unit_share;               // of UNIT_SHARES, a block's, and one more: so that units times blocks times it gives what a division would
     PlainOperands plain;

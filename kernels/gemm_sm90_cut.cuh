@@ -19,7 +19,6 @@ struct CutShape {
     using Word = float;
     static constexpr i32  TILE_M = TILE_M_, TILE_N = TILE_N_, STAGES = STAGES_, SLOTS = SLOTS_, A_TURNED = A_TURNED_, B_TURNED = B_TURNED_;
     static constexpr bool PROMOTE = true, IN_REGISTERS = false, IN_PLACE = false, IN_PAIRS = false;
-    static constexpr i32  USED = TILE_N;
     static constexpr i32  GROUPS = 2, DOWN = TILE_M / 64, ACROSS = GROUPS / DOWN, GROUP_N = TILE_N / ACROSS, STEP = CUT_STEP;
     // 32 columns a product would take as long as 64, since a is in registers: so groups take steps in turn instead.
     static constexpr bool BY_DEPTH = GROUP_N < 64;
@@ -315,7 +314,7 @@ DEVICE void run_cut(const GemmSplitNumbers& g)
 {
     extern __shared__ unsigned char shared[];
     const i32 group = __shfl_sync(~0u, i32(threadIdx.x >> 7), 0);
-    const SplitPart    part = split_part(g, S::TILE_N);
+    const SplitPart    part = split_part(g);
     const CutMemory<S> memory(shared_address(shared), part.blocks);
     const auto load = [&](i32 step, u32 stage) { load_cut_step<S>(g, memory, part, step, stage); };
     if (threadIdx.x == (S::GROUPS + 1) * 128) start_cut<S>(g, memory, part, load);

@@ -12,9 +12,7 @@ namespace ng::kernels {
 namespace {
 
 template <class Kind, int TILE_M, int STAGES>
-struct OddShape : SplitShape<Kind, TILE_M, ODD_WIDTH, STAGES, 0, 1, false> {
-    static constexpr i32 USED = ODD_COLUMNS;
-};
+struct OddShape : SplitShape<Kind, TILE_M, ODD_WIDTH, STAGES, 0, 1, false> {};
 
 template <class S>
 DEVICE void load_odd_step(const GemmOddNumbers& g, const SplitMemory<S>& memory, const SplitPart& part, i32 step, u32 stage)

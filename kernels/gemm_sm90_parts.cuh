@@ -272,7 +272,7 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const S
     const bool is_whole = stays_whole<Word>(o), is_half = is_of_halves(o);
     const bool is_apart = may_be_apart<S>() && o.store == STORE_APART, is_bare = !HAS_EPILOGUE && IS_REAL<Word> != is_whole && g.splits == 1;
     const bool is_plain = is_bare && o.store <= STORE_FOURS && (is_half || result_type(o) == F32 || is_whole);
-    const i32  below = part.at.row + g.tile_rows, beyond = part.at.column + S::USED;         // of the tile's rows and columns that count
+    const i32  below = part.at.row + g.tile_rows, beyond = part.at.column + g.tile_columns;  // of the tile's rows and columns that count
     finish_units<S, HALVES>(o, part, [&](u32 unit, const UnitLane<S, HALVES>& lane) {
         const i32      rows = min(o.m, lane.is_turned ? beyond : below), columns = min(o.n, lane.is_turned ? below : beyond);
         const TileSpot first = unit_spot(part, lane, unit);

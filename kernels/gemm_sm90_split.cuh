@@ -18,7 +18,6 @@ struct SplitShape {
     // How a comes, whose rows lie side by side: words by way of registers, bytes turned in shared memory.
     static constexpr bool PROMOTE = PROMOTE_, IN_REGISTERS = A_TURNED && Kind::BYTES == 4, IN_PLACE = A_TURNED && Kind::BYTES == 1, IN_PAIRS = IN_REGISTERS;
     static constexpr i32  A_ACROSS = A_TURNED && !IN_PLACE;      // as the tensor cores take it
-    static constexpr i32  USED = TILE_N;     // columns that count
     static constexpr i32  BLOCKS = 1, GROUPS = TILE_M / 64, DOWN = GROUPS, GROUP_N = TILE_N, THREADS = split_threads(TILE_M);
     static constexpr i32  B_WIDTH = TILE_N < Kind::STEP ? TILE_N : Kind::STEP, B_SWIZZLE = B_WIDTH * 2;      // of a turned b
     static constexpr u32  A_BYTES = TILE_M * 128, STAGE = A_BYTES + TILE_N * 128;
@@ -47,7 +46,7 @@ struct SplitMemory {
 };
 
 // Divisions are left to the host, or to where they are needed: nothing is loaded before these are done.
-DEVICE SplitPart split_part(const GemmSplitNumbers& g, i32 tile_n)
+DEVICE SplitPart split_part(const GemmSplitNumbers& g)
 {
     const u32 rank = cluster_rank(), blocks = cluster_size();
     i32 tile = i32(cluster_number()), split = 0, batch = 0, row = tile, column = 0;
@@ -55,7 +54,7 @@ DEVICE SplitPart split_part(const GemmSplitNumbers& g, i32 tile_n)
     if (g.batches > 1) batch = tile / (g.row_tiles * g.column_tiles), row = tile -= batch * g.row_tiles * g.column_tiles;
     if (g.column_tiles > 1) column = g.row_tiles > 1 ? tile / g.row_tiles : tile, row = tile - column * g.row_tiles;
     const i32 part = split * i32(blocks) + i32(rank), begin = part * g.part_steps + min(part, g.longer_parts);
-    return {{batch, row * g.tile_rows, column * tile_n}, split, begin, begin + g.part_steps + (part < g.longer_parts), rank, blocks, g.unit_share};
+    return {{batch, row * g.tile_rows, column * g.tile_columns}, split, begin, begin + g.part_steps + (part < g.longer_parts), rank, blocks, g.unit_share};
 }
 
 // Where a step's boxes are: of planes, all steps of one product come before those of the next.
@@ -77,8 +76,8 @@ DEVICE void load_step(const GemmSplitNumbers& g, const SplitMemory<S>& memory, c
 {
     const u32       a = memory.stages + stage * S::STAGE, b = a + S::A_BYTES, full = memory.full(stage);
     const SplitStep at = split_step<S>(g, part, step);
-    // What is left of a tile's rows in shared memory is what was there before: nothing comes of it.
-    barrier_expect(full, u32(g.tile_rows + S::TILE_N) * 128);
+    // What is left of a tile's room in shared memory is what was there before: nothing comes of it.
+    barrier_expect(full, u32(g.tile_rows + g.tile_columns) * 128);
     if constexpr (!S::A_TURNED) load_box(a, g.a, at.depth, part.at.row, at.a_batch, full);
     else UNROLLED for (i32 i = 0; i < S::TILE_M; i += S::Kind::STEP) load_box(a + u32(i) * 128, g.a, part.at.row + i, at.depth, at.a_batch, full);
     if constexpr (!S::B_TURNED) load_box(b, g.b, at.depth, part.at.column, at.b_batch, full);
@@ -225,7 +224,7 @@ struct PartFrame {
     SplitPart       part;
     SplitMemory<S>  memory;
 
-    DEVICE explicit PartFrame(const GemmSplitNumbers& numbers) : g(numbers), part(split_part(g, S::USED)), memory(shared_begin(), part.blocks) {}
+    DEVICE explicit PartFrame(const GemmSplitNumbers& numbers) : g(numbers), part(split_part(g)), memory(shared_begin(), part.blocks) {}
     DEVICE void hand_over(const typename S::Word (&sums)[S::GROUP_N / 2]) const { hand_sums_over<S>(memory.sums(), part, sums); }
 };
 

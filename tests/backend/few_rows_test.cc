@@ -94,20 +94,32 @@ TEST_CASE("few rows: tiles of the other operand are as many as a card has room f
             INFO(int(type), " ", n, ": ", blocks);
             CHECK((blocks >= 126 && (blocks <= 132 || (blocks >= 252 && blocks <= 264))));
         }
+    // More rows than become columns are one tile's, which then has fewer columns.
+    sm90::Form form = form_of(placed({64, 11008, 4096, 1}, {false, true, false, 0}, Dtype::f16));
+    bool is_any = false;
+    for (uint32_t i = 0; i < sm90::instances().size(); i++) {
+        const sm90::Instance& instance = sm90::instances()[i];
+        if (instance.group != form.group || !instance.is_split || instance.is_odd || instance.m != 64 || instance.n < 64) continue;
+        is_any = true;
+        const sm90::SplitTile tile = sm90::split_tile(form, whole_device(), instance, {i, 1, 1, 8});
+        CHECK(tile.columns == (instance.n == 128 ? 88 : 64));        // not fewer than rows, which every tile reads
+        CHECK(tile.rows == 64);
+    }
+    CHECK(is_any);
     // Where a's rows lie side by side tiles keep theirs; few tiles are given more parts instead.
-    sm90::Form form = form_of(placed({8, 14336, 4096, 1}, {}, Dtype::f16));
+    form = form_of(placed({8, 14336, 4096, 1}, {}, Dtype::f16));
     for (uint32_t i = 0; i < sm90::instances().size(); i++)
-        if (sm90::takes_group(form, sm90::instances()[i])) CHECK(sm90::tile_rows_of(form, whole_device(), sm90::instances()[i], {i, 1, 1, 8}) == sm90::instances()[i].m);
+        if (sm90::takes_group(form, sm90::instances()[i])) CHECK(sm90::split_tile(form, whole_device(), sm90::instances()[i], {i, 1, 1, 8}).rows == sm90::instances()[i].m);
     form = form_of(placed({8, 2048, 4096, 1}, {false, true, false, 0}, Dtype::f16));
     for (uint32_t i = 0; i < sm90::instances().size(); i++)
-        if (sm90::takes_group(form, sm90::instances()[i])) CHECK(sm90::tile_rows_of(form, whole_device(), sm90::instances()[i], {i, 1, 1, 8}) == sm90::instances()[i].m);
+        if (sm90::takes_group(form, sm90::instances()[i])) CHECK(sm90::split_tile(form, whole_device(), sm90::instances()[i], {i, 1, 1, 8}).rows == sm90::instances()[i].m);
 }
 
 TEST_CASE("few rows: however many rows tiles have, their boxes are what the copy engine takes")
 {
     for (const Dtype type : {Dtype::f16, Dtype::bf16, Dtype::e4m3, Dtype::i8})
         for (int bits = 0; bits < 4; bits++)
-            for (const Extents& e : {Extents{8, 304, 528, 1}, Extents{304, 8, 528, 1}, Extents{1, 11008, 4096, 1}, Extents{272, 144, 528, 3}}) {
+            for (const Extents& e : {Extents{8, 304, 528, 1}, Extents{304, 8, 528, 1}, Extents{1, 11008, 4096, 1}, Extents{272, 144, 528, 3}, Extents{64, 11008, 528, 1}}) {
                 const sm90::Form form = form_of(placed(e, {(bits & 1) != 0, (bits & 2) != 0, false, 0}, type));
                 int launches = 0;
                 auto body = [&](const gemm::Launch& l) {

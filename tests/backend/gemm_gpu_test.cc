@@ -44,7 +44,7 @@ struct Device : GemmMachine {
 };
 
 Device* device = nullptr;
-int     low_tiles = 0;                   // products by such, so far
+int     small_tiles = 0;                   // products by such, so far
 constexpr uint32_t FEW_UNITS[] = {5, 40};    // of a card that gives clusters of one, and of many, such tiles
 
 struct Outcome {
@@ -81,14 +81,15 @@ void check_turns(const Setting& s, Attempt a, const Outcome& whole)
     }
 }
 
-bool has_low_tiles(const Attempt& a)
+bool has_small_tiles(const Attempt& a)
 {
     const sm90::Instance& i = sm90::instances()[a.choice.instance];
-    return sm90::tile_rows_of(sm90::form_of(a.form, i), device->facts_for(a), i, a.choice) < i.m;
+    const sm90::SplitTile tile = sm90::split_tile(sm90::form_of(a.form, i), device->facts_for(a), i, a.choice);
+    return tile.rows < i.m || tile.columns < i.n;
 }
 
 // By every instance that can; twice, to the same bits. text: an instance's, and then by it alone. units: as on a card of so many multiprocessors, by splits
-// whose tiles have fewer rows there than they have room for.
+// whose tiles have fewer rows or columns there than they have room for.
 void check_instances(const Setting& s, const std::vector<sm90::Choice>& shapes, const test::FinisherCode* with = nullptr, uint32_t units = 0)
 {
     sm90::Form form;
@@ -99,8 +100,8 @@ void check_instances(const Setting& s, const std::vector<sm90::Choice>& shapes, 
         const sm90::Instance& instance = sm90::instances()[i];
         for (const sm90::Choice& shape : shapes) {
             const Attempt attempt = {form, {i, instance.is_split ? shape.cluster : instance.cluster, instance.is_split ? shape.splits : 1, shape.group}, with, units};
-            if (!sm90::is_possible(form, attempt.choice) || (units > 0 && !has_low_tiles(attempt))) continue;
-            low_tiles += units > 0;
+            if (!sm90::is_possible(form, attempt.choice) || (units > 0 && !has_small_tiles(attempt))) continue;
+            small_tiles += units > 0;
             const gemm::Problem& p = s.problem;
             INFO(std::string(instance.tile), " cluster ", attempt.choice.cluster, " splits ", attempt.choice.splits, ", ", p.batches, " x ", p.m, " x ", p.n, " x ", p.k, " types ", int(p.a_type), " ",
                  int(p.b_type), " ", int(p.c_type), " strides ", p.a_row, " ", p.b_column, " ", p.c_row);
@@ -221,11 +222,11 @@ TEST_CASE("products: every instance, type and way that operands lie")
         }
 }
 
-TEST_CASE("products: tiles of fewer rows than they have room for, as a card's multiprocessors want them")
+TEST_CASE("products: tiles of fewer rows or columns than they have room for, as a card's multiprocessors want them")
 {
     for (const Types& t : TYPES) {
         if (!device->gpu.takes_next()) continue;
-        low_tiles = 0;
+        small_tiles = 0;
         for (const Extents& e : EXTENTS) {
             if (std::max(e.m, e.n) <= 128 || is_too_large(e.m, e.n)) continue;
             for (int bits = 0; bits < 8; bits++)
@@ -235,7 +236,7 @@ TEST_CASE("products: tiles of fewer rows than they have room for, as a card's mu
                     check_instances(s, SHAPES, nullptr, units);
                 }
         }
-        CHECK(low_tiles > 0);
+        CHECK(small_tiles > 0);
     }
 }
 

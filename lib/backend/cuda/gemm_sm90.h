@@ -111,8 +111,11 @@ inline constexpr uint64_t MOST_PARTIAL_BYTES = uint64_t(64) << 20;
 
 bool   is_possible(const Form& form, const Choice& choice);
 double resident_blocks(const Device& device, int32_t units, int32_t cluster);    // in clusters that a device holds at once, so many to a multiprocessor
-// Rows of a split's tiles that count, the form as the instance has it: with all of them tiles may be fewer than find room at once, which leaves multiprocessors idle.
-int32_t tile_rows_of(const Form& form, const Device& device, const Instance& instance, const Choice& choice);
+// What counts of a split's tiles, the form as the instance has it: with all they have tiles may be fewer than find room at once, which leaves multiprocessors idle.
+struct SplitTile {
+    int32_t rows, columns;
+};
+SplitTile split_tile(const Form& form, const Device& device, const Instance& instance, const Choice& choice);
 double cost_us(const Form& form, const Device& device, const Choice& choice);    // with its copies
 double cost_us(const Form& form, const Form& own, const Device& device, const Choice& choice);   // own: form_of the choice's instance
 Choice choose(const Form& form, const Device& device, uint64_t partial_bytes);

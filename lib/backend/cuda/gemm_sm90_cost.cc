@@ -195,15 +195,15 @@ double split_us(const Form& form, const Device& device, const Instance& i, const
     constexpr double  BLOCK_US = 0.173, HANDED_BYTES_A_US = 26600, PARTS_US = 1.5, PART_US = 0.11, PARTS_BYTES_A_US = 4e6;
     constexpr Traffic TRAFFIC = {1.03e7, 2.23e6, 1.84e7};
     const Problem& p = form.problem;
-    const int32_t  tile_rows = tile_rows_of(form, device, i, c);
-    const double   blocks = double(divided_up(p.m, tile_rows) * divided_up(p.n, i.n) * p.batches) * c.cluster * c.splits;
+    const SplitTile tile = split_tile(form, device, i, c);
+    const double   blocks = double(divided_up(p.m, tile.rows) * divided_up(p.n, tile.columns) * p.batches) * c.cluster * c.splits;
     const auto     resident = [&](int32_t units) { return resident_blocks(device, units, c.cluster); };
     const double   rounds = std::ceil(blocks / resident(i.units));
     // The slowest multiprocessor decides: two blocks on one, as soon as not all clusters find multiprocessors of their own.
     const double   together = blocks > resident(1) ? i.units : 1;
     const double   steps = std::ceil(double(steps_of(form, i)) / (double(c.cluster) * c.splits));
     // The copy engine takes rows of a box one by one, short ones too; and what comes late is waited for.
-    const double rows = double(std::min<int64_t>(p.m, tile_rows)) + (form.b.is_turned ? 64.0 * std::max(i.n / 64, 1) : double(std::min<int64_t>(p.n, i.n)));
+    const double rows = double(std::min<int64_t>(p.m, tile.rows)) + (form.b.is_turned ? 64.0 * std::max(i.n / 64, 1) : double(std::min<int64_t>(p.n, tile.columns)));
     const double step = slowed_by_turning(i) * std::max({rows * ROW_US * together, step_us(form, device, i, std::min(1.0, blocks / device.units)) * together, LATENCY_US / (c.cluster > 1 ? i.kept : i.stages)});
     const double store = together * (i.n / double(c.cluster) * COLUMN_US + finish_us(p, i, c.cluster));
     double us = LAUNCH_US + rounds * (steps * step + store) + (rounds - 1) * ROUND_US;
@@ -241,10 +241,10 @@ double few_columns_us(const Form& form, const Device& device, const Instance& i,
     constexpr double LATENCY_US = 1.09, TURNED_LATENCY_US = 0.727, MET_US = 0.06, BLOCK_US = 0.03, HANDED_SUM_US = 3.36e-5, PARTS_US = 1.54, PART_US = 0.296, PARTS_BYTES_A_US = 4.2e6;
     const Problem& p = form.problem;
     const bool     is_turned = form.a.is_turned;
-    const int32_t  tile_rows = tile_rows_of(form, device, i, c);
-    const double   blocks = double(divided_up(p.m, tile_rows) * divided_up(p.n, i.n) * p.batches) * c.cluster * c.splits, sums = i.m * i.n;
+    const SplitTile tile = split_tile(form, device, i, c);
+    const double   blocks = double(divided_up(p.m, tile.rows) * divided_up(p.n, tile.columns) * p.batches) * c.cluster * c.splits, sums = i.m * i.n;
     const double   together = blocks > resident_blocks(device, 1, c.cluster) ? i.units : 1, rounds = std::ceil(blocks / resident_blocks(device, i.units, c.cluster));
-    const double   bytes = double(form.a.batches) * double(p.m) * double(p.k) * element_bytes(form), lines = tile_rows + (form.b.is_turned ? form.step : i.n);
+    const double   bytes = double(form.a.batches) * double(p.m) * double(p.k) * element_bytes(form), lines = tile.rows + (form.b.is_turned ? form.step : i.n);
     // Tiles that are as many as find room leave nothing idle to speak of; those whose a is turned are as many as they are.
     const double   streamed = bytes / (SHARE * device.memory_bytes_per_us) * (1 + BLOCKS_SHARE * (c.cluster - 1) + (is_turned ? IDLE_SHARE * idle_of(device, i, blocks) : 0));
     const double   multiplied = sums * (SUM_US + (form.group == Group::Half ? 0 : MOVED_SUM_US));
@@ -308,18 +308,26 @@ double cost_us(const Form& form, const Form& own, const Device& device, const Ch
 
 double resident_blocks(const Device& device, int32_t units, int32_t cluster) { return RESIDENT[units - 1][cluster - 1] * device.units / RESIDENT_UNITS; }
 
-int32_t tile_rows_of(const Form& form, const Device& device, const Instance& i, const Choice& c)
+SplitTile split_tile(const Form& form, const Device& device, const Instance& i, const Choice& c)
 {
     constexpr double  MOST_ROUNDS = 2;
-    constexpr int64_t FOLDED = 16, BESIDE = 8;               // rows of a part of folds; of c's transpose, elements that lie side by side
-    const Problem& p = form.problem;
-    const int64_t  tiles = divided_up(p.m, i.m), parts = divided_up(p.n, i.n) * p.batches * c.cluster * c.splits;
-    const double   blocks = double(tiles * parts), together = resident_blocks(device, blocks > resident_blocks(device, 1, c.cluster) ? i.units : 1, c.cluster);
-    // Boxes may have any number of lines; where rows are what lies side by side, narrower ones would cross more lines of the second cache.
-    if (!i.is_split || i.is_cut || i.is_odd || form.planes == 3 || form.a.is_turned || tiles == 1 || blocks > together * MOST_ROUNDS) return i.m;
-    const int64_t room = std::max(tiles, int64_t(std::ceil(blocks / together) * together / double(parts)));
-    const int64_t rows = rounded_up(divided_up(p.m, room), has_folds(p) ? FOLDED : BESIDE);
-    return rows < i.m / 2 ? i.m : int32_t(std::min<int64_t>(i.m, rows));          // few blocks are given more parts instead
+    constexpr int64_t FOLDED = 16, BESIDE = 8;               // rows of a part of folds; elements that lie side by side where threads store them
+    const SplitTile whole = {i.m, i.n};
+    const Problem&  p = form.problem;
+    const int64_t   row_tiles = divided_up(p.m, i.m), column_tiles = divided_up(p.n, i.n);
+    // Boxes may have any number of lines; where rows or columns are what lies side by side, narrower ones would cross more lines of the second cache.
+    const bool are_columns = row_tiles == 1;                 // of few rows; else tiles are as many as there are rows for
+    const bool is_turned = are_columns ? form.b.is_turned : form.a.is_turned;
+    const int64_t tiles = are_columns ? column_tiles : row_tiles, parts = (are_columns ? 1 : column_tiles) * p.batches * c.cluster * c.splits;
+    const double  blocks = double(tiles * parts), together = resident_blocks(device, blocks > resident_blocks(device, 1, c.cluster) ? i.units : 1, c.cluster);
+    if (!i.is_split || i.is_cut || i.is_odd || form.planes == 3 || is_turned || tiles == 1 || blocks > together * MOST_ROUNDS || (are_columns && has_folds(p))) return whole;
+    const int64_t most = are_columns ? i.n : i.m, room = std::max(tiles, int64_t(std::ceil(blocks / together) * together / double(parts)));
+    const int64_t even = rounded_up(divided_up(are_columns ? p.n : p.m, room), has_folds(p) ? FOLDED : BESIDE);
+    // Few blocks are given more parts instead. And what all tiles read is to be less than what each reads alone, or the second cache decides: 64 rows by 230 tiles
+    // of 48 columns of 11008 x 4096 f16 took 41 us, by 172 of 64 some 34 (H200, 2026-11-29).
+    const int64_t shared = are_columns ? std::min<int64_t>(p.m, i.m) : std::min<int64_t>(p.n, i.n);
+    if (even < std::max(most / 2, shared) || even >= most) return whole;
+    return are_columns ? SplitTile{i.m, int32_t(even)} : SplitTile{int32_t(even), i.n};
 }
 
 double cost_us(const Form& form, const Device& device, const Choice& c) { return cost_us(form, form_of(form, instances()[c.instance]), device, c); }

@@ -271,7 +271,7 @@ void cut_tiles(const Runner& r, const Form& form, const SplitTiles& t, kernels::
 {
     const Problem& p = form.problem;
     n.output = r.output(form, false);
-    n.planes = r.form.planes, n.tile_rows = t.rows, n.row_tiles = int32_t(divided_up(p.m, t.rows)), n.column_tiles = int32_t(divided_up(p.n, t.columns));
+    n.planes = r.form.planes, n.tile_rows = t.rows, n.tile_columns = t.columns, n.row_tiles = int32_t(divided_up(p.m, t.rows)), n.column_tiles = int32_t(divided_up(p.n, t.columns));
     n.batches = int32_t(p.batches), n.a_moves = form.a.batches > 1, n.b_moves = form.b.batches > 1;
     const int64_t parts = int64_t(t.cluster) * t.splits, all = t.steps * t.products;
     n.k_steps = int32_t(t.steps), n.splits = t.splits, n.part_steps = int32_t(all / parts), n.longer_parts = int32_t(all % parts);
@@ -283,7 +283,7 @@ void run_split(Runner& r, const Instance& i, const Choice& c)
 {
     const Form     form = form_of(r.form, i);
     const Problem& p = form.problem;
-    const int32_t  tile_rows = tile_rows_of(form, r.device, i, c);
+    const SplitTile tile = split_tile(form, r.device, i, c);
     kernels::GemmOddNumbers odd = {};    // others read what they share alone
     kernels::GemmSplitNumbers& n = odd.split;
     if (i.is_cut) {
@@ -294,11 +294,11 @@ void run_split(Runner& r, const Instance& i, const Choice& c)
         r.encode_odd(n.b, odd.b, r.form.b, p.b_type);
     } else {
         const Lines a = r.lines_of(form.a, p.a_type), b = r.lines_of(form.b, p.b_type);
-        r.encode_operand(n.a, a, form.a, tile_rows, 1);
-        r.encode_operand(n.b, b, form.b, i.n, 1);
+        r.encode_operand(n.a, a, form.a, tile.rows, 1);
+        r.encode_operand(n.b, b, form.b, tile.columns, 1);
     }
     Launch l = r.launch_of(i, form.variant);
-    cut_tiles(r, form, {tile_rows, i.n, i.is_cut ? steps_of(r.form, i) : steps_of(r.form), i.is_cut ? 1 : kernels::products_of(r.form.planes), c.cluster, c.splits}, n, l);
+    cut_tiles(r, form, {tile.rows, tile.columns, i.is_cut ? steps_of(r.form, i) : steps_of(r.form), i.is_cut ? 1 : kernels::products_of(r.form.planes), c.cluster, c.splits}, n, l);
     n.plain = plain_of(r.form.problem), n.partial = c.splits > 1 ? reinterpret_cast<float*>(r.next) : nullptr;
     l.block = uint32_t(i.is_cut ? kernels::CUT_THREADS : kernels::split_threads(i.m)), l.shared_bytes = shared_of(i);
     if (i.is_odd) r.launch(l, odd);
