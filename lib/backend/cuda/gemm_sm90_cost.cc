@@ -223,11 +223,13 @@ double split_us(const Form& form, const Device& device, const Instance& i, const
 // Of few columns a is nearly all that is read, of which memory gives some 94 % of its rate, or less where multiprocessors have unequal shares of it; beside
 // that a block has its own pace, by what is under way to it. Fitted to 5700 times of 319 shapes of f16, e4m3 and int8, 1 to 32 columns of 1024 to 128256 rows
 // (H200, 2026-11-29): what it chose took 1.2 % more than the fastest way in the mean, 10 at worst, where split_us took 2.6 and 28.
-constexpr int64_t FEW_COLUMNS = 32;
-bool takes_few_columns(const Form& form, const Instance& i)
+// Of what else is small c is no less than a, and split_us and tiles_us know that.
+bool has_few_columns(const Problem& p)
 {
-    return form.problem.n <= FEW_COLUMNS && i.is_split && !i.is_cut && !i.is_odd && i.group == form.group && bytes_of(form.problem.a_type) <= 2;
+    constexpr int64_t MOST_COLUMNS = 32, LEAST_ROWS = 1024, LEAST_DEPTH = 1024;
+    return p.n <= MOST_COLUMNS && p.m >= LEAST_ROWS && p.k >= LEAST_DEPTH && bytes_of(p.a_type) <= 2;
 }
+bool takes_few_columns(const Form& form, const Instance& i) { return has_few_columns(form.problem) && i.is_split && !i.is_cut && !i.is_odd && i.group == form.group; }
 // How much of what is there is idle: of pairs of multiprocessors, which share a port, of multiprocessors, or of what they hold; where more is to come, nothing.
 double idle_of(const Device& device, const Instance& i, double blocks)
 {
@@ -294,16 +296,21 @@ double cost_us(const Form& form, const Form& own, const Device& device, const Ch
 {
     const Instance& i = instances()[c.instance];
     if (i.is_cut) return cut_us(form, device, i, c);
-    // Where lines are moved in shared memory, as times of 6 shapes on an H200 had it (2026-11-22; 1.3 to 1.7, more of few rows).
-    constexpr double MOVED = 1.65;
-    // One to 16 columns come faster to many small blocks: tiles take 1.2 to 1.5 times what the model says of them, of bytes 2.1 (13 shapes, H200, 2026-11-29), and are nowhere faster.
-    constexpr double  WIDE = 1.75, WIDE_BYTES = 2.1;
+    // Where lines are moved in shared memory, as times of 6 shapes on an H200 had it (2026-11-22; 1.3 to 1.7, more of few rows). And of few columns
+    // by boxes of half as many rows as there may be, as times of 16 did (2026-11-23).
+    constexpr double  MOVED = 1.65, HALF_BOXES = 1.16;
     constexpr int64_t NARROW = 16;
-    const bool   is_narrow = form.problem.n <= NARROW && bytes_of(form.problem.a_type) <= 2;
-    const double wide = !is_narrow ? 1 : form.group == Group::Half ? WIDE : WIDE_BYTES;
+    const Problem& p = form.problem;
+    const bool     is_narrow = p.n <= NARROW;
+    // One to 16 columns come faster to many small blocks: tiles take 1.2 to 1.5 times what the model says of them, of bytes 2.1, and are nowhere faster (13 shapes, H200,
+    // 2026-11-29), so that they are kept from being chosen. So it is with whatever does not fit the second cache (117 MB, 2026-11-25).
+    constexpr double WIDE = 1.75, WIDE_BYTES = 2.1, SECOND_CACHE = 50e6;
+    const bool   is_streamed = form.group == Group::Half && double(form.a.batches) * double(p.m) * double(p.k) * 2 > SECOND_CACHE;
+    const double wide = !is_narrow || !(has_few_columns(p) || is_streamed) ? 1 : form.group == Group::Half ? WIDE : WIDE_BYTES;
     if (!i.is_split) return copies_us(own, i) + tiles_us(own, device, i) * wide;
     if (takes_few_columns(own, i)) return copies_us(own, i) + few_columns_us(own, device, i, c);
-    return copies_us(own, i) + split_us(own, device, i, c) * (i.is_odd ? MOVED : 1);
+    const bool has_half_boxes = i.group == Group::Half && i.m == 64 && p.m > 64 && is_narrow;
+    return copies_us(own, i) + split_us(own, device, i, c) * (i.is_odd ? MOVED : has_half_boxes ? HALF_BOXES : 1);
 }
 
 double resident_blocks(const Device& device, int32_t units, int32_t cluster) { return RESIDENT[units - 1][cluster - 1] * device.units / RESIDENT_UNITS; }
@@ -320,6 +327,7 @@ SplitTile split_tile(const Form& form, const Device& device, const Instance& i, 
     const bool is_turned = are_columns ? form.b.is_turned : form.a.is_turned;
     const int64_t tiles = are_columns ? column_tiles : row_tiles, parts = (are_columns ? 1 : column_tiles) * p.batches * c.cluster * c.splits;
     const double  blocks = double(tiles * parts), together = resident_blocks(device, blocks > resident_blocks(device, 1, c.cluster) ? i.units : 1, c.cluster);
+    // Nor of f32 by planes, whose sums that are no numbers are looked for among all.
     if (!i.is_split || i.is_cut || i.is_odd || form.planes == 3 || is_turned || tiles == 1 || blocks > together * MOST_ROUNDS || (are_columns && has_folds(p))) return whole;
     const int64_t most = are_columns ? i.n : i.m, room = std::max(tiles, int64_t(std::ceil(blocks / together) * together / double(parts)));
     const int64_t even = rounded_up(divided_up(are_columns ? p.n : p.m, room), has_folds(p) ? FOLDED : BESIDE);
