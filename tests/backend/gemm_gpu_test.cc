@@ -335,8 +335,9 @@ TEST_CASE("products with an epilogue compiled into them: an instance of each kin
                             sm90::Form form;
                             REQUIRE(sm90::make_form(s.problem, true, form));
                             if (!sm90::is_possible(form, {i, instance.is_split ? 1 : instance.cluster, 1, 8})) continue;     // few rows are for splits, and some lie ill
-                            check_instances(s, {{0, 1, 1, 8}, {0, 2, 1, 8}, {0, 3, 2, 1}}, &checked(texts.of(device->gpu, sm90::finisher_of(form, i), s.epilogue->text()), Folds::None));
-                            check_instances(s, {{0, 1, 1, 8}}, &texts.of(device->gpu, sm90::finisher_of(form, i), s.epilogue->text()), FEW_UNITS[0]);
+                            const test::FinisherCode& text = checked(texts.of(device->gpu, sm90::finisher_of(form, i), s.epilogue->text()), Folds::None);
+                            check_instances(s, {{0, 1, 1, 8}, {0, 2, 1, 8}, {0, 3, 2, 1}}, &text);
+                            check_instances(s, {{0, 1, 1, 8}}, &text, FEW_UNITS[0]);
                             runs++;
                         }
                 }
@@ -371,8 +372,9 @@ TEST_CASE("products with folds compiled into them: an instance of each kind and 
                         if (!sm90::is_possible(form, {i, instance.is_split ? 1 : instance.cluster, 1, 8})) continue;
                         const gemm::Finisher finisher = sm90::finisher_of(form, i);
                         s.place_parts(finisher);
-                        check_instances(s, {{0, 1, 1, 8}, {0, 3, 1, 1}}, &checked(texts.of(device->gpu, finisher, s.epilogue->text()), folds));
-                        check_instances(s, {{0, 1, 1, 8}}, &texts.of(device->gpu, finisher, s.epilogue->text()), FEW_UNITS[0]);
+                        const test::FinisherCode& text = checked(texts.of(device->gpu, finisher, s.epilogue->text()), folds);
+                        check_instances(s, {{0, 1, 1, 8}, {0, 3, 1, 1}}, &text);
+                        check_instances(s, {{0, 1, 1, 8}}, &text, FEW_UNITS[0]);
                     }
                 }
             }

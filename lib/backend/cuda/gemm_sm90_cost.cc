@@ -189,19 +189,27 @@ double finish_us(const Problem& p, const Instance& i, int32_t cluster)
     return a_warp * kernels::split_unit(uint32_t(i.n)) * 8 * (COLUMN_US + WEIGHT_US * p.epilogue_weight + READ_US * (vectors_of(p) + 2 * matrices_of(p)));
 }
 
+// A split's blocks on a card. together: how many share a multiprocessor, of which the slowest decides: two, as soon as not all clusters find ones of their own.
+struct SplitBlocks {
+    SplitTile tile;
+    double    blocks, together, rounds, steps;       // steps: of depth, of each block
+};
+SplitBlocks blocks_of(const Form& form, const Device& device, const Instance& i, const Choice& c)
+{
+    const Problem&  p = form.problem;
+    const SplitTile tile = split_tile(form, device, i, c);
+    const double    blocks = double(divided_up(p.m, tile.rows) * divided_up(p.n, tile.columns) * p.batches) * c.cluster * c.splits;
+    const auto      resident = [&](int32_t units) { return resident_blocks(device, units, c.cluster); };
+    return {tile, blocks, blocks > resident(1) ? double(i.units) : 1.0, std::ceil(blocks / resident(i.units)), std::ceil(double(steps_of(form, i)) / (double(c.cluster) * c.splits))};
+}
+
 double split_us(const Form& form, const Device& device, const Instance& i, const Choice& c)
 {
     constexpr double  LAUNCH_US = 1.44, ROW_US = 0.000989, LATENCY_US = 0.868, COLUMN_US = 0.0107, ROUND_US = 3.25;
     constexpr double  BLOCK_US = 0.173, HANDED_BYTES_A_US = 26600, PARTS_US = 1.5, PART_US = 0.11, PARTS_BYTES_A_US = 4e6;
     constexpr Traffic TRAFFIC = {1.03e7, 2.23e6, 1.84e7};
     const Problem& p = form.problem;
-    const SplitTile tile = split_tile(form, device, i, c);
-    const double   blocks = double(divided_up(p.m, tile.rows) * divided_up(p.n, tile.columns) * p.batches) * c.cluster * c.splits;
-    const auto     resident = [&](int32_t units) { return resident_blocks(device, units, c.cluster); };
-    const double   rounds = std::ceil(blocks / resident(i.units));
-    // The slowest multiprocessor decides: two blocks on one, as soon as not all clusters find multiprocessors of their own.
-    const double   together = blocks > resident(1) ? i.units : 1;
-    const double   steps = std::ceil(double(steps_of(form, i)) / (double(c.cluster) * c.splits));
+    const auto [tile, blocks, together, rounds, steps] = blocks_of(form, device, i, c);
     // The copy engine takes rows of a box one by one, short ones too; and what comes late is waited for.
     const double rows = double(std::min<int64_t>(p.m, tile.rows)) + (form.b.is_turned ? 64.0 * std::max(i.n / 64, 1) : double(std::min<int64_t>(p.n, tile.columns)));
     const double step = slowed_by_turning(i) * std::max({rows * ROW_US * together, step_us(form, device, i, std::min(1.0, blocks / device.units)) * together, LATENCY_US / (c.cluster > 1 ? i.kept : i.stages)});
@@ -243,15 +251,13 @@ double few_columns_us(const Form& form, const Device& device, const Instance& i,
     constexpr double LATENCY_US = 1.09, TURNED_LATENCY_US = 0.727, MET_US = 0.06, BLOCK_US = 0.03, HANDED_SUM_US = 3.36e-5, PARTS_US = 1.54, PART_US = 0.296, PARTS_BYTES_A_US = 4.2e6;
     const Problem& p = form.problem;
     const bool     is_turned = form.a.is_turned;
-    const SplitTile tile = split_tile(form, device, i, c);
-    const double   blocks = double(divided_up(p.m, tile.rows) * divided_up(p.n, tile.columns) * p.batches) * c.cluster * c.splits, sums = i.m * i.n;
-    const double   together = blocks > resident_blocks(device, 1, c.cluster) ? i.units : 1, rounds = std::ceil(blocks / resident_blocks(device, i.units, c.cluster));
-    const double   bytes = double(form.a.batches) * double(p.m) * double(p.k) * element_bytes(form), lines = tile.rows + (form.b.is_turned ? form.step : i.n);
+    const auto [tile, blocks, together, rounds, steps] = blocks_of(form, device, i, c);
+    const double   sums = i.m * i.n, bytes = double(form.a.batches) * double(p.m) * double(p.k) * element_bytes(form), lines = tile.rows + (form.b.is_turned ? form.step : i.n);
     // Tiles that are as many as find room leave nothing idle to speak of; those whose a is turned are as many as they are.
     const double   streamed = bytes / (SHARE * device.memory_bytes_per_us) * (1 + BLOCKS_SHARE * (c.cluster - 1) + (is_turned ? IDLE_SHARE * idle_of(device, i, blocks) : 0));
     const double   multiplied = sums * (SUM_US + (form.group == Group::Half ? 0 : MOVED_SUM_US));
     const double   step = std::max({lines * ROW_US * together, (is_turned ? TURNED_LATENCY_US : LATENCY_US) / (c.cluster > 1 ? i.kept : i.stages), multiplied * together});
-    const double   paced = rounds * std::ceil(double(steps_of(form, i)) / (double(c.cluster) * c.splits)) * step;
+    const double   paced = rounds * steps * step;
     double us = LAUNCH_US + std::pow(std::pow(streamed, NORM) + std::pow(paced, NORM), 1 / NORM) + (rounds - 1) * ROUND_US + rounds * together * finish_us(p, i, c.cluster);
     if (c.cluster > 1) us += MET_US + BLOCK_US * (c.cluster - 1) + sums * HANDED_SUM_US;
     if (c.splits > 1) us += PARTS_US + PART_US * c.splits + double(partial_bytes(form, c.splits)) * 2 / PARTS_BYTES_A_US;

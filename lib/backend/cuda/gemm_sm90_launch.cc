@@ -263,7 +263,7 @@ void run_tiles(Runner& r, const Instance& i, const Choice& c)
 
 // What a split is told beside its operands, and the launch of its tiles: of so many rows and columns, of each of so many products so many steps of depth.
 struct SplitTiles {
-    int32_t rows, columns;
+    SplitTile each;
     int64_t steps;
     int32_t products, cluster, splits;
 };
@@ -271,7 +271,7 @@ void cut_tiles(const Runner& r, const Form& form, const SplitTiles& t, kernels::
 {
     const Problem& p = form.problem;
     n.output = r.output(form, false);
-    n.planes = r.form.planes, n.tile_rows = t.rows, n.tile_columns = t.columns, n.row_tiles = int32_t(divided_up(p.m, t.rows)), n.column_tiles = int32_t(divided_up(p.n, t.columns));
+    n.planes = r.form.planes, n.tile_rows = t.each.rows, n.tile_columns = t.each.columns, n.row_tiles = int32_t(divided_up(p.m, t.each.rows)), n.column_tiles = int32_t(divided_up(p.n, t.each.columns));
     n.batches = int32_t(p.batches), n.a_moves = form.a.batches > 1, n.b_moves = form.b.batches > 1;
     const int64_t parts = int64_t(t.cluster) * t.splits, all = t.steps * t.products;
     n.k_steps = int32_t(t.steps), n.splits = t.splits, n.part_steps = int32_t(all / parts), n.longer_parts = int32_t(all % parts);
@@ -298,7 +298,7 @@ void run_split(Runner& r, const Instance& i, const Choice& c)
         r.encode_operand(n.b, b, form.b, tile.columns, 1);
     }
     Launch l = r.launch_of(i, form.variant);
-    cut_tiles(r, form, {tile.rows, tile.columns, i.is_cut ? steps_of(r.form, i) : steps_of(r.form), i.is_cut ? 1 : kernels::products_of(r.form.planes), c.cluster, c.splits}, n, l);
+    cut_tiles(r, form, {tile, i.is_cut ? steps_of(r.form, i) : steps_of(r.form), i.is_cut ? 1 : kernels::products_of(r.form.planes), c.cluster, c.splits}, n, l);
     n.plain = plain_of(r.form.problem), n.partial = c.splits > 1 ? reinterpret_cast<float*>(r.next) : nullptr;
     l.block = uint32_t(i.is_cut ? kernels::CUT_THREADS : kernels::split_threads(i.m)), l.shared_bytes = shared_of(i);
     if (i.is_odd) r.launch(l, odd);
@@ -330,7 +330,7 @@ void run_made(const Form& form, const Device& device, int32_t cluster, const Fin
     encode(*place.driver, n.a, a, form.a.is_turned ? ROWS : STEP, form.a.is_turned ? STEP : ROWS);
     r.encode_operand(n.b, Runner::lines_in_place(form.b, p.b_type), form.b, columns, 1);
     Launch l = {};
-    cut_tiles(r, form, {ROWS, columns, steps_of(form), 1, cluster, 1}, n, l);
+    cut_tiles(r, form, {{ROWS, columns}, steps_of(form), 1, cluster, 1}, n, l);
     all.lines = int32_t(p.m), all.depth = int32_t(p.k), all.text = p.prologue.text;
     l.image = Image::Text, l.block = uint32_t(kernels::split_threads(ROWS)), l.shared_bytes = finisher.shared_bytes;
     r.launch(l, all);
