@@ -41,8 +41,10 @@ enum BoxMoves : i32 { BOX_STAYS, BOX_MOVES, BOX_OF_INNER, BOX_OF_OUTER };
 // its rows (columns) side by side; batch i is at i * a_moves. f32 comes as three planes of bf16 for each batch.
 struct GemmTilesNumbers {
     TensorMap    a, b, c;
+    TensorMap    a_edge, b_edge;         // the same by shorter boxes, of the last tile: as its lines are there (tile_lines)
     i32          k_steps, row_clusters, column_clusters, batches, group;
     i32          a_moves, b_moves;
+    i32          a_lines, b_lines;       // of all tiles: rows, columns; or more, where none is to be left out
     i32          planes, promote;        // planes: of f32, 3, else 1; promote: steps between moves of the sums to f32
     PlainOperands plain;
     GemmOutput   output;
@@ -198,6 +200,14 @@ ANYWHERE constexpr TilesLayout tiles_layout(u32 m, u32 n, u32 stages, bool is_pi
     while (kept > (is_pingpong ? 2 : asked) && other + kept * stage + 2 * STAGING_BYTES * least > SHARED_MOST) kept--;
     const u32 room = (SHARED_MOST - other - kept * stage) / (2 * STAGING_BYTES), buffers = wanted < room ? wanted : room;
     return {lines, kept, buffers, other + kept * stage + 2 * STAGING_BYTES * buffers};
+}
+// Lines of 128 bytes that come for a step of an operand whose depth lies side by side, of which `valid` of a tile's are there: the copy engine takes some eight
+// cycles for a line that is not (H200, 2026-11-29). Each of `sharers` blocks brings as many, whole eights, by which they are swizzled.
+constexpr i32 EIGHT_LINES = 8;
+ANYWHERE constexpr i32 tile_lines(i32 tile, i32 sharers, i32 valid)
+{
+    if (valid >= tile) return tile;
+    return valid <= 0 ? 0 : (valid + sharers * EIGHT_LINES - 1) / (sharers * EIGHT_LINES) * EIGHT_LINES * sharers;
 }
 // Sums of a split tile go from block to block by units of 16 rows and up to four patches of 8 columns. A patch is 32 lanes' four
 // sums and room that keeps rows of neighbouring patches in other banks.

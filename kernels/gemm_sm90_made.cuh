@@ -34,7 +34,7 @@ DEVICE void load_made_step(const GemmMadeNumbers& g, const SplitMemory<S>& memor
 {
     const u32 a = memory.stages + stage * S::STAGE, full = memory.full(stage);
     const i32 depth = step * i32(MADE_STEP), batch = part.at.batch;
-    barrier_expect(full, S::STAGE);
+    barrier_expect(full, S::A_BYTES + u32(g.split.tile_columns) * 128);
     load_box(a, g.split.a, S::IS_DEEP ? depth : part.at.row, S::IS_DEEP ? part.at.row : depth, batch * g.split.a_moves, full);
     load_box(a + S::A_BYTES, g.split.b, depth, part.at.column, batch * g.split.b_moves, full);
 }

@@ -19,7 +19,7 @@ DEVICE void load_odd_step(const GemmOddNumbers& g, const SplitMemory<S>& memory,
 {
     const u32       a = memory.stages + stage * S::STAGE, full = memory.full(stage);
     const OddLines& lines = g.b;
-    barrier_expect(full, S::STAGE);
+    barrier_expect(full, S::STAGE - S::A_BYTES + u32(g.split.tile_rows) * 128);
     load_box(a, g.split.a, step * S::Kind::STEP, part.at.row, part.at.batch * g.split.a_moves, full);
     UNROLLED for (i32 i = 0; i < 8; i++)
         load_box(a + S::A_BYTES + u32(i) * 1024, i < lines.more ? lines.rest : g.split.b, (lines.first + i * lines.distance & ~7) + part.at.column, step * 8, part.at.batch * g.split.b_moves, full);

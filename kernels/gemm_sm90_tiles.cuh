@@ -11,6 +11,7 @@
 //             computed again from the operands, since an infinite plane meets zeros
 #pragma once
 #include "kernels/gemm_sm90_finish.cuh"
+#include "kernels/gemm_sm90_loads.cuh"
 #include "kernels/gemm_sm90_turned.cuh"
 
 namespace ng::kernels {
@@ -33,6 +34,7 @@ struct TilesShape {
     static constexpr bool IN_TURNS = PROMOTE && BLOCKS * TILE_N * 3 / 2 <= 192;     // registers for two batches of products
     static constexpr bool IN_REGISTERS = A_TURNED && Kind::BYTES == 4;               // a, whose words the tensor cores take no other way so
     static constexpr bool IS_BARE = SUMS > 128 || TILE_N % 64 != 0 || IS_SWAPPED || IN_REGISTERS;    // no room for an epilogue, or no boxes for what it reads
+    static constexpr i32  LOADER_REGISTERS = IS_BARE && !IS_PINGPONG ? 24 : 40;     // of 504, of which the others have the rest
     // Of an epilogue for 32 columns. On an H200 (2026-11-22) one for each takes 1 to 3 % less than one for all; but of pingpong's large
     // epilogues (gelu), whose groups are at different places, one takes 2 to 4 % less than two, and these took 3 to 9 % less than eight.
     static constexpr int  TEXTS = IS_PINGPONG && EPILOGUE_WEIGHT > 20 ? 1 : 8;
@@ -40,7 +42,6 @@ struct TilesShape {
     static constexpr TilesLayout LAYOUT = tiles_layout(TILE_M, TILE_N, STAGES_, IS_PINGPONG, B_TURNED, FINISH);
     static constexpr i32  STAGES = LAYOUT.stages;
     static constexpr u32  A_BYTES = TILE_M * 128, STAGE = A_BYTES + LAYOUT.lines * 128;
-    static constexpr u32  BROUGHT = B_TURNED ? STAGE : A_BYTES + TILE_N * 128;       // of a stage
     static constexpr u32  SHARED = LAYOUT.bytes, BUFFERS = LAYOUT.buffers, VECTORS = FINISH.vectors * vector_bytes(BLOCKS * 64, TILE_N);    // a group's
     static_assert(DOWN == 1 || ACROSS == 1, "all blocks of a cluster share one operand");
     static_assert(SHARED <= SHARED_MOST && (BUFFERS > 0 || Kind::BYTES == 8), "shared memory of a multiprocessor");
@@ -50,112 +51,8 @@ struct TilesShape {
     static_assert(!IS_PINGPONG || !IN_REGISTERS, "each group reads its own rows");
 };
 
-template <class S>
-struct TilesMemory {
-    u32 stages, staging, vectors, barriers;
-
-    DEVICE explicit TilesMemory(u32 shared)
-        : stages((shared + 1023) & ~1023u), staging(stages + S::STAGES * S::STAGE), vectors(staging + 2 * S::BUFFERS * STAGING_BYTES),
-          barriers(vectors + 2 * S::VECTORS)
-    {
-    }
-    DEVICE u32 full(u32 stage) const { return barriers + 8 * stage; }
-    DEVICE u32 empty(u32 stage) const { return barriers + 8 * (S::STAGES + stage); }
-    DEVICE u32 brought(u32 group) const { return barriers + 8 * (2 * S::STAGES + group); }
-};
-
-// A place in the ring of stages.
-template <int STAGES>
-struct Turn {
-    u32 stage, phase;
-
-    DEVICE void advance()
-    {
-        if (++stage == STAGES) stage = 0, phase ^= 1;
-    }
-    DEVICE void skip(i32 steps)
-    {
-        const u32 at = stage + u32(steps), rounds = at / STAGES;
-        stage = at - rounds * STAGES, phase ^= rounds & 1;
-    }
-};
-
 // All that came before this product counts 2^-8 of it.
 DEVICE bool is_next_weight(i32 product) { return product == 3 || product == 5; }
-
-// Rows and columns in tiles: where a block of the cluster has its own.
-template <class S>
-DEVICE TileSpot tile_at(const GemmTilesNumbers& g, i32 tile, u32 rank)
-{
-    i32 batch = 0, group = 0, in_group = tile;               // what takes no division is not divided: before the first tile all wait for it
-    if (g.batches > 1) batch = tile / (g.row_clusters * g.column_clusters), in_group -= batch * g.row_clusters * g.column_clusters;
-    if (g.row_clusters > g.group) group = in_group / (g.group * g.column_clusters), in_group -= group * g.group * g.column_clusters;
-    const i32 rows = min(g.group, g.row_clusters - group * g.group), column = in_group / rows, row = group * g.group + in_group - column * rows;
-    return {batch, row * S::DOWN + (S::DOWN > 1 ? i32(rank) : 0), column * S::ACROSS + (S::ACROSS > 1 ? i32(rank) : 0)};
-}
-
-// ---- loading --------------------------------------------------------------------------------------------------------------
-
-struct OperandSpot {
-    i32 batch, line, depth;              // line: a row of a, a column of b
-};
-
-// What a step takes of an operand: of SHARERS blocks each loads a part and gives it to all.
-template <int TILE, int STEP, int SHARERS, int IS_TURNED>
-DEVICE void load_operand(u32 to, const TensorMap& map, const OperandSpot& at, u32 full, u32 rank)
-{
-    constexpr i32 PART = (IS_TURNED ? STEP : TILE) / SHARERS, BOXES = IS_TURNED ? (TILE + STEP - 1) / STEP : 1;      // of lines, as many as steps: 128 bytes
-    const i32 part = SHARERS > 1 ? i32(rank) * PART : 0;
-    UNROLLED for (i32 i = 0; i < BOXES; i++) {
-        const u32 place = to + u32(i * STEP + part) * 128;
-        const i32 x = IS_TURNED ? at.line + i * STEP : at.depth, y = part + (IS_TURNED ? at.depth : at.line);
-        if constexpr (SHARERS > 1) load_box_to_all(place, map, x, y, at.batch, full, u16((1 << SHARERS) - 1));
-        else load_box(place, map, x, y, at.batch, full);
-    }
-}
-
-template <class S>
-DEVICE void load_step(const GemmTilesNumbers& g, const TilesMemory<S>& memory, const TileSpot& t, i32 product, i32 step, u32 stage, u32 rank)
-{
-    constexpr i32 STEP = S::Kind::STEP;
-    const bool is_whole = !S::PLANES || g.planes == 1;
-    const i32  a_batch = t.batch * g.a_moves * g.planes + (is_whole ? 0 : plane_of_a(product)), b_batch = t.batch * g.b_moves * g.planes + (is_whole ? 0 : plane_of_b(product));
-    const u32  a = memory.stages + stage * S::STAGE, full = memory.full(stage);
-    barrier_expect(full, S::BROUGHT);
-    load_operand<S::TILE_M, STEP, S::ACROSS, S::A_TURNED>(a, g.a, {a_batch, t.row * S::TILE_M, step * STEP}, full, rank);
-    load_operand<S::TILE_N, STEP, S::DOWN, S::B_TURNED>(a + S::A_BYTES, g.b, {b_batch, t.column * S::TILE_N, step * STEP}, full, rank);
-}
-
-// By the thread that loads and has made the barriers: what fits the ring, while the block's others are still coming. How many steps.
-template <class S>
-DEVICE i32 start_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memory)
-{
-    const i32      started = min(S::STAGES, g.k_steps);
-    const TileSpot t = tile_at<S>(g, i32(blockIdx.x), 0);
-    wait_for_launch_before();
-    ROLLED for (i32 step = 0; step < started; step++) load_step<S>(g, memory, t, 0, step, u32(step), 0);
-    return started;
-}
-
-template <class S>
-DEVICE void load_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memory, u32 rank, i32 started)
-{
-    if (S::CLUSTER > 1) wait_for_launch_before();
-    Turn<S::STAGES> turn = {0, 1};
-    turn.skip(started);
-    const i32 tiles = g.row_clusters * g.column_clusters * g.batches, products = S::PLANES ? products_of(g.planes) : 1;
-    ROLLED for (i32 tile = i32(blockIdx.x) / S::CLUSTER; tile < tiles; tile += i32(gridDim.x) / S::CLUSTER) {
-        const TileSpot t = tile_at<S>(g, tile, rank);
-        for (i32 product = 0; product < products; product++) {
-            for (i32 step = started; step < g.k_steps; step++) {
-                barrier_wait(memory.empty(turn.stage), turn.phase);
-                load_step<S>(g, memory, t, product, step, turn.stage, rank);
-                turn.advance();
-            }
-            started = 0;
-        }
-    }
-}
 
 // ---- multiplying ----------------------------------------------------------------------------------------------------------
 
@@ -408,6 +305,8 @@ DEVICE void run_tiles(const GemmTilesNumbers& g)
     let_next_launch();
     if (threadIdx.x == LOADER) {
         fetch_map(g.a), fetch_map(g.b);
+        if (!S::A_TURNED) fetch_map(g.a_edge);
+        if (!S::B_TURNED) fetch_map(g.b_edge);
         if (HAS_BOX) barrier_init(memory.brought(0), 1), barrier_init(memory.brought(1), 1);
         make_barriers(memory, S::CLUSTER * 4 * (S::IS_PINGPONG ? 1 : 2));
         // In clusters what is loaded goes to others, whose barriers must be there.
@@ -419,10 +318,10 @@ DEVICE void run_tiles(const GemmTilesNumbers& g)
     __syncthreads();
     if constexpr (S::CLUSTER > 1) cluster_barrier();
     if (group == 2) {
-        keep_registers<S::IS_BARE ? 24 : 40>();
+        keep_registers<S::LOADER_REGISTERS>();
         if (threadIdx.x == LOADER) load_tiles<S>(g, memory, rank, started);
     } else {
-        take_registers<S::IS_BARE ? 240 : 232>();
+        take_registers<(504 - S::LOADER_REGISTERS) / 2>();
         multiply_tiles<S>(g, memory, group, rank);
     }
     // No block leaves while another may still write to it or arrive at its barriers.

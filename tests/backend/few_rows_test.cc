@@ -115,37 +115,6 @@ TEST_CASE("few rows: tiles of the other operand are as many as a card has room f
         if (sm90::takes_group(form, sm90::instances()[i])) CHECK(sm90::split_tile(form, whole_device(), sm90::instances()[i], {i, 1, 1, 8}).rows == sm90::instances()[i].m);
 }
 
-TEST_CASE("few rows: however many rows tiles have, their boxes are what the copy engine takes")
-{
-    for (const Dtype type : {Dtype::f16, Dtype::bf16, Dtype::e4m3, Dtype::i8})
-        for (int bits = 0; bits < 4; bits++)
-            for (const Extents& e : {Extents{8, 304, 528, 1}, Extents{304, 8, 528, 1}, Extents{1, 11008, 4096, 1}, Extents{272, 144, 528, 3}, Extents{64, 11008, 528, 1}}) {
-                const sm90::Form form = form_of(placed(e, {(bits & 1) != 0, (bits & 2) != 0, false, 0}, type));
-                int launches = 0;
-                auto body = [&](const gemm::Launch& l) {
-                    launches++;
-                    if (l.shared_bytes == 0) return;         // a copy's
-                    const auto& g = *static_cast<const kernels::GemmSplitNumbers*>(l.numbers);
-                    CHECK(g.a.opaque[1] != 0);               // as the stand-in of a driver encodes what it takes
-                    CHECK(g.b.opaque[1] != 0);
-                };
-                auto copied = [](const basic::Launch&) {};
-                const gemm::Launcher  launcher(body);
-                const basic::Launcher basic_launcher(copied);
-                for (uint32_t i = 0; i < sm90::instances().size(); i++)
-                    for (const int32_t cluster : {1, 3, 8})
-                        for (const uint32_t units : {5, 40, 114, 132}) {
-                            const sm90::Choice choice = {i, cluster, 1, 8};
-                            gemm::Device       device = whole_device();
-                            device.units = units;
-                            if (!sm90::instances()[i].is_split || !sm90::is_possible(form, choice)) continue;
-                            INFO(int(type), " ", bits, " ", e.m, " x ", e.n, " ", std::string(sm90::instances()[i].tile), " ", cluster, " ", units);
-                            sm90::run_as(form, device, choice, nullptr, {address(uint64_t(1) << 40), uint64_t(1) << 30, launcher, basic_launcher, &fresh_driver()});
-                        }
-                CHECK(launches > 0);
-            }
-}
-
 TEST_CASE("few rows: one row or column is one column, whatever its strides are said to be")
 {
     for (const int64_t stride : {0, 1, 7})

@@ -2,6 +2,7 @@
 #pragma once
 #include "kernels/gemm_sm90.h"
 #include "lib/backend/cuda/gemm.h"
+#include "lib/backend/cuda/rounding.h"
 
 namespace ng::cuda::gemm::sm90 {
 
@@ -111,6 +112,13 @@ inline constexpr uint64_t MOST_PARTIAL_BYTES = uint64_t(64) << 20;
 
 bool   is_possible(const Form& form, const Choice& choice);
 double resident_blocks(const Device& device, int32_t units, int32_t cluster);    // in clusters that a device holds at once, so many to a multiprocessor
+// Of each of as many tiles as it takes, all alike: whole eights, as threads store them and boxes are swizzled.
+inline int32_t even_lines(int64_t extent, int32_t tile)
+{
+    constexpr int64_t LINES = kernels::EIGHT_LINES;
+    const int64_t each = divided_up(extent, divided_up(extent, tile));
+    return int32_t(rounded_up(each, LINES));
+}
 // What counts of a split's tiles, the form as the instance has it: with all they have tiles may be fewer than find room at once, which leaves multiprocessors idle.
 struct SplitTile {
     int32_t rows, columns;

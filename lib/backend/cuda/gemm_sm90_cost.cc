@@ -228,16 +228,37 @@ double split_us(const Form& form, const Device& device, const Instance& i, const
     return us + traffic_us(form, i, TRAFFIC);
 }
 
-// Of few columns a is nearly all that is read, of which memory gives some 94 % of its rate, or less where multiprocessors have unequal shares of it; beside
-// that a block has its own pace, by what is under way to it. Fitted to 5700 times of 319 shapes of f16, e4m3 and int8, 1 to 32 columns of 1024 to 128256 rows
-// (H200, 2026-11-29): what it chose took 1.2 % more than the fastest way in the mean, 10 at worst, where split_us took 2.6 and 28.
-// Of what else is small c is no less than a, and split_us and tiles_us know that.
+// Of few columns, or rows, the other operand is nearly all that is read, of which memory gives some 94 % of its rate, or less where multiprocessors have unequal
+// shares of it; beside that a block has its own pace, by what is under way to it. Of what else is small c is no less than that operand, and split_us and
+// tiles_us know that.
 bool has_few_columns(const Problem& p)
 {
     constexpr int64_t MOST_COLUMNS = 32, LEAST_ROWS = 1024, LEAST_DEPTH = 1024;
     return p.n <= MOST_COLUMNS && p.m >= LEAST_ROWS && p.k >= LEAST_DEPTH && bytes_of(p.a_type) <= 2;
 }
-bool takes_few_columns(const Form& form, const Instance& i) { return has_few_columns(form.problem) && i.is_split && !i.is_cut && !i.is_odd && i.group == form.group; }
+// More than become columns (make_form).
+bool has_few_rows(const Problem& p)
+{
+    constexpr int64_t MOST_ROWS = 128, LEAST_COLUMNS = 1024, LEAST_DEPTH = 1024, LEAST_BYTES = 4000000;
+    return p.m <= MOST_ROWS && p.n >= LEAST_COLUMNS && p.k >= LEAST_DEPTH && bytes_of(p.a_type) <= 2 && p.n * p.k * bytes_of(p.a_type) >= LEAST_BYTES;
+}
+bool takes_few_lines(const Form& form, const Instance& i)
+{
+    return (has_few_columns(form.problem) || has_few_rows(form.problem)) && i.is_split && !i.is_cut && !i.is_odd && i.group == form.group;
+}
+
+// Columns: fitted to 5700 times of 319 shapes of f16, e4m3 and int8, 1 to 32 columns of 1024 to 128256 rows (H200, 2026-11-29): what it chose took 1.2 % more
+// than the fastest way in the mean, 10 at worst, where split_us took 2.6 and 28. Rows: to 7400 times of 252 shapes, 40 to 128 rows by 1024 to 28672 columns (the same
+// day): 0.9 and 9 %, where split_us took 3.4 and 27.
+struct FewLines {
+    double launch_us, share, blocks_share, idle_share, norm, line_us, few_line, sum_us, moved_sum_us, round_us, latency_us, turned_latency_us;
+    double met_us, block_us, handed_sum_us, parts_us, part_us;
+    double few_bytes_a_us, again_bytes_a_us;         // of the few lines, by each tile; of the other operand, once more
+};
+constexpr double ALL = 1e30;
+constexpr FewLines FEW_COLUMNS = {2.17, 0.936, 0.0243, 0.187, 2.69, 0.00141, 1, 3.89e-5, 1.88e-5, 0.63, 1.09, 0.727, 0.06, 0.03, 3.36e-5, 1.54, 0.296, ALL, ALL};
+constexpr FewLines FEW_ROWS = {2.455, 0.9647, 0.01531, 0.6258, 2.868, 0.001612, 0.3229, 2.458e-5, 1.609e-5, 2.434, 1.152, 1.009, 0.06949, 0.0189, 7.37e-5, 2.25, 0.2956, 6.02e7, 2.81e7};
+
 // How much of what is there is idle: of pairs of multiprocessors, which share a port, of multiprocessors, or of what they hold; where more is to come, nothing.
 double idle_of(const Device& device, const Instance& i, double blocks)
 {
@@ -245,22 +266,27 @@ double idle_of(const Device& device, const Instance& i, double blocks)
         if (blocks <= places) return 1 - blocks / places;
     return 0;
 }
-double few_columns_us(const Form& form, const Device& device, const Instance& i, const Choice& c)
+double few_lines_us(const Form& form, const Device& device, const Instance& i, const Choice& c)
 {
-    constexpr double LAUNCH_US = 2.17, SHARE = 0.936, BLOCKS_SHARE = 0.0243, IDLE_SHARE = 0.187, NORM = 2.69, ROW_US = 0.00141, SUM_US = 3.89e-5, MOVED_SUM_US = 1.88e-5, ROUND_US = 0.63;
-    constexpr double LATENCY_US = 1.09, TURNED_LATENCY_US = 0.727, MET_US = 0.06, BLOCK_US = 0.03, HANDED_SUM_US = 3.36e-5, PARTS_US = 1.54, PART_US = 0.296, PARTS_BYTES_A_US = 4.2e6;
-    const Problem& p = form.problem;
-    const bool     is_turned = form.a.is_turned;
+    constexpr double PARTS_BYTES_A_US = 4.2e6;
+    const Problem&  p = form.problem;
+    const bool      are_columns = has_few_columns(p), is_turned = are_columns ? form.a.is_turned : form.b.is_turned;
+    const FewLines& f = are_columns ? FEW_COLUMNS : FEW_ROWS;
     const auto [tile, blocks, together, rounds, steps] = blocks_of(form, device, i, c);
-    const double   sums = i.m * i.n, bytes = double(form.a.batches) * double(p.m) * double(p.k) * element_bytes(form), lines = tile.rows + (form.b.is_turned ? form.step : i.n);
-    // Tiles that are as many as find room leave nothing idle to speak of; those whose a is turned are as many as they are.
-    const double   streamed = bytes / (SHARE * device.memory_bytes_per_us) * (1 + BLOCKS_SHARE * (c.cluster - 1) + (is_turned ? IDLE_SHARE * idle_of(device, i, blocks) : 0));
-    const double   multiplied = sums * (SUM_US + (form.group == Group::Half ? 0 : MOVED_SUM_US));
-    const double   step = std::max({lines * ROW_US * together, (is_turned ? TURNED_LATENCY_US : LATENCY_US) / (c.cluster > 1 ? i.kept : i.stages), multiplied * together});
-    const double   paced = rounds * steps * step;
-    double us = LAUNCH_US + std::pow(std::pow(streamed, NORM) + std::pow(paced, NORM), 1 / NORM) + (rounds - 1) * ROUND_US + rounds * together * finish_us(p, i, c.cluster);
-    if (c.cluster > 1) us += MET_US + BLOCK_US * (c.cluster - 1) + sums * HANDED_SUM_US;
-    if (c.splits > 1) us += PARTS_US + PART_US * c.splits + double(partial_bytes(form, c.splits)) * 2 / PARTS_BYTES_A_US;
+    const double many_bytes = are_columns ? double(form.a.batches) * double(p.m) * double(p.k) * element_bytes(form) : double(form.b.batches) * double(p.n) * double(p.k) * element_bytes(form);
+    const double few_bytes = double(p.batches) * double(std::min(p.m, p.n)) * double(p.k) * element_bytes(form);
+    const double many_tiles = double(are_columns ? divided_up(p.m, tile.rows) : divided_up(p.n, tile.columns)), few_tiles = double(are_columns ? divided_up(p.n, tile.columns) : divided_up(p.m, tile.rows));
+    const double few = are_columns ? (form.b.is_turned ? form.step : i.n) : tile.rows, many = are_columns ? tile.rows : is_turned ? form.step : tile.columns;
+    const double sums = i.m * i.n, lines = many + f.few_line * few;
+    // Tiles that are as many as find room leave nothing idle to speak of; those whose operand is turned are as many as they are.
+    const double streamed = many_bytes / (f.share * device.memory_bytes_per_us) * (1 + f.blocks_share * (c.cluster - 1) + (is_turned ? f.idle_share * idle_of(device, i, blocks) : 0)) +
+                            few_bytes * many_tiles / f.few_bytes_a_us + many_bytes * (few_tiles - 1) / f.again_bytes_a_us;
+    const double multiplied = sums * (f.sum_us + (form.group == Group::Half ? 0 : f.moved_sum_us));
+    const double step = std::max({lines * f.line_us * together, (is_turned ? f.turned_latency_us : f.latency_us) / (c.cluster > 1 ? i.kept : i.stages), multiplied * together});
+    const double paced = rounds * steps * step;
+    double us = f.launch_us + std::pow(std::pow(streamed, f.norm) + std::pow(paced, f.norm), 1 / f.norm) + (rounds - 1) * f.round_us + rounds * together * finish_us(p, i, c.cluster);
+    if (c.cluster > 1) us += f.met_us + f.block_us * (c.cluster - 1) + sums * f.handed_sum_us;
+    if (c.splits > 1) us += f.parts_us + f.part_us * c.splits + double(partial_bytes(form, c.splits)) * 2 / PARTS_BYTES_A_US;
     return us;
 }
 
@@ -314,7 +340,7 @@ double cost_us(const Form& form, const Form& own, const Device& device, const Ch
     const bool   is_streamed = form.group == Group::Half && double(form.a.batches) * double(p.m) * double(p.k) * 2 > SECOND_CACHE;
     const double wide = !is_narrow || !(has_few_columns(p) || is_streamed) ? 1 : form.group == Group::Half ? WIDE : WIDE_BYTES;
     if (!i.is_split) return copies_us(own, i) + tiles_us(own, device, i) * wide;
-    if (takes_few_columns(own, i)) return copies_us(own, i) + few_columns_us(own, device, i, c);
+    if (takes_few_lines(own, i)) return copies_us(own, i) + few_lines_us(own, device, i, c);
     const bool has_half_boxes = i.group == Group::Half && i.m == 64 && p.m > 64 && is_narrow;
     return copies_us(own, i) + split_us(own, device, i, c) * (i.is_odd ? MOVED : has_half_boxes ? HALF_BOXES : 1);
 }
@@ -324,24 +350,25 @@ double resident_blocks(const Device& device, int32_t units, int32_t cluster) { r
 SplitTile split_tile(const Form& form, const Device& device, const Instance& i, const Choice& c)
 {
     constexpr double  MOST_ROUNDS = 2;
-    constexpr int64_t FOLDED = 16, BESIDE = 8;               // rows of a part of folds; elements that lie side by side where threads store them
-    const SplitTile whole = {i.m, i.n};
-    const Problem&  p = form.problem;
+    constexpr int64_t FOLDED = 16, BESIDE = kernels::EIGHT_LINES;        // rows of a part of folds; elements that lie side by side where threads store them
+    const Problem& p = form.problem;
+    // Boxes may have any number of lines, so tiles are alike, and no line is asked for that is not there, for which the copy engine takes longer than for others; but
+    // where rows or columns are what lies side by side, narrower ones would cross more lines of the second cache. Nor of f32 by planes, whose sums that are no
+    // numbers are looked for among all.
+    const bool has_fewer_rows = i.is_split && !i.is_cut && form.planes != 3 && !form.a.is_turned, has_fewer_columns = i.is_split && !i.is_cut && form.planes != 3 && !form.b.is_turned && !has_folds(p);
+    const SplitTile even = {has_fewer_rows ? int32_t(rounded_up(even_lines(p.m, i.m), has_folds(p) ? FOLDED : BESIDE)) : i.m, has_fewer_columns ? even_lines(p.n, i.n) : i.n};
     const int64_t   row_tiles = divided_up(p.m, i.m), column_tiles = divided_up(p.n, i.n);
-    // Boxes may have any number of lines; where rows or columns are what lies side by side, narrower ones would cross more lines of the second cache.
-    const bool are_columns = row_tiles == 1;                 // of few rows; else tiles are as many as there are rows for
-    const bool is_turned = are_columns ? form.b.is_turned : form.a.is_turned;
+    const bool      are_columns = row_tiles == 1;            // of few rows; else tiles are as many as there are rows for
     const int64_t tiles = are_columns ? column_tiles : row_tiles, parts = (are_columns ? 1 : column_tiles) * p.batches * c.cluster * c.splits;
     const double  blocks = double(tiles * parts), together = resident_blocks(device, blocks > resident_blocks(device, 1, c.cluster) ? i.units : 1, c.cluster);
-    // Nor of f32 by planes, whose sums that are no numbers are looked for among all.
-    if (!i.is_split || i.is_cut || i.is_odd || form.planes == 3 || is_turned || tiles == 1 || blocks > together * MOST_ROUNDS || (are_columns && has_folds(p))) return whole;
+    if (!(are_columns ? has_fewer_columns : has_fewer_rows) || i.is_odd || tiles == 1 || blocks > together * MOST_ROUNDS) return even;
     const int64_t most = are_columns ? i.n : i.m, room = std::max(tiles, int64_t(std::ceil(blocks / together) * together / double(parts)));
-    const int64_t even = rounded_up(divided_up(are_columns ? p.n : p.m, room), has_folds(p) ? FOLDED : BESIDE);
+    const int64_t fewer = rounded_up(divided_up(are_columns ? p.n : p.m, room), has_folds(p) ? FOLDED : BESIDE);
     // Few blocks are given more parts instead. And what all tiles read is to be less than what each reads alone, or the second cache decides: 64 rows by 230 tiles
     // of 48 columns of 11008 x 4096 f16 took 41 us, by 172 of 64 some 34 (H200, 2026-11-29).
     const int64_t shared = are_columns ? std::min<int64_t>(p.m, i.m) : std::min<int64_t>(p.n, i.n);
-    if (even < std::max(most / 2, shared) || even >= most) return whole;
-    return are_columns ? SplitTile{i.m, int32_t(even)} : SplitTile{int32_t(even), i.n};
+    if (fewer < std::max(most / 2, shared) || fewer >= most) return even;
+    return are_columns ? SplitTile{even.rows, int32_t(fewer)} : SplitTile{int32_t(fewer), even.columns};
 }
 
 double cost_us(const Form& form, const Device& device, const Choice& c) { return cost_us(form, form_of(form, instances()[c.instance]), device, c); }

@@ -232,6 +232,25 @@ kernels::GemmOutput turned_output(const Runner& r, const Form& form)
     return o;
 }
 
+// All lines come, whether they are there or not: of planes, where sums that are no numbers are looked for among all and what was in shared memory before would be
+// found; and of doubles, whose steps are long.
+bool takes_all_lines(const Form& form) { return form.planes == 3 || is_double(form); }
+int32_t lines_that_come(const Form& form, int64_t extent) { return takes_all_lines(form) ? INT32_MAX : int32_t(extent); }
+
+// The boxes of an operand's last tile: shorter than the others' where not all its lines are there.
+struct Edge {
+    int32_t tile, sharers;
+    int64_t extent;
+};
+kernels::TensorMap edge_map(const Runner& r, const kernels::TensorMap& others, const Lines& l, const Source& s, const Edge& e)
+{
+    const int32_t rest = int32_t(e.extent % e.tile);
+    if (rest == 0 || s.is_turned || takes_all_lines(r.form)) return others;
+    kernels::TensorMap map = {};
+    r.encode_operand(map, l, s, kernels::tile_lines(e.tile, e.sharers, rest), e.sharers);
+    return map;
+}
+
 void run_tiles(Runner& r, const Instance& i, const Choice& c)
 {
     const Problem& p = r.form.problem;
@@ -241,6 +260,9 @@ void run_tiles(Runner& r, const Instance& i, const Choice& c)
     kernels::GemmTilesNumbers n = {};
     r.encode_operand(n.a, a, form.a, i.m, i.across);
     r.encode_operand(n.b, b, form.b, i.n, i.down);
+    n.a_lines = lines_that_come(r.form, form.problem.m), n.b_lines = lines_that_come(r.form, form.problem.n);
+    n.a_edge = edge_map(r, n.a, a, form.a, {i.m, i.across, form.problem.m});
+    n.b_edge = edge_map(r, n.b, b, form.b, {i.n, i.down, form.problem.n});
     n.output = is_turned ? turned_output(r, form) : r.output(r.form, true);
     // Words leave by boxes of 32 columns.
     if (n.output.store == kernels::STORE_WORDS && i.n % 32 != 0) n.output.store = kernels::STORE_FOURS;
@@ -290,7 +312,7 @@ void run_split(Runner& r, const Instance& i, const Choice& c)
         r.encode_floats(n.a, r.form.a, i.m);
         r.encode_floats(n.b, r.form.b, i.n);
     } else if (i.is_odd) {
-        r.encode_operand(n.a, r.lines_of(r.form.a, p.a_type), r.form.a, i.m, 1);
+        r.encode_operand(n.a, r.lines_of(r.form.a, p.a_type), r.form.a, tile.rows, 1);
         r.encode_odd(n.b, odd.b, r.form.b, p.b_type);
     } else {
         const Lines a = r.lines_of(form.a, p.a_type), b = r.lines_of(form.b, p.b_type);
@@ -321,8 +343,8 @@ void run_as(const Form& form, const Device& device, const Choice& choice, const 
 void run_made(const Form& form, const Device& device, int32_t cluster, const Finisher& finisher, const Place& place)
 {
     constexpr int32_t ROWS = kernels::MADE_ROWS, STEP = kernels::MADE_STEP;
-    const int32_t  columns = int32_t(finisher.instance);
     const Problem& p = form.problem;
+    const int32_t  tile = int32_t(finisher.instance), columns = has_folds(p) ? tile : even_lines(p.n, tile);
     const Runner   r = {form, device, place, &finisher, static_cast<char*>(place.workspace)};
     kernels::GemmMadeNumbers all = {};
     kernels::GemmSplitNumbers& n = all.split;
