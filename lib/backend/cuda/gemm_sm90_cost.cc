@@ -270,12 +270,14 @@ double few_lines_us(const Form& form, const Device& device, const Instance& i, c
 {
     constexpr double PARTS_BYTES_A_US = 4.2e6;
     const Problem&  p = form.problem;
-    const bool      are_columns = has_few_columns(p), is_turned = are_columns ? form.a.is_turned : form.b.is_turned;
+    const bool      are_columns = has_few_columns(p);
     const FewLines& f = are_columns ? FEW_COLUMNS : FEW_ROWS;
+    const Source&   other = are_columns ? form.a : form.b;
+    const bool      is_turned = other.is_turned;
     const auto [tile, blocks, together, rounds, steps] = blocks_of(form, device, i, c);
-    const double many_bytes = are_columns ? double(form.a.batches) * double(p.m) * double(p.k) * element_bytes(form) : double(form.b.batches) * double(p.n) * double(p.k) * element_bytes(form);
-    const double few_bytes = double(p.batches) * double(std::min(p.m, p.n)) * double(p.k) * element_bytes(form);
-    const double many_tiles = double(are_columns ? divided_up(p.m, tile.rows) : divided_up(p.n, tile.columns)), few_tiles = double(are_columns ? divided_up(p.n, tile.columns) : divided_up(p.m, tile.rows));
+    const double row_bytes = double(p.k) * element_bytes(form), few_bytes = double(p.batches) * double(std::min(p.m, p.n)) * row_bytes, many_bytes = double(other.batches) * double(std::max(p.m, p.n)) * row_bytes;
+    const double row_tiles = double(divided_up(p.m, tile.rows)), column_tiles = double(divided_up(p.n, tile.columns));
+    const double many_tiles = are_columns ? row_tiles : column_tiles, few_tiles = are_columns ? column_tiles : row_tiles;
     const double few = are_columns ? (form.b.is_turned ? form.step : i.n) : tile.rows, many = are_columns ? tile.rows : is_turned ? form.step : tile.columns;
     const double sums = i.m * i.n, lines = many + f.few_line * few;
     // Tiles that are as many as find room leave nothing idle to speak of; those whose operand is turned are as many as they are.
@@ -355,7 +357,7 @@ SplitTile split_tile(const Form& form, const Device& device, const Instance& i, 
     // Boxes may have any number of lines, so tiles are alike, and no line is asked for that is not there, for which the copy engine takes longer than for others; but
     // where rows or columns are what lies side by side, narrower ones would cross more lines of the second cache. Nor of f32 by planes, whose sums that are no
     // numbers are looked for among all.
-    const bool has_fewer_rows = i.is_split && !i.is_cut && form.planes != 3 && !form.a.is_turned, has_fewer_columns = i.is_split && !i.is_cut && form.planes != 3 && !form.b.is_turned && !has_folds(p);
+    const bool may_be_short = i.is_split && !i.is_cut && form.planes != 3, has_fewer_rows = may_be_short && !form.a.is_turned, has_fewer_columns = may_be_short && !form.b.is_turned && !has_folds(p);
     const SplitTile even = {has_fewer_rows ? int32_t(rounded_up(even_lines(p.m, i.m), has_folds(p) ? FOLDED : BESIDE)) : i.m, has_fewer_columns ? even_lines(p.n, i.n) : i.n};
     const int64_t   row_tiles = divided_up(p.m, i.m), column_tiles = divided_up(p.n, i.n);
     const bool      are_columns = row_tiles == 1;            // of few rows; else tiles are as many as there are rows for
