@@ -28,10 +28,20 @@ def squares():
     return names + [f"e5m2 m{n} n{n} k{n} nt" for n in (1024, 2048, 4096, 8192)]
 
 
+def by_weights(kinds, sizes, rows):
+    """So many rows by weights of so many columns and so deep, n x k as they mostly lie; of 16 bits k x n, too."""
+    return [f"{kind} m{m} n{n} k{k} {ways}" for kind in kinds for ways in (("nt", "nn") if kind in ("fp16", "bf16") else ("nt",)) for n, k in sizes for m in rows]
+
+
 def few_rows(kinds):
-    """As many rows as there are tokens, by the weights that language models have, n x k as they mostly lie; of 16 bits k x n, too."""
+    """As many rows as there are tokens, by the weights that language models have."""
     sizes = ((1024, 1024), (1024, 4096), (2048, 2048), (4096, 4096), (5120, 5120), (6144, 4096), (11008, 4096), (4096, 11008), (14336, 4096), (4096, 14336), (8192, 8192), (28672, 8192), (8192, 28672))
-    return [f"{kind} m{m} n{n} k{k} {ways}" for kind in kinds for ways in (("nt", "nn") if kind in ("fp16", "bf16") else ("nt",)) for n, k in sizes for m in (1, 8, 32, 64)]
+    return by_weights(kinds, sizes, (1, 8, 32, 64))
+
+
+def any_rows(kinds):
+    """More of them than fit a tile, as many as a text happens to have."""
+    return by_weights(kinds, ((4096, 4096), (11008, 4096), (4096, 11008), (8192, 8192)), (137, 200, 300, 450, 600, 777, 1001, 1400, 2000, 3001))
 
 
 def read_names(path, kinds):
@@ -48,7 +58,7 @@ def read_names(path, kinds):
 def read_cases(path, kinds=("fp16",), only="", part="0/1"):
     """Each case once; of those the K-th of N parts, so that calls of a few minutes share them."""
     index, parts = map(int, part.split("/"))
-    names = squares() if path == "squares" else few_rows(kinds) if path == "few" else read_names(path, kinds)
+    names = squares() if path == "squares" else few_rows(kinds) if path == "few" else any_rows(kinds) if path == "any" else read_names(path, kinds)
     cases = [named(name) for name in dict.fromkeys(names) if only in name]
     return [case for case in cases if case][index::parts]
 

@@ -4,6 +4,7 @@
     python3 tests/bench/gemm_peers.py SHAPES.csv PEERS.csv [--kinds fp16 bf16 ..] [--part K/N] ..     columns m, n, k, transA, transB
     python3 tests/bench/gemm_peers.py squares PEERS.csv ..                                            bf16 all ways that it lies, e5m2
     python3 tests/bench/gemm_peers.py few PEERS.csv [--kinds ..] ..                                   1 to 64 rows by a language model's weights
+    python3 tests/bench/gemm_peers.py any PEERS.csv [--kinds ..] ..                                   137 to 3001 rows by such
     python3 tests/bench/compare.py PEERS.csv OURS.csv
 
 At the end it says of each type what cuBLASLt's best is by ours in the geometric mean, and which cases are behind. --part takes every N-th case,
