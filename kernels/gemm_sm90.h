@@ -201,7 +201,7 @@ ANYWHERE constexpr TilesLayout tiles_layout(u32 m, u32 n, u32 stages, bool is_pi
     const u32 room = (SHARED_MOST - other - kept * stage) / (2 * STAGING_BYTES), buffers = wanted < room ? wanted : room;
     return {lines, kept, buffers, other + kept * stage + 2 * STAGING_BYTES * buffers};
 }
-// Lines of 128 bytes that come for a step of an operand whose depth lies side by side, of which `valid` of a tile's are there: the copy engine takes some eight
+// Lines of 128 bytes that come for a step of an operand whose depth lies side by side, of which `valid` of a tile's are there: the copy engine takes eight or nine
 // cycles for a line that is not (H200, 2026-11-29). Each of `sharers` blocks brings as many, whole eights, by which they are swizzled.
 constexpr i32 EIGHT_LINES = 8;
 ANYWHERE constexpr i32 tile_lines(i32 tile, i32 sharers, i32 valid)

@@ -123,6 +123,9 @@ DEVICE void with_lines(const GemmTilesNumbers& g, const TileSpot& t, const Load&
     }
 }
 
+template <class S>
+DEVICE i32 tile_products(const GemmTilesNumbers& g) { return S::PLANES ? products_of(g.planes) : 1; }
+
 // By the thread that loads and has made the barriers: what fits the ring, while the block's others are still coming. NVRTC takes no generic lambdas.
 template <class S>
 struct FirstSteps {
@@ -161,7 +164,7 @@ struct TileSteps {
     template <class ALines, class BLines>
     DEVICE void operator()(const ALines& a, const BLines& b) const
     {
-        const i32 products = S::PLANES ? products_of(g.planes) : 1;
+        const i32 products = tile_products<S>(g);
         for (i32 product = 0; product < products; product++) {
             for (i32 step = started; step < g.k_steps; step++) {
                 barrier_wait(memory.empty(turn.stage), turn.phase);

@@ -35,6 +35,8 @@ struct TilesShape {
     static constexpr bool IN_REGISTERS = A_TURNED && Kind::BYTES == 4;               // a, whose words the tensor cores take no other way so
     static constexpr bool IS_BARE = SUMS > 128 || TILE_N % 64 != 0 || IS_SWAPPED || IN_REGISTERS;    // no room for an epilogue, or no boxes for what it reads
     static constexpr i32  LOADER_REGISTERS = IS_BARE && !IS_PINGPONG ? 24 : 40;     // of 504, of which the others have the rest
+    // Not where both groups turn operands; and beside an epilogue the branch makes wide tiles spill more.
+    static constexpr bool MAY_PASS = !IN_REGISTERS && !HAS_EPILOGUE;
     // Of an epilogue for 32 columns. On an H200 (2026-11-22) one for each takes 1 to 3 % less than one for all; but of pingpong's large
     // epilogues (gelu), whose groups are at different places, one takes 2 to 4 % less than two, and these took 3 to 9 % less than eight.
     static constexpr int  TEXTS = IS_PINGPONG && EPILOGUE_WEIGHT > 20 ? 1 : 8;
@@ -116,6 +118,17 @@ struct Multiplier {
         turn.advance();
         count_skew();
     }
+    // Steps of a tile of which nothing here is the product's: what comes for them makes room for the next. None may be under way.
+    DEVICE void pass(i32 steps)
+    {
+        ROLLED for (; steps > 0; steps--) {
+            barrier_wait(memory.full(turn.stage), turn.phase);
+            __syncwarp();                // as products would do: no lane still waits for this phase when the stage is filled again
+            release(turn.stage);
+            turn.advance();
+            count_skew();
+        }
+    }
     // All steps are done when it returns.
     DEVICE void finish(typename S::Word (&d)[S::BLOCKS][S::TILE_N / 2])
     {
@@ -169,7 +182,7 @@ DEVICE bool run_promoted(const GemmTilesNumbers& g, Multiplier<S>& multiplier, t
     using Sums = typename S::Word[S::BLOCKS][S::TILE_N / 2];
     Sums d[S::IN_TURNS ? 2 : 1];
     clear<S>(sums);
-    const i32 products = S::PLANES ? products_of(g.planes) : 1;
+    const i32 products = tile_products<S>(g);
     Batches at;
     if constexpr (S::IN_TURNS) {
         const i32  batches = products * ((g.k_steps + g.promote - 1) / g.promote);
@@ -239,8 +252,14 @@ DEVICE void multiply_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memo
         };
         if constexpr (S::IS_PINGPONG || S::PROMOTE) bring();
         if constexpr (S::IS_PINGPONG) named_barrier(4 + group, 256);
-        if constexpr (S::PROMOTE) is_loose = run_promoted<S>(g, multiplier, d);
-        else {
+        // Products of rows or columns that are not there would take power for nothing, and nobody sees their sums.
+        if (S::MAY_PASS && (first.row >= g.a_lines || first.column >= g.b_lines)) {
+            multiplier.pass(tile_products<S>(g) * g.k_steps);
+            // Not before: the other group's stages may be these, and by their parity what comes for them now would be taken for its own.
+            if constexpr (S::IS_PINGPONG) named_arrive(4 + (group ^ 1), 256);
+        } else if constexpr (S::PROMOTE) {
+            is_loose = run_promoted<S>(g, multiplier, d);
+        } else {
             i32 step = 0;
             if constexpr (HAS_EPILOGUE && !S::IS_PINGPONG) {
                 const bool is_begin = is_first;              // what is multiplied is still on its way, so nobody waits
