@@ -34,7 +34,7 @@ struct TilesShape {
     static constexpr bool IN_TURNS = PROMOTE && BLOCKS * TILE_N * 3 / 2 <= 192;     // registers for two batches of products
     static constexpr bool IN_REGISTERS = A_TURNED && Kind::BYTES == 4;               // a, whose words the tensor cores take no other way so
     static constexpr bool IS_BARE = SUMS > 128 || TILE_N % 64 != 0 || IS_SWAPPED || IN_REGISTERS;    // no room for an epilogue, or no boxes for what it reads
-    static constexpr i32  LOADER_REGISTERS = IS_BARE && !IS_PINGPONG ? 24 : 40;     // of 504, of which the others have the rest
+    static constexpr i32  LOADER_REGISTERS = IS_BARE && !IS_PINGPONG && !TURNS_ ? 24 : 40;     // of 504, of which the others have the rest
     // Not where both groups turn operands; and beside an epilogue the branch makes wide tiles spill more.
     static constexpr bool MAY_PASS = !IN_REGISTERS && !HAS_EPILOGUE;
     // Of an epilogue for 32 columns. On an H200 (2026-11-22) one for each takes 1 to 3 % less than one for all; but of pingpong's large
