@@ -50,6 +50,22 @@ TEST_CASE("tiles: of c's transpose where those of c leave more of the card idle,
     CHECK(!turns({4096, 4096, 4096, 1}, {}, 0));
 }
 
+TEST_CASE("tiles: as wide as rows want it that are as many as they happen to be, but beside an epilogue")
+{
+    const auto problem = [](const Extents& e, Dtype type, int weight) {
+        gemm::Problem p = problem_of(e, {false, true, false, 0}, type, type, Dtype::f16);
+        p.epilogue_weight = weight;
+        return p;
+    };
+    const auto tile = [&](const Extents& e, Dtype type) { return std::string(chosen(problem(e, type, 0)).tile); };
+    CHECK(tile({137, 11008, 4096, 1}, Dtype::f16) == "t128x144x2");       // 35 us, the fastest of the others 44 (H200)
+    CHECK(tile({777, 4096, 11008, 1}, Dtype::f16) == "t128x208x2");       // 105, 125
+    CHECK(tile({300, 8192, 8192, 1}, Dtype::e4m3) == "t128x160x2");       // 41, 58
+    CHECK(tile({600, 4096, 11008, 1}, Dtype::e4m3) == "t128x160x2");      // 46, 52
+    CHECK(tile({3001, 8192, 8192, 1}, Dtype::e4m3) == "128x128x1");       // 305, where 128 x 192 takes 329
+    CHECK(!chosen(problem({777, 4096, 11008, 1}, Dtype::f16, 1)).turns);
+}
+
 TEST_CASE("tiles: wide where they are a round less by far, others where lasting power would make up for it")
 {
     const auto tile = [](const Extents& e) { return std::string(chosen(e, {}, 0).tile); };
