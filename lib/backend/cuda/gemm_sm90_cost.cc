@@ -57,7 +57,7 @@ double step_us(const Form& form, const Device& device, const Instance& i, double
         return std::max(i.m * i.n / PRODUCTS_A_US + (i.m + i.n) * DOUBLE_ROW_US, boxes * BOX_US);
     }
     // What moving sums to f32 makes of a product, most where wide tiles leave no registers to do so meanwhile; and of its power, what its type does. Bytes of
-    // 60 shapes of any number of rows (H200, 2026-11-29).
+    // 76 shapes of any number of rows (H200, 2026-11-29).
     const double moved = form.group == Group::Byte && i.n > 128 ? 1.3 : form.group == Group::Byte || form.group == Group::Wide ? 1.13 : 1;
     const double powered = form.group == Group::Byte ? 1.05 : 1;
     const auto rows_of = [&](const Source& x, int64_t rows, int32_t tile, int32_t sharers) { return double(std::min<int64_t>(rows, tile)) / sharers * crossing_of(form, x); };
