@@ -22,7 +22,7 @@ def named(name):
     return Case(name, parts[1], tuple(map(int, parts.group(2, 3, 4))), parts[5] + parts[6]) if parts else None
 
 
-def squares():
+def squares(_kinds):
     """Those that ngtool's list lacks: bf16 all ways that it may lie, and the other fp8, which cuBLASLt multiplies in one way alone."""
     names = [f"bf16 m{n} n{n} k{n} {ways}" for n in (4096, 8192) for ways in ("nn", "nt", "tn", "tt")]
     return names + [f"e5m2 m{n} n{n} k{n} nt" for n in (1024, 2048, 4096, 8192)]
@@ -44,6 +44,9 @@ def any_rows(kinds):
     return by_weights(kinds, ((4096, 4096), (11008, 4096), (4096, 11008), (8192, 8192)), (137, 200, 300, 450, 600, 777, 1001, 1400, 2000, 3001))
 
 
+OWN = {"squares": squares, "few": few_rows, "any": any_rows}
+
+
 def read_names(path, kinds):
     """Of a file that ngtool bench --csv wrote, or of a list of shapes with columns m, n, k and, for each type of kinds, transA and transB (N or T)."""
     with open(path, newline="", encoding="utf-8") as file:
@@ -58,7 +61,7 @@ def read_names(path, kinds):
 def read_cases(path, kinds=("fp16",), only="", part="0/1"):
     """Each case once; of those the K-th of N parts, so that calls of a few minutes share them."""
     index, parts = map(int, part.split("/"))
-    names = squares() if path == "squares" else few_rows(kinds) if path == "few" else any_rows(kinds) if path == "any" else read_names(path, kinds)
+    names = OWN[path](kinds) if path in OWN else read_names(path, kinds)
     cases = [named(name) for name in dict.fromkeys(names) if only in name]
     return [case for case in cases if case][index::parts]
 
