@@ -3,7 +3,7 @@
 image.py NAME SOURCE OUTPUT_CC TABLE DEPFILE [--stack BYTES] [--spills BYTES] [--tables] [--only ARCH] [--own] [--code] [--compress] [--nvcc NVCC ROOT ARCH..]
 --stack is what a kernel may have of a stack without spills; --spills what it may store and load of these, each; --tables makes switches jumps through tables; --only sm_90a: for that
 architecture and no other, if sm_90 is among those wanted; such kernels are refused, too, where ptxas serialises their products;
---own: the text may ask which architecture it is compiled for; --code: the same, and there is no PTX.
+--own: the text may ask which architecture it is compiled for, as far as TEXTS go; --code: the same, and there is no PTX.
 Without nvcc the image is empty. TABLE tells registers, spilled bytes and shared memory of each kernel on each architecture.
 """
 import re
@@ -13,6 +13,9 @@ from pathlib import Path
 
 # What every GPU since Ampere can run: its driver compiles this where no ARCH fits.
 PORTABLE = 80
+# Architectures whose texts differ: what asks which it is compiled for asks for no other. Others take the text of the last of these before them, for
+# from C++ to PTX takes as long as from there to code.
+TEXTS = [PORTABLE, 89, 90]
 
 CC = """// Made by kernels/image.py: the kernels of {name}.cu as the driver loads them; {count} bytes.
 #include "kernels/shipped.h"
@@ -39,12 +42,13 @@ def numbers_of(archs):
 def targets_of(numbers, only, is_own, is_code):
     if only:
         return [f"arch=compute_{only},code=sm_{only}"]
-    if is_code:
-        return [f"arch=compute_{number},code=sm_{number}" for number in numbers]
-    if is_own:
-        return [f"arch=compute_{number},code=sm_{number}" for number in numbers] + [f"arch=compute_{PORTABLE},code=compute_{PORTABLE}"]
-    codes = ",".join([f"sm_{number}" for number in numbers] + [f"compute_{PORTABLE}"])
-    return [f"arch=compute_{PORTABLE},code=[{codes}]"]
+    codes = {}
+    for number in numbers:
+        text = max(text for text in TEXTS if text <= number) if is_own or is_code else PORTABLE
+        codes.setdefault(text, []).append(f"sm_{number}")
+    if not is_code:
+        codes.setdefault(PORTABLE, []).append(f"compute_{PORTABLE}")
+    return [f"arch=compute_{text},code=[{','.join(of_text)}]" for text, of_text in codes.items()]
 
 
 def compiled(command, targets, files):
