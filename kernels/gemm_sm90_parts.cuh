@@ -295,8 +295,9 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const S
         EpilogueTerms<4> terms[EACH];
         if constexpr (FOLDS > 0)
             UNROLLED for (i32 i = 0; i < EACH; i++) leave_out(terms[i], 0);
-        // With an epilogue a text of each, so that what they read is in registers.
-        constexpr i32 TEXTS = HAS_EPILOGUE ? EACH : 1;
+        // With an epilogue a text of each, so that what they read is in registers; but one for all with a list, which is long, and which what it reads is moved to.
+        constexpr bool IS_TEXT_OF_EACH = HAS_EPILOGUE && !HAS_LIST;
+        constexpr i32  TEXTS = IS_TEXT_OF_EACH ? EACH : 1;
         _Pragma("unroll TEXTS") for (i32 i = 0; i < EACH; i++) {
             const TileSpot at = place(i);
             const i32      valid = valid_at(at);
@@ -304,6 +305,10 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const S
             UNROLLED for (i32 k = 0; k < EACH; k++)
                 if (k == i)
                     UNROLLED for (i32 j = 0; j < 4; j++) w[j] = v[k][j];
+            EpilogueOperands<4> read = operands[IS_TEXT_OF_EACH ? i : 0];
+            if constexpr (HAS_LIST)
+                UNROLLED for (i32 k = 1; k < EACH; k++)
+                    if (k == i) read = operands[k];
             if (valid <= 0) continue;
             if (g.splits > 1) {
                 store_partial(g, part.split, at, valid, w);
@@ -311,7 +316,7 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const S
             }
             if constexpr (S::PROMOTE)
                 if (g.planes == 3) sum_four_again(g.plain, at, valid, w);
-            finish_four<Word>(o, at, valid, operands[HAS_EPILOGUE ? i : 0], w, terms[HAS_EPILOGUE ? i : 0]);
+            finish_four<Word>(o, at, valid, read, w, terms[IS_TEXT_OF_EACH ? i : 0]);
             if constexpr (FOLDS > 0) leave_out(terms[i], valid);
             if (!HAS_RESULT) continue;
             if (is_apart) store_apart(o, at, valid, w, is_whole);
