@@ -212,7 +212,7 @@ ANYWHERE constexpr i32 tile_lines(i32 tile, i32 sharers, i32 valid)
 // Sums of a split tile go from block to block by units of 16 rows and up to four patches of 8 columns. A patch is 32 lanes' four
 // sums and room that keeps rows of neighbouring patches in other banks.
 constexpr u32 PATCH_BYTES = 528, MOST_BLOCKS = 8;
-ANYWHERE constexpr u32 split_unit(u32 n) { return n < 32 ? n / 8 : 4; }
+ANYWHERE constexpr u32 split_unit(u32 n) { return n % 32 == 0 ? 4 : n % 16 == 0 ? 2 : 1; }
 ANYWHERE constexpr u32 split_units(u32 m, u32 n) { return m / 16 * (n / 8 / split_unit(n)); }
 // What a block receives from all others, of whatever cluster.
 ANYWHERE constexpr u32 split_received(u32 m, u32 n)
@@ -235,6 +235,8 @@ ANYWHERE constexpr u32 ring_buffer(u32 stages, u32 kept, u32 stage, u32 received
     const u32 ring = stages * stage, shared = kept * stage + received;
     return ((ring > shared ? ring : shared) + 127) / 128 * 128;
 }
+// Columns side by side of a turned b that a box brings, of `step` of depth.
+ANYWHERE constexpr i32 split_width(i32 n, i32 step) { return n % step == 0 ? step : n < step ? n : 16; }
 // Stages that are left where blocks receive sums: these take the place of the last ones.
 ANYWHERE constexpr u32 split_kept(u32 m, u32 n, u32 stages) { return stages - split_received(m, n) / ((m + n) * 128); }
 ANYWHERE constexpr u32 split_buffer(u32 m, u32 n, u32 stages) { return ring_buffer(stages, split_kept(m, n, stages), (m + n) * 128, split_received(m, n)); }

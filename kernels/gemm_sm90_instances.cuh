@@ -23,10 +23,10 @@ DEVICE void run_any_tiles(const GemmTilesNumbers& g)
     {                                                                                                                              \
         run_any_tiles<TilesShape<Kind, m, n, down, across, stages, a, b, schedule, promote, turns>>(numbers);                      \
     }
-#define SPLIT_KERNEL(types, way, Kind, a, b, promote, tile, m, n, stages, units)                                                   \
+#define SPLIT_KERNEL(types, way, Kind, a, b, promote, tile, m, n, stages, units, turns)                                            \
     extern "C" __global__ void __launch_bounds__(split_threads(m), units) GEMM_NAME(types##_##way##_s##tile)(const __grid_constant__ GemmSplitNumbers numbers) \
     {                                                                                                                              \
-        run_split<SplitShape<Kind, m, n, stages, a, b, promote>>(numbers);                                                         \
+        run_split<SplitShape<Kind, m, n, stages, a, b, promote, turns>>(numbers);                                                  \
     }
 #define ODD_KERNEL(types, way, Kind, a, b, promote, tile, m, n, stages, units)                                                     \
     extern "C" __global__ void __launch_bounds__(split_threads(m), units) gemm_##types##_##way##_o##tile(const __grid_constant__ GemmOddNumbers numbers) \

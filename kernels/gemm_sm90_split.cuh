@@ -10,16 +10,17 @@
 namespace ng::kernels {
 namespace {
 
-template <class Kind_, int TILE_M_, int TILE_N_, int STAGES_, int A_TURNED_, int B_TURNED_, bool PROMOTE_>
+template <class Kind_, int TILE_M_, int TILE_N_, int STAGES_, int A_TURNED_, int B_TURNED_, bool PROMOTE_, bool TURNS_ = false>
 struct SplitShape {
     using Kind = Kind_;
     using Word = typename Kind::Word;
-    static constexpr i32  TILE_M = TILE_M_, TILE_N = TILE_N_, STAGES = STAGES_, A_TURNED = A_TURNED_, B_TURNED = B_TURNED_;
+    static constexpr i32  TILE_M = TILE_M_, TILE_N = TILE_N_, STAGES = STAGES_;
+    static constexpr i32  A_TURNED = TURNS_ ? B_TURNED_ : A_TURNED_, B_TURNED = TURNS_ ? A_TURNED_ : B_TURNED_;      // turns: tiles are of c's transpose, b' a'
     // How a comes, whose rows lie side by side: words by way of registers, bytes turned in shared memory.
     static constexpr bool PROMOTE = PROMOTE_, IN_REGISTERS = A_TURNED && Kind::BYTES == 4, IN_PLACE = A_TURNED && Kind::BYTES == 1, IN_PAIRS = IN_REGISTERS;
     static constexpr i32  A_ACROSS = A_TURNED && !IN_PLACE;      // as the tensor cores take it
     static constexpr i32  BLOCKS = 1, GROUPS = TILE_M / 64, DOWN = GROUPS, GROUP_N = TILE_N, THREADS = split_threads(TILE_M);
-    static constexpr i32  B_WIDTH = TILE_N < Kind::STEP ? TILE_N : Kind::STEP, B_SWIZZLE = B_WIDTH * 2;      // of a turned b
+    static constexpr i32  B_WIDTH = split_width(TILE_N, Kind::STEP), B_SWIZZLE = B_WIDTH * 2;      // of a turned b
     static constexpr u32  A_BYTES = TILE_M * 128, STAGE = A_BYTES + TILE_N * 128;
     static constexpr u32  WARPS = GROUPS * 4, UNIT = split_unit(TILE_N), UNIT_BYTES = UNIT * PATCH_BYTES, UNITS = split_units(TILE_M, TILE_N);
     static constexpr u32  KEPT = split_kept(TILE_M, TILE_N, STAGES), BUFFER = split_buffer(TILE_M, TILE_N, STAGES), SHARED = split_shared(TILE_M, TILE_N, STAGES);

@@ -23,13 +23,13 @@ struct Row {
 };
 constexpr Row ROWS[] = {
 #define TILES(group, tile, m, n, down, across, stages, schedule, turns) {#tile, Group::group, false, false, false, turns != 0, m, n, down, across, schedule, stages, 1, 0},
-#define SPLIT(group, tile, m, n, stages, units) {"s" #tile, Group::group, true, false, false, false, m, n, 1, 1, 0, stages, units, 0},
+#define SPLIT(group, tile, m, n, stages, units, turns) {"s" #tile, Group::group, true, false, false, turns != 0, m, n, 1, 1, 0, stages, units, 0},
 #define ODD(group, tile, m, n, stages, units) {"o" #tile, Group::group, true, false, true, false, m, n, 1, 1, 0, stages, units, 0},
 #define CUT(group, tile, m, n, stages, slots) {"c" #tile, Group::group, true, true, false, false, m, n, 1, 1, 0, stages, 1, slots},
 #define ASIDE(...)
 #define LISTED_ROW(...) {__VA_ARGS__, true},
 #define LISTED_TILES(group, tile, m, n, down, across, stages, schedule, turns) LISTED_ROW(#tile, Group::group, false, false, false, turns != 0, m, n, down, across, schedule, stages, 1, 0)
-#define LISTED_SPLIT(group, tile, m, n, stages, units) LISTED_ROW("s" #tile, Group::group, true, false, false, false, m, n, 1, 1, 0, stages, units, 0)
+#define LISTED_SPLIT(group, tile, m, n, stages, units, turns) LISTED_ROW("s" #tile, Group::group, true, false, false, turns != 0, m, n, 1, 1, 0, stages, units, 0)
 #define LISTED_CUT(group, tile, m, n, stages, slots) LISTED_ROW("c" #tile, Group::group, true, true, false, false, m, n, 1, 1, 0, stages, 1, slots)
 #include "kernels/gemm_sm90.def"
 #undef TILES
@@ -63,7 +63,7 @@ constexpr std::array<Instance, COUNT> numbered()
 constexpr std::array<Instance, COUNT> INSTANCES = numbered();
 
 #define TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns) {"gemm_" #types "_" #way "_" #tile, tiles_layout(m, n, stages, schedule < 0, tiles_turn_b(n, a, b, turns), {}).bytes},
-#define SPLIT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, units) {"gemm_" #types "_" #way "_s" #tile, split_shared(m, n, stages)},
+#define SPLIT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, units, turns) {"gemm_" #types "_" #way "_s" #tile, split_shared(m, n, stages)},
 #define ODD_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, units) {"gemm_" #types "_" #way "_o" #tile, split_shared(m, ODD_WIDTH, stages)},
 #define CUT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, slots) {"gemm_" #types "_" #way "_c" #tile, cut_shared(m, n, stages, slots)},
 #define ASIDE_FACTS(name, threads) {"gemm_" #name, 0},
@@ -82,7 +82,7 @@ constexpr KernelFacts FACTS[] = {
 #undef ASIDE
 #define TILES_SHAPE(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns)                            \
     "TilesShape<" #Kind ", " #m ", " #n ", " #down ", " #across ", " #stages ", " #a ", " #b ", " #schedule ", " #promote ", " #turns ">",
-#define SPLIT_SHAPE(types, way, Kind, a, b, promote, tile, m, n, stages, units) "SplitShape<" #Kind ", " #m ", " #n ", " #stages ", " #a ", " #b ", " #promote ">",
+#define SPLIT_SHAPE(types, way, Kind, a, b, promote, tile, m, n, stages, units, turns) "SplitShape<" #Kind ", " #m ", " #n ", " #stages ", " #a ", " #b ", " #promote ", " #turns ">",
 #define ODD_SHAPE(types, way, Kind, a, b, promote, tile, m, n, stages, units) "OddShape<" #Kind ", " #m ", " #stages ">",
 #define CUT_SHAPE(types, way, Kind, a, b, promote, tile, m, n, stages, slots) "CutShape<" #m ", " #n ", " #stages ", " #slots ", " #a ", " #b ">",
 #define TILES(group, ...) GEMM_SM90_##group(TILES_SHAPE, __VA_ARGS__)
@@ -129,7 +129,7 @@ static_assert(COUNTS[0] + COUNTS[1] + COUNTS[2] == std::size(FACTS), "every kern
 // Kernels that carry out lists, those without a box and those with one.
 #define NAMED(prefix, name, bytes) {"gemm_" prefix "_" name, bytes},
 #define LISTED_TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns) NAMED("listed", #types "_" #way "_" #tile, tiles_layout(m, n, stages, schedule < 0, tiles_turn_b(n, a, b, turns), LISTED_FINISH).bytes)
-#define LISTED_SPLIT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, units) NAMED("listed", #types "_" #way "_s" #tile, split_shared(m, n, stages))
+#define LISTED_SPLIT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, units, turns) NAMED("listed", #types "_" #way "_s" #tile, split_shared(m, n, stages))
 #define LISTED_CUT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, slots) NAMED("listed", #types "_" #way "_c" #tile, cut_shared(m, n, stages, slots))
 #define BOXED_TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns) NAMED("boxed", #types "_" #way "_" #tile, tiles_layout(m, n, stages, schedule < 0, tiles_turn_b(n, a, b, turns), BOXED_FINISH).bytes)
 #define LISTED_TILES(group, ...) GEMM_SM90_##group(LISTED_TILES_FACTS, __VA_ARGS__)

@@ -317,7 +317,7 @@ void run_split(Runner& r, const Instance& i, const Choice& c)
     } else {
         const Lines a = r.lines_of(form.a, p.a_type), b = r.lines_of(form.b, p.b_type);
         r.encode_operand(n.a, a, form.a, tile.rows, 1);
-        r.encode_operand(n.b, b, form.b, tile.columns, 1);
+        r.encode_operand(n.b, b, form.b, form.b.is_turned ? kernels::split_width(i.n, form.step) : tile.columns, 1);
     }
     Launch l = r.launch_of(i, form.variant);
     cut_tiles(r, form, {tile, i.is_cut ? steps_of(r.form, i) : steps_of(r.form), i.is_cut ? 1 : kernels::products_of(r.form.planes), c.cluster, c.splits}, n, l);
