@@ -20,11 +20,11 @@ bool is_possible(const Form& form, const Form& own, const Choice& c)
     if (blocks > int64_t(1) << 30) return false;
     // Sums that move to f32 leave no registers for an epilogue, nor for the rarer types, beside so wide a tile; and what an epilogue
     // reads comes by boxes of 64 columns of c as it lies (IS_BARE).
-    const bool is_bare = i.turns || (!i.is_split && (takes_turned(i) || (i.group == Group::Byte && i.n > 128) || i.n % 64 != 0));
+    const bool is_bare = !i.is_split && (takes_turned(i) || (i.group == Group::Byte && i.n > 128) || i.n % 64 != 0 || i.turns);
     if (is_swapped(form, i) && p.c_type != Dtype::f16 && p.c_type != Dtype::bf16) return false;
     if (is_bare && (p.epilogue_weight > 0 || p.c_type == Dtype::e4m3 || p.c_type == Dtype::e5m2)) return false;
     if (!i.is_split) return c.cluster == i.cluster && c.splits == 1;
-    if (p.is_pivoted) return false;      // its blocks have no rows of a part together
+    if (p.is_pivoted || (i.turns && has_folds(p))) return false;         // its blocks have no rows of a part together; nor, turned, lanes a row's columns
     if (c.splits > 1 && has_folds(p) && p.epilogue_weight > 0) return false;         // sums that meet in memory are folded nowhere, whatever was measured of the product alone
     if (i.is_odd && !takes_odd(form)) return false;
     if (i.is_cut && !(form.a.lies_even && form.b.lies_even)) return false;
