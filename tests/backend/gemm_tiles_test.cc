@@ -2,6 +2,7 @@
 #include "lib/backend/cuda/gemm_tuned.h"
 #include "tests/backend/gemm_problems.h"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 
@@ -64,6 +65,38 @@ TEST_CASE("tiles: as wide as rows want it that are as many as they happen to be,
     CHECK(tile({600, 4096, 11008, 1}, Dtype::e4m3) == "t128x160x2");      // 46, 52
     CHECK(tile({3001, 8192, 8192, 1}, Dtype::e4m3) == "128x128x1");       // 305, where 128 x 192 takes 329
     CHECK(!chosen(problem({777, 4096, 11008, 1}, Dtype::f16, 1)).turns);
+}
+
+TEST_CASE("splits: of c's transpose where a few rows more than a tile's are by as many tiles of b as the card has room for")
+{
+    const auto problem = [](const Extents& e, int weight) {
+        gemm::Problem p = problem_of(e, {false, true, false, 0}, Dtype::f16, Dtype::f16, Dtype::f16);
+        p.epilogue_weight = weight;
+        return p;
+    };
+    const auto tile = [&](const Extents& e) { return std::string(chosen(problem(e, 0)).tile); };
+    CHECK(tile({112, 4096, 11008, 1}) == "s128x64");     // 28 us, of c's transpose 29 (H200)
+    CHECK(tile({137, 4096, 11008, 1}) == "st64x160");    // 30, the fastest of the others 40
+    CHECK(tile({152, 4096, 14336, 1}) == "st64x160");    // 38, 53
+    CHECK(tile({200, 4096, 14336, 1}) == "st64x208");    // 47, 51
+    CHECK(tile({137, 8192, 8192, 1}) == "st64x160");     // 42, 51
+    CHECK(tile({304, 4096, 11008, 1}) == "st64x160");    // 50, 57
+    CHECK(tile({137, 11008, 4096, 1}) == "t128x144x2");  // 172 of 64 rows would be two rounds
+    const gemm::Problem with = problem({137, 4096, 11008, 1}, 1);
+    CHECK(std::string(chosen(with).tile) == "st64x160");
+    gemm::Problem folded = with;
+    folded.epilogue.tensor[folded.epilogue.count++].kind = kernels::OVER_ROWS;
+    CHECK(!chosen(folded).turns);
+    // As each way wants its operands: the other one is the tile's rows, and what lies side by side comes by boxes that a tile has whole ones of.
+    sm90::Form form;
+    REQUIRE(sm90::make_form(problem({137, 4096, 11008, 1}, 0), false, form));
+    const auto& all = sm90::instances();
+    const auto  i = uint32_t(std::ranges::find_if(all, [](const sm90::Instance& one) { return one.is_split && one.turns; }) - all.begin());
+    const sm90::Form own = sm90::form_of(form, all[i]);
+    CHECK((own.problem.m == 4096 && own.problem.n == 137));
+    for (const sm90::Instance& one : all)
+        if (one.is_split && one.turns) CHECK(one.n % kernels::split_width(one.n, form.step) == 0);
+    CHECK((kernels::split_width(16, 64) == 16 && kernels::split_width(64, 64) == 64 && kernels::split_width(128, 32) == 32 && kernels::split_width(144, 64) == 16));
 }
 
 TEST_CASE("tiles: wide where they are a round less by far, others where lasting power would make up for it")
