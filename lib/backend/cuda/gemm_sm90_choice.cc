@@ -24,7 +24,7 @@ bool is_possible(const Form& form, const Form& own, const Choice& c)
     if (is_swapped(form, i) && p.c_type != Dtype::f16 && p.c_type != Dtype::bf16) return false;
     if (is_bare && (p.epilogue_weight > 0 || p.c_type == Dtype::e4m3 || p.c_type == Dtype::e5m2)) return false;
     if (!i.is_split) return c.cluster == i.cluster && c.splits == 1;
-    if (p.is_pivoted || (i.turns && has_folds(p))) return false;         // its blocks have no rows of a part together; nor, turned, lanes a row's columns
+    if (p.is_pivoted || (i.turns && has_folds(p))) return false;         // its blocks have no rows of a part together, or, of c's transpose, lanes no columns
     if (c.splits > 1 && has_folds(p) && p.epilogue_weight > 0) return false;         // sums that meet in memory are folded nowhere, whatever was measured of the product alone
     if (i.is_odd && !takes_odd(form)) return false;
     if (i.is_cut && !(form.a.lies_even && form.b.lies_even)) return false;

@@ -255,11 +255,12 @@ bool has_few_rows(const Problem& p)
 bool has_some_lines(const Problem& p)
 {
     constexpr int64_t MOST_LINES = 512;
-    return has_few_lines(p, std::min(p.m, p.n), std::max(p.m, p.n), MOST_LINES);
+    return p.batches == 1 && has_few_lines(p, std::min(p.m, p.n), std::max(p.m, p.n), MOST_LINES);
 }
 bool takes_few_lines(const Form& form, const Instance& i)
 {
-    return (has_few_columns(form.problem) || has_some_lines(form.problem)) && i.is_split && !i.is_cut && !i.is_odd && i.group == form.group;
+    const Problem& p = form.problem;
+    return (has_few_columns(p) || has_few_rows(p) || has_some_lines(p)) && i.is_split && !i.is_cut && !i.is_odd && i.group == form.group;
 }
 
 // Columns: fitted to 5700 times of 319 shapes of f16, e4m3 and int8, 1 to 32 columns of 1024 to 128256 rows (H200, 2026-11-29): what it chose took 1.2 % more
