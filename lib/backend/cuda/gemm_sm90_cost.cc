@@ -254,8 +254,9 @@ bool has_few_rows(const Problem& p)
 // As many as one text has, or a few.
 bool has_some_lines(const Problem& p)
 {
-    constexpr int64_t MOST_LINES = 512;
-    return p.batches == 1 && has_few_lines(p, std::min(p.m, p.n), std::max(p.m, p.n), MOST_LINES);
+    constexpr int64_t LEAST_LINES = 129, MOST_LINES = 512;
+    const int64_t few = std::min(p.m, p.n);
+    return p.batches == 1 && few >= LEAST_LINES && has_few_lines(p, few, std::max(p.m, p.n), MOST_LINES);
 }
 bool takes_few_lines(const Form& form, const Instance& i)
 {
@@ -360,9 +361,12 @@ double cost_us(const Form& form, const Form& own, const Device& device, const Ch
     const bool   is_streamed = form.group == Group::Half && double(form.a.batches) * double(p.m) * double(p.k) * 2 > SECOND_CACHE;
     const double wide = !is_narrow || !(has_few_columns(p) || is_streamed) ? 1 : form.group == Group::Half ? WIDE : WIDE_BYTES;
     if (!i.is_split) return copies_us(own, i) + tiles_us(own, device, i) * wide;
-    if (takes_few_lines(own, i)) return copies_us(own, i) + few_lines_us(own, device, i, c);
+    // Splits of c's transpose are for some rows of c by many columns. What they take beside fewer or more was not fitted, and 32 rows would be given them.
+    constexpr double UNFITTED = 2;
+    const double unfitted = i.turns && !(has_some_lines(own.problem) && own.problem.n < own.problem.m) ? UNFITTED : 1;
+    if (takes_few_lines(own, i)) return copies_us(own, i) + few_lines_us(own, device, i, c) * unfitted;
     const bool has_half_boxes = i.group == Group::Half && i.m == 64 && p.m > 64 && is_narrow;
-    return copies_us(own, i) + split_us(own, device, i, c) * (i.is_odd ? MOVED : has_half_boxes ? HALF_BOXES : 1);
+    return copies_us(own, i) + split_us(own, device, i, c) * unfitted * (i.is_odd ? MOVED : has_half_boxes ? HALF_BOXES : 1);
 }
 
 double resident_blocks(const Device& device, int32_t units, int32_t cluster) { return RESIDENT[units - 1][cluster - 1] * device.units / RESIDENT_UNITS; }
