@@ -74,8 +74,8 @@ bool make_made_form(const Problem& problem, bool has_addresses, Form& form);
 uint64_t copies_workspace(const Form& form);     // at most: some instances copy nothing
 // Nothing but whole products are for these kernels; others take what they do not, and compare.
 inline bool is_double(const Form& form) { return form.group == Group::Double; }
-// As TilesShape has it: tiles are of c's transpose, which swaps a and b.
-inline bool is_swapped(const Form& form, const Instance& i) { return !i.is_split && kernels::tiles_are_swapped(uint32_t(i.n), form.a.is_turned, form.b.is_turned, i.turns); }
+// As TilesShape and SplitShape have it: tiles are of c's transpose, which swaps a and b.
+inline bool is_swapped(const Form& form, const Instance& i) { return i.is_split ? i.turns : kernels::tiles_are_swapped(uint32_t(i.n), form.a.is_turned, form.b.is_turned, i.turns); }
 Form swapped(const Form& form);
 inline bool moves_bytes(const Instance& i) { return i.group == Group::MovedByte || i.group == Group::MovedWhole; }
 inline bool takes_turned(const Instance& i) { return i.group == Group::Turned || i.group == Group::Moved || moves_bytes(i); }

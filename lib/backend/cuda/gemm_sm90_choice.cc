@@ -21,7 +21,7 @@ bool is_possible(const Form& form, const Form& own, const Choice& c)
     // Sums that move to f32 leave no registers for an epilogue, nor for the rarer types, beside so wide a tile; and what an epilogue
     // reads comes by boxes of 64 columns of c as it lies (IS_BARE).
     const bool is_bare = !i.is_split && (takes_turned(i) || (i.group == Group::Byte && i.n > 128) || i.n % 64 != 0 || i.turns);
-    if (is_swapped(form, i) && p.c_type != Dtype::f16 && p.c_type != Dtype::bf16) return false;
+    if (!i.is_split && is_swapped(form, i) && p.c_type != Dtype::f16 && p.c_type != Dtype::bf16) return false;
     if (is_bare && (p.epilogue_weight > 0 || p.c_type == Dtype::e4m3 || p.c_type == Dtype::e5m2)) return false;
     if (!i.is_split) return c.cluster == i.cluster && c.splits == 1;
     if (p.is_pivoted || (i.turns && has_folds(p))) return false;         // its blocks have no rows of a part together, or, of c's transpose, lanes no columns

@@ -231,32 +231,38 @@ double split_us(const Form& form, const Device& device, const Instance& i, const
     return us + traffic_us(form, i, TRAFFIC);
 }
 
+// So many rows, or columns, by many of the other operand.
+bool has_few_lines(const Problem& p, int64_t few, int64_t many, int64_t most)
+{
+    constexpr int64_t LEAST_LINES = 1024, LEAST_DEPTH = 1024;
+    return few <= most && many >= LEAST_LINES && p.k >= LEAST_DEPTH && bytes_of(p.a_type) <= 2;
+}
+bool has_much_else(const Problem& p)     // of the other operand
+{
+    constexpr int64_t LEAST_BYTES = 4000000;
+    return std::max(p.m, p.n) * p.k * bytes_of(p.a_type) >= LEAST_BYTES;
+}
+
 // Of few columns, or rows, the other operand is nearly all that is read, of which memory gives some 94 % of its rate, or less where multiprocessors have unequal
 // shares of it; beside that a block has its own pace, by what is under way to it. Of what else is small c is no less than that operand, and split_us and
 // tiles_us know that.
 bool has_few_columns(const Problem& p)
 {
-    constexpr int64_t MOST_COLUMNS = 32, LEAST_ROWS = 1024, LEAST_DEPTH = 1024;
-    return p.n <= MOST_COLUMNS && p.m >= LEAST_ROWS && p.k >= LEAST_DEPTH && bytes_of(p.a_type) <= 2;
-}
-// So many rows, or columns, by many of the other operand.
-bool has_few_lines(const Problem& p, int64_t few, int64_t many, int64_t most)
-{
-    constexpr int64_t LEAST_LINES = 1024, LEAST_DEPTH = 1024, LEAST_BYTES = 4000000;
-    return few <= most && many >= LEAST_LINES && p.k >= LEAST_DEPTH && bytes_of(p.a_type) <= 2 && many * p.k * bytes_of(p.a_type) >= LEAST_BYTES;
+    constexpr int64_t MOST_COLUMNS = 32;
+    return has_few_lines(p, p.n, p.m, MOST_COLUMNS);
 }
 // More than become columns (make_form).
 bool has_few_rows(const Problem& p)
 {
     constexpr int64_t MOST_ROWS = 128;
-    return has_few_lines(p, p.m, p.n, MOST_ROWS);
+    return has_few_lines(p, p.m, p.n, MOST_ROWS) && has_much_else(p);
 }
 // As many as one text has, or a few.
 bool has_some_lines(const Problem& p)
 {
     constexpr int64_t LEAST_LINES = 129, MOST_LINES = 512;
     const int64_t few = std::min(p.m, p.n);
-    return p.batches == 1 && few >= LEAST_LINES && has_few_lines(p, few, std::max(p.m, p.n), MOST_LINES);
+    return p.batches == 1 && few >= LEAST_LINES && has_few_lines(p, few, std::max(p.m, p.n), MOST_LINES) && has_much_else(p);
 }
 bool takes_few_lines(const Form& form, const Instance& i)
 {
@@ -364,9 +370,9 @@ double cost_us(const Form& form, const Form& own, const Device& device, const Ch
     // Splits of c's transpose are for some rows of c by many columns. What they take beside fewer or more was not fitted, and 32 rows would be given them.
     constexpr double UNFITTED = 2;
     const double unfitted = i.turns && !(has_some_lines(own.problem) && own.problem.n < own.problem.m) ? UNFITTED : 1;
-    if (takes_few_lines(own, i)) return copies_us(own, i) + few_lines_us(own, device, i, c) * unfitted;
-    const bool has_half_boxes = i.group == Group::Half && i.m == 64 && p.m > 64 && is_narrow;
-    return copies_us(own, i) + split_us(own, device, i, c) * unfitted * (i.is_odd ? MOVED : has_half_boxes ? HALF_BOXES : 1);
+    const bool   has_half_boxes = i.group == Group::Half && i.m == 64 && p.m > 64 && is_narrow;
+    const double split = takes_few_lines(own, i) ? few_lines_us(own, device, i, c) : split_us(own, device, i, c) * (i.is_odd ? MOVED : has_half_boxes ? HALF_BOXES : 1);
+    return copies_us(own, i) + split * unfitted;
 }
 
 double resident_blocks(const Device& device, int32_t units, int32_t cluster) { return RESIDENT[units - 1][cluster - 1] * device.units / RESIDENT_UNITS; }

@@ -202,7 +202,7 @@ Form moved(const Form& form)
 Form form_of(const Form& form, const Instance& i)
 {
     if (takes_turned(i)) return i.group == Group::Moved ? moved(form) : turned(form);
-    return is_swapped(form, i) || (i.is_split && i.turns) ? swapped(form) : form;
+    return is_swapped(form, i) ? swapped(form) : form;
 }
 
 uint64_t copies_workspace(const Form& form) { return aligned(form.a.copy_bytes) + aligned(form.b.copy_bytes); }
