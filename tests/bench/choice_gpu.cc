@@ -1,13 +1,14 @@
 // Times whatever could run a product on Hopper, beside what the model of its choice says of it: what that model is fitted to.
 //
-//     choice_gpu SHAPES.txt TIMES.csv [--seconds N] [--within F] [--chosen [--most N]] [--memory TB] [--behind TEXT] [--dry]
+//     choice_gpu SHAPES.txt TIMES.csv [--seconds N] [--within F] [--chosen [--most N]] [--ms N] [--memory TB] [--behind TEXT] [--dry]
 //
 // SHAPES: lines "fp16 1760 16 1760 nn" (also bf16 tf32 e4m3 e5m2 int8 fp32 fp64; n: as in m x k and k x n, t: transposed), or with cases as
 // ngtool bench --csv and gemm_peers.py name them, each taken once. TIMES: a line for each way to run it. --chosen: only how good the choice
 // is, by the instances that the model thinks the N fastest (10), each in its best way by the model: of each type the mean and the worst of
 // the chosen one's time by the fastest one's, and what is above 1.05. Launches are in graphs, as captured runs are, and begin before the one ahead has ended; operands are normal numbers that
 // take turns until they are twice the second cache. All ways of a shape take turns too, and those that are clearly behind leave. --within:
-// ways whose model is so many times the least, 2.5. --memory: what the model takes the card's for, in TB
+// ways whose model is so many times the least, 2.5. --ms: how long a graph takes, 0.2; those of gemm_peers.py take 20, behind which the clock is what
+// the card's power leaves. --memory: what the model takes the card's for, in TB
 // a second. --behind: products with what follows them compiled in, "f16(gelu(a @ b + row) + r)" (choice_behind.h). --dry: what the model says alone, on any
 // machine, of an H200 or of --memory.
 #include "lib/backend/cuda/gemm_sm90.h"
@@ -193,8 +194,8 @@ class Verdicts {
 
 class Bench {
   public:
-    explicit Bench(const Driver& driver)
-        : home_(DeviceContext::primary(driver, 0)), now_(home_), pool_(home_), stream_(make_stream(home_, StreamKind::Independent)),
+    Bench(const Driver& driver, double graph_us)
+        : graph_us_(graph_us), home_(DeviceContext::primary(driver, 0)), now_(home_), pool_(home_), stream_(make_stream(home_, StreamKind::Independent)),
           begin_(home_, Event::Timing::On), end_(home_, Event::Timing::On), basic_(home_, std::string(basic_image()), Module::Accepts::Ptx),
           operands_(pool_, OPERAND_BYTES, stream_.get()), results_(pool_, RESULT_BYTES, stream_.get()), matrices_(pool_, BESIDE_BYTES, stream_.get()),
           vectors_(pool_, BESIDE_BYTES, stream_.get()), workspace_(pool_, WORKSPACE_BYTES, stream_.get())
@@ -223,6 +224,7 @@ class Bench {
     void   rounds(std::vector<Timed>& all, double within, int count);
     void   release(std::vector<Timed>& all);
 
+    double         graph_us_;            // that a graph is to take
     DeviceContext  home_;
     CurrentContext now_;
     MemoryPool     pool_;
@@ -277,9 +279,9 @@ void Bench::run(const Case& s, const sm90::Choice& c, int turn)
 
 void Bench::capture(const Case& s, Timed& t)
 {
-    constexpr double WANTED_US = 200;
+    constexpr double MOST = 400;         // launches of a graph
     const Driver& driver = home_.driver();
-    t.count = int(std::clamp(WANTED_US / t.model_us, 2.0, 60.0));
+    t.count = int(std::clamp(graph_us_ / t.model_us, 2.0, MOST));
     CUgraph graph = nullptr;
     driver.cuStreamBeginCapture(stream_.get(), CU_STREAM_CAPTURE_MODE_RELAXED);
     for (int i = 0; i < t.count; i++) run(s, t.choice, i);
@@ -384,8 +386,8 @@ void Bench::judge(const Case& s, const sm90::Form& form, size_t most, std::FILE*
 
 int main(int argc, char** argv)
 {
-    if (argc < 3) return std::puts("choice_gpu SHAPES.txt TIMES.csv [--seconds N] [--within F] [--chosen [--most N]] [--memory TB] [--behind TEXT] [--dry]"), 2;
-    double seconds = 1e9, within = 2.5, memory = 0;
+    if (argc < 3) return std::puts("choice_gpu SHAPES.txt TIMES.csv [--seconds N] [--within F] [--chosen [--most N]] [--ms N] [--memory TB] [--behind TEXT] [--dry]"), 2;
+    double seconds = 1e9, within = 2.5, memory = 0, graph_ms = 0.2;
     size_t most = 10;
     bool   is_dry = false, is_of_choice = false;
     std::string behind;
@@ -395,6 +397,7 @@ int main(int argc, char** argv)
         else if (word == "--chosen") is_of_choice = true;
         else if (word == "--behind" && i + 1 < argc) behind = argv[++i];
         else if (word == "--seconds" && i + 1 < argc) seconds = std::atof(argv[++i]);
+        else if (word == "--ms" && i + 1 < argc) graph_ms = std::atof(argv[++i]);
         else if (word == "--memory" && i + 1 < argc) memory = std::atof(argv[++i]) * 1e6;
         else if (word == "--within" && i + 1 < argc) within = std::atof(argv[++i]);
         else if (word == "--most" && i + 1 < argc) most = size_t(std::max(1, std::atoi(argv[++i])));
@@ -408,7 +411,7 @@ int main(int argc, char** argv)
     Verdicts verdicts;
     try {
         std::unique_ptr<Bench> bench;
-        if (!is_dry) bench = std::make_unique<Bench>(Driver::need("times of products"));
+        if (!is_dry) bench = std::make_unique<Bench>(Driver::need("times of products"), graph_ms * 1000);
         if (memory > 0) card.memory_bytes_per_us = memory;
         for (Case& s : shapes) {
             if (!behind.empty()) s.behind = std::make_shared<bench::Behind>(behind, problem_of(s));

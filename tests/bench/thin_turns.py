@@ -1,9 +1,10 @@
 """Products of few rows or little depth with what follows or precedes them, by several builds of libng in turns: whether one of them is slower.
 
-    python3 tests/bench/thin_turns.py LIBNG.so.. [--only TEXT..] [--seconds N]
+    python3 tests/bench/thin_turns.py LIBNG.so.. [--only TEXT..] [--seconds N] [--interim]
 
 Needs PyTorch, as gemm_peers.py does, whose graphs and turns these are. For each case a line: its type and extents, its text over p (the product), r
-(a matrix like it), row and col (f32), or over a and w (whole operands), and microseconds of each library.
+(a matrix like it), row and col (f32), or over a and w (whole operands), and microseconds of each library. --interim: nothing is compiled, so
+what follows is carried out as a list, or by a second kernel.
 """
 import argparse
 import ctypes
@@ -16,6 +17,7 @@ import gemm_peers as peers
 import ng
 
 GRAPH_MS = 2
+NO_JIT = ng.RECORDS.enums["ng_ctx_flag"]["NG_CTX_NO_JIT"]
 THIN = [(8, 1024, 1024), (8, 4096, 4096), (8, 14336, 4096), (32, 4096, 4096), (128, 1024, 1024), (128, 4096, 4096), (256, 1024, 1024), (256, 2048, 1024), (512, 1024, 2048), (512, 2048, 2048)]
 SCALED, GELU = "f16(p * col * row)", "f16(gelu(p * col * row) + r)"
 BIASED, GELU_BIASED = "relu(p + row)", "gelu(p + row) + r"
@@ -57,8 +59,9 @@ def operands_of(kind, extents, text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("libraries", nargs="+"), parser.add_argument("--only", nargs="*", default=[""]), parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--interim", action="store_true")
     given = parser.parse_args()
-    libraries = [ng.Library(path, "cuda") for path in given.libraries]
+    libraries = [ng.Library(path, "cuda", NO_JIT if given.interim else 0) for path in given.libraries]
     end = time.monotonic() + given.seconds
     print("| case |", " | ".join(given.libraries), "|\n|---|" + "---:|" * len(libraries))
     for kind, extents, text in cases():

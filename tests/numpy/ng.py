@@ -55,14 +55,14 @@ class Fault(Exception):
 class Library:
     """libng.so with a context on one backend. Every array goes in and comes out as (dtype name, NumPy array of its bytes)."""
 
-    def __init__(self, path, backend=os.environ.get("NG_TEST_BACKEND", "cpu")):
+    def __init__(self, path, backend=os.environ.get("NG_TEST_BACKEND", "cpu"), flags=0):
         self.c = ctypes.CDLL(path)
         for function in RECORDS.functions:
             found = getattr(self.c, function.name)
             found.restype = ctype(function.returns)
             found.argtypes = [ctype(p.type) for p in function.params]
         self.context = ctypes.c_void_p()
-        desc = ContextDesc(version=RECORDS.version, backend=backend.encode(), cache_dir=b"")
+        desc = ContextDesc(version=RECORDS.version, backend=backend.encode(), cache_dir=b"", flags=flags)
         self.call("ng_ctx_create", ctypes.addressof(desc), ctypes.addressof(self.context))
 
     def call(self, name, *arguments):
