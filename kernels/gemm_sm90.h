@@ -37,6 +37,14 @@ struct PlainOperands {
 // Which of a box's batches goes with one of c: the same with all, as many as c has, or those of one axis where c's are two.
 enum BoxMoves : i32 { BOX_STAYS, BOX_MOVES, BOX_OF_INNER, BOX_OF_OUTER };
 
+// Stream-K (gemm_sm90_stream_k.cuh): the steps of depth of the first `tiles` tiles, one tile after the other, are dealt to the clusters, to each as many.
+struct StreamK {
+    float* partial;                      // [blocks][2 warpgroups][a thread's sums / 4][128 threads][4]: of the tile that a cluster begins and another goes on with
+    u64*   arrived;                      // [blocks][2]: the ticket, when these are there. No other launch has the same, so these may hold anything before
+    u64    ticket;
+    i32    tiles, steps, longer;         // steps: a cluster's; so many have one more
+};
+
 // A block a tile of c after the other, a cluster as many side by side. a [batches, m, k] and b [batches, k, n] by their maps, of which each has its depth or
 // its rows (columns) side by side; batch i is at i * a_moves. f32 comes as three planes of bf16 for each batch.
 struct GemmTilesNumbers {
@@ -50,6 +58,7 @@ struct GemmTilesNumbers {
     GemmOutput   output;
     TensorMap    box;                    // of the epilogue's tensor that comes by the copy engine; or, of c, for a tile's columns beyond a multiple of 64
     i32          box_moves;
+    StreamK      stream_k;
 };
 
 // Tiles whose depth is cut among the blocks of a cluster, and among `splits` clusters.

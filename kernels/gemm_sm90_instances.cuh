@@ -18,10 +18,10 @@ DEVICE void run_any_tiles(const GemmTilesNumbers& g)
     if constexpr (S::Kind::BYTES == 8) run_doubles<S>(g);
     else run_tiles<S>(g);
 }
-#define TILES_KERNEL(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns)                           \
+#define TILES_KERNEL(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns, stream_k)                 \
     extern "C" __global__ void __launch_bounds__(TILES_THREADS, 1) GEMM_NAME(types##_##way##_##tile)(const __grid_constant__ GemmTilesNumbers numbers) \
     {                                                                                                                              \
-        run_any_tiles<TilesShape<Kind, m, n, down, across, stages, a, b, schedule, promote, turns>>(numbers);                      \
+        run_any_tiles<TilesShape<Kind, m, n, down, across, stages, a, b, schedule, promote, turns, stream_k>>(numbers);            \
     }
 #define SPLIT_KERNEL(types, way, Kind, a, b, promote, tile, m, n, stages, units, turns)                                            \
     extern "C" __global__ void __launch_bounds__(split_threads(m), units) GEMM_NAME(types##_##way##_s##tile)(const __grid_constant__ GemmSplitNumbers numbers) \

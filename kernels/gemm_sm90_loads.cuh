@@ -1,6 +1,6 @@
 // What a block's thread loads for tiles of products: where stages lie in shared memory, which tile comes next, and boxes of its operands that end where these do.
 #pragma once
-#include "kernels/gemm_sm90_store.cuh"
+#include "kernels/gemm_sm90_stream_k.cuh"
 
 namespace ng::kernels {
 namespace {
@@ -159,6 +159,7 @@ struct TileSteps {
     const TileSpot&         t;
     Turn<S::STAGES>&        turn;
     i32&                    started;
+    const TileParts<S>&     part;
     u32                     rank;
 
     template <class ALines, class BLines>
@@ -166,7 +167,7 @@ struct TileSteps {
     {
         const i32 products = tile_products<S>(g);
         for (i32 product = 0; product < products; product++) {
-            for (i32 step = started; step < g.k_steps; step++) {
+            for (i32 step = started; step < part.end(g); step++) {
                 barrier_wait(memory.empty(turn.stage), turn.phase);
                 load_step<S>(g, memory, t, a, b, product, step, turn.stage, rank);
                 turn.advance();
@@ -178,13 +179,13 @@ struct TileSteps {
 template <class S>
 DEVICE void load_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memory, u32 rank, i32 started)
 {
-    if (S::CLUSTER > 1) wait_for_launch_before();
+    if (S::CLUSTER > 1 || S::STREAM_K) wait_for_launch_before();
     Turn<S::STAGES> turn = {0, 1};
     turn.skip(started);
-    const i32 tiles = g.row_clusters * g.column_clusters * g.batches;
-    ROLLED for (i32 tile = i32(blockIdx.x) / S::CLUSTER; tile < tiles; tile += i32(gridDim.x) / S::CLUSTER) {
-        const TileSpot t = tile_at<S>(g, tile, rank);
-        with_lines<S>(g, t, TileSteps<S>{g, memory, t, turn, started, rank});
+    ROLLED for (TileParts<S> part(g, 0, 1); part.is_there(g); part.advance(g)) {
+        const TileSpot t = tile_at<S>(g, part.tile, rank);
+        if constexpr (S::STREAM_K) started = part.begin();
+        with_lines<S>(g, t, TileSteps<S>{g, memory, t, turn, started, part, rank});
     }
 }
 

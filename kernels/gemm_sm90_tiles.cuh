@@ -1,7 +1,7 @@
 // c = a b by Hopper's tensor cores, for products of many tiles: blocks that stay, a warpgroup that loads, two that multiply.
 //
 //   grid      clusters of DOWN blocks that share a tile's columns of b, or ACROSS that share its rows of a; each takes tiles in turn,
-//             `group` rows of clusters first
+//             `group` rows of clusters first, or, by stream-K, some steps of some of them before (gemm_sm90_stream_k.cuh)
 //   threads   0..127 and 128..255 multiply, 256 starts loads
 //             SCHEDULE >= 0: both on one tile, half of its rows each, the second begins SCHEDULE steps behind the first (with
 //             epilogues they were seen to end together all the same); PINGPONG: a tile each, in turn
@@ -20,7 +20,7 @@ namespace {
 constexpr i32  PINGPONG = -1;
 constexpr u32  LOADER = 256;            // the thread that loads
 
-template <class Kind_, int TILE_M_, int TILE_N_, int DOWN_, int ACROSS_, int STAGES_, int A_TURNED_, int B_TURNED_, int SCHEDULE_, bool PROMOTE_, bool TURNS_>
+template <class Kind_, int TILE_M_, int TILE_N_, int DOWN_, int ACROSS_, int STAGES_, int A_TURNED_, int B_TURNED_, int SCHEDULE_, bool PROMOTE_, bool TURNS_, bool STREAM_K_ = false>
 struct TilesShape {
     using Kind = Kind_;
     using Word = typename Kind::Word;
@@ -28,15 +28,16 @@ struct TilesShape {
     // b' a' and c's transpose: where a tile's rows are to be c's columns, and of what lies nn where boxes of b's columns side by side do not fit.
     static constexpr bool IS_SWAPPED = tiles_are_swapped(TILE_N, A_TURNED_, B_TURNED_, TURNS_);
     static constexpr i32  A_TURNED = IS_SWAPPED ? B_TURNED_ : A_TURNED_, B_TURNED = IS_SWAPPED ? A_TURNED_ : B_TURNED_;
+    static constexpr bool STREAM_K = STREAM_K_;
     static constexpr bool PROMOTE = PROMOTE_, PLANES = PROMOTE && Kind::BYTES == 2, IS_PINGPONG = SCHEDULE == PINGPONG;
     static constexpr i32  BLOCKS = IS_PINGPONG ? TILE_M / 64 : TILE_M / 128;     // of 64 rows a warpgroup
     static constexpr i32  SUMS = BLOCKS * TILE_N / 2 * (PROMOTE ? 2 : 1);
     static constexpr bool IN_TURNS = PROMOTE && BLOCKS * TILE_N * 3 / 2 <= 192;     // registers for two batches of products
     static constexpr bool IN_REGISTERS = A_TURNED && Kind::BYTES == 4;               // a, whose words the tensor cores take no other way so
     static constexpr bool IS_BARE = SUMS > 128 || TILE_N % 64 != 0 || IS_SWAPPED || IN_REGISTERS;    // no room for an epilogue, or no boxes for what it reads
-    static constexpr i32  LOADER_REGISTERS = IS_BARE && !IS_PINGPONG && !TURNS_ ? 24 : 40;     // of 504, of which the others have the rest
+    static constexpr i32  LOADER_REGISTERS = IS_BARE && !IS_PINGPONG && !TURNS_ && !STREAM_K ? 24 : 40;     // of 504, of which the others have the rest
     // Not where both groups turn operands; and beside an epilogue the branch makes wide tiles spill more.
-    static constexpr bool MAY_PASS = !IN_REGISTERS && !HAS_EPILOGUE;
+    static constexpr bool MAY_PASS = !IN_REGISTERS && !HAS_EPILOGUE && !STREAM_K;
     // Of an epilogue for 32 columns. On an H200 (2026-11-22) one for each takes 1 to 3 % less than one for all; but of pingpong's large
     // epilogues (gelu), whose groups are at different places, one takes 2 to 4 % less than two, and these took 3 to 9 % less than eight.
     static constexpr int  TEXTS = IS_PINGPONG && EPILOGUE_WEIGHT > 20 ? 1 : 8;
@@ -51,6 +52,7 @@ struct TilesShape {
     static_assert(SUMS <= (PLANES ? 128 : 192), "sums fit the registers");
     static_assert(!IS_PINGPONG || !PROMOTE, "a group that moves sums would not hand over");
     static_assert(!IS_PINGPONG || !IN_REGISTERS, "each group reads its own rows");
+    static_assert(!STREAM_K || (!IS_PINGPONG && !PROMOTE && !IN_REGISTERS), "a part of a tile is what one loop multiplies");
 };
 
 // All that came before this product counts 2^-8 of it.
@@ -228,8 +230,7 @@ DEVICE bool any_of_group(bool mine, i32 barrier)
 template <class S>
 DEVICE void multiply_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memory, i32 group, u32 rank)
 {
-    const i32     tiles = g.row_clusters * g.column_clusters * g.batches, step = i32(gridDim.x) / S::CLUSTER;
-    const bool    is_skewed = S::SCHEDULE > 0 && tiles > step;       // one tile a block: nothing would run under its stores
+    const bool    is_skewed = S::SCHEDULE > 0 && tiles_of(g) > i32(gridDim.x) / S::CLUSTER;       // one tile a block: nothing would run under its stores
     Multiplier<S> multiplier(memory, group, is_skewed);
     Staging       staging = {memory.staging + u32(group) * S::BUFFERS * STAGING_BYTES, 0, 1 + group, memory.vectors + u32(group) * S::VECTORS, memory.brought(u32(group)), 0};
     if constexpr (S::IS_PINGPONG) {
@@ -239,13 +240,15 @@ DEVICE void multiply_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memo
     }
     typename S::Word d[S::BLOCKS][S::TILE_N / 2];
     bool             is_first = true;
-    ROLLED for (i32 tile = i32(blockIdx.x) / S::CLUSTER + (S::IS_PINGPONG ? group * step : 0); tile < tiles; tile += S::IS_PINGPONG ? 2 * step : step) {
-        const TileSpot t = tile_at<S>(g, tile, rank);
+    ROLLED for (TileParts<S> part(g, S::IS_PINGPONG ? group : 0, S::IS_PINGPONG ? 2 : 1); part.is_there(g); part.advance(g)) {
+        const TileSpot t = tile_at<S>(g, part.tile, rank);
         const TileSpot first = {t.batch, t.row * S::TILE_M + (S::IS_PINGPONG ? 0 : group * S::BLOCKS * 64), t.column * S::TILE_N};
+        const bool     is_end = !S::STREAM_K || part.end(g) == g.k_steps;          // else another cluster goes on with it
         bool is_loose = false;
         HeldVectors held;
         const auto bring = [&] {
             if constexpr (HAS_EPILOGUE) {
+                if (!is_end) return;
                 if (is_first) wait_for_launch_before(), is_first = false;
                 bring_operands<S::BLOCKS * 64, S::TILE_N>(g, first, staging, held);
             }
@@ -260,21 +263,29 @@ DEVICE void multiply_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memo
         } else if constexpr (S::PROMOTE) {
             is_loose = run_promoted<S>(g, multiplier, d);
         } else {
-            i32 step = 0;
-            if constexpr (HAS_EPILOGUE && !S::IS_PINGPONG) {
+            i32 step = part.begin();
+            if constexpr ((HAS_EPILOGUE && !S::IS_PINGPONG) || S::STREAM_K) {
                 const bool is_begin = is_first;              // what is multiplied is still on its way, so nobody waits
                 if (is_begin) bring();
-                multiplier.run_step(false, d), step = 1;
+                multiplier.run_step(false, d), step++;
                 if (!is_begin) bring();
             }
             if constexpr (S::IN_REGISTERS) run_turned<S>(multiplier, g.k_steps, d);
-            else ROLLED for (; step < g.k_steps; step++) multiplier.run_step(step > 0, d);
+            else ROLLED for (; step < part.end(g); step++) multiplier.run_step(S::STREAM_K || step > 0, d);
             // The other group's products stand behind the last step of these, so that the tensor cores find them at once.
             if constexpr (S::IS_PINGPONG) named_arrive(4 + (group ^ 1), 256);
             multiplier.finish(d);
         }
         multiplier.end_skew();
         if (is_first) wait_for_launch_before(), is_first = false;
+        if constexpr (S::STREAM_K) {
+            const PartialSums<S> partial = {g.stream_k, group, staging.barrier};
+            if (!is_end) {
+                partial.leave(d);
+                continue;
+            }
+            if (part.begin() > 0) partial.add(part.tile * g.k_steps, d);
+        }
         if constexpr (S::PLANES)
             if (g.planes > 1) is_loose = any_of_group(is_loose, staging.barrier);
         const auto fix = [&](const TileSpot& at, u32 bits) {
@@ -329,7 +340,7 @@ DEVICE void run_tiles(const GemmTilesNumbers& g)
         if (HAS_BOX) barrier_init(memory.brought(0), 1), barrier_init(memory.brought(1), 1);
         make_barriers(memory, S::CLUSTER * 4 * (S::IS_PINGPONG ? 1 : 2));
         // In clusters what is loaded goes to others, whose barriers must be there.
-        if constexpr (S::CLUSTER == 1) started = start_tiles<S>(g, memory);
+        if constexpr (S::CLUSTER == 1 && !S::STREAM_K) started = start_tiles<S>(g, memory);
     } else if (threadIdx.x == 0) {
         if (g.output.store <= STORE_WORDS) fetch_map(g.c);
         if (HAS_BOX) fetch_map(g.box);

@@ -47,7 +47,7 @@ Seen run_as(const sm90::Form& form, const sm90::Choice& choice, Look&& look, con
     auto basic_body = [&](const basic::Launch&) { seen.copies++; };
     const gemm::Launcher launcher(body);
     const basic::Launcher basic_launcher(basic_body);
-    const uint64_t bytes = sm90::copies_workspace(form) + sm90::partial_bytes(form, choice.splits);
+    const uint64_t bytes = sm90::copies_workspace(form) + sm90::partial_bytes(form, whole_device(), choice);
     sm90::run_as(form, whole_device(), choice, finisher, {address(uint64_t(1) << 40), bytes, launcher, basic_launcher, &fresh_driver()});
     return seen;
 }
@@ -131,7 +131,7 @@ TEST_CASE("choices: one for each problem, possible, the least of the model, and 
                 const sm90::Choice other = {i, sm90::instances()[i].is_split ? 2 : sm90::instances()[i].cluster, 1, 8};
                 if (sm90::is_possible(form, other)) CHECK(cost <= sm90::cost_us(form, whole_device(), other));
             }
-            CHECK(sm90::partial_bytes(form, sm90::choose(form, whole_device(), 0).splits) == 0);
+            CHECK(sm90::partial_bytes(form, whole_device(), sm90::choose(form, whole_device(), 0)) == 0);
         }
 }
 

@@ -122,7 +122,7 @@ std::vector<Timed> ways_of(const sm90::Form& form, double within)
 {
     std::vector<Timed> all, kept;
     const auto offer = [&](const sm90::Choice& c) {
-        if (sm90::is_possible(form, c) && sm90::partial_bytes(form, c.splits) <= sm90::MOST_PARTIAL_BYTES) all.push_back({c, sm90::cost_us(form, card, c)});
+        if (sm90::is_possible(form, c) && sm90::partial_bytes(form, card, c) <= sm90::MOST_PARTIAL_BYTES) all.push_back({c, sm90::cost_us(form, card, c)});
     };
     for (uint32_t i = 0; i < sm90::instances().size(); i++) {
         const sm90::Instance& x = sm90::instances()[i];

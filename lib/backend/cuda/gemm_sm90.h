@@ -18,6 +18,7 @@ struct Instance {
     Image       image;
     bool        is_split, is_cut, is_odd;    // split ones that take f32 as it lies; a turned b at any distance
     bool        turns;                   // tiles are of c's transpose
+    bool        is_stream_k;             // the last tiles' steps are dealt to all clusters
     int32_t     m, n;
     int32_t     cluster, down, across, schedule;     // of tiles; of splits a launch says how large clusters are
     int32_t     stages, kept, units;     // kept: stages in clusters; units: blocks of it that share a multiprocessor
@@ -104,13 +105,25 @@ inline Way    way_of(const Choice& c) { return {false, false, c.instance, c.clus
 inline Choice choice_of(const Way& w) { return {w.instance, w.cluster, w.splits, w.group}; }
 int64_t steps_of(const Form& form);
 int64_t steps_of(const Form& form, const Instance& instance);
-uint64_t partial_bytes(const Form& form, int32_t splits);
+uint64_t partial_bytes(const Form& form, const Device& device, const Choice& choice);
 inline bool may_meet_in_memory(const Form& form) { return form.group == Group::Half || form.group == Group::Round; }     // sums of parts
 inline constexpr int32_t  MOST_SPLITS = 16, MOST_CLUSTER = 8;
 inline constexpr int64_t  DEEP = 128;    // steps of depth, from which parts may go to memory
 inline constexpr uint64_t MOST_PARTIAL_BYTES = uint64_t(64) << 20;
 
 bool   is_possible(const Form& form, const Choice& choice);
+// Tiles of a product that is not split, and how many a device runs at once, both in clusters. own: form_of the instance.
+struct Tiling {
+    int64_t tiles, together;
+    double  waves() const { return double(tiles) / double(together); }
+};
+Tiling tiling_of(const Form& own, const Device& device, const Instance& instance);
+// Of stream-K: clusters, and how many tiles' steps are dealt to them, which is none where they have as many whole ones.
+struct Dealing {
+    int64_t clusters, tiles;
+};
+Dealing dealing_of(const Form& own, const Device& device, const Instance& instance);
+inline constexpr double LEAST_DEALT = 0.5, MOST_DEALT = 4;       // waves that its time is known of
 double resident_blocks(const Device& device, int32_t units, int32_t cluster);    // in clusters that a device holds at once, so many to a multiprocessor
 // Of each of as many tiles as it takes, all alike: whole eights, as threads store them and boxes are swizzled.
 inline int32_t even_lines(int64_t extent, int32_t tile)

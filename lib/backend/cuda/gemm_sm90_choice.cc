@@ -17,7 +17,7 @@ bool is_possible(const Form& form, const Form& own, const Choice& c)
     if (!takes_group(form, i) || (is_apart(form) && !i.is_split)) return false;
     const Problem& p = form.problem;
     const int64_t  blocks = divided_up(own.problem.m, i.m) * divided_up(own.problem.n, i.n) * p.batches * c.cluster * c.splits;
-    if (blocks > int64_t(1) << 30) return false;
+    if (blocks * (i.is_stream_k ? steps_of(form) : 1) > int64_t(1) << 30) return false;
     // Sums that move to f32 leave no registers for an epilogue, nor for the rarer types, beside so wide a tile; and what an epilogue
     // reads comes by boxes of 64 columns of c as it lies (IS_BARE).
     const bool is_bare = !i.is_split && (takes_turned(i) || (i.group == Group::Byte && i.n > 128) || i.n % 64 != 0 || i.turns);
@@ -61,7 +61,7 @@ void each_choice(const Form& form, const Device& device, uint64_t most_partial_b
         const Form     own = form_of(form, instance);
         const Problem& p = own.problem;
         const auto     offer = [&](const Choice& c) {
-            if (is_possible(form, own, c) && partial_bytes(form, c.splits) <= most_partial_bytes) look(c, cost_us(form, own, device, c));
+            if (is_possible(form, own, c) && partial_bytes(form, device, c) <= most_partial_bytes) look(c, cost_us(form, own, device, c));
         };
         offer({i, instance.cluster, 1, 8});
         if (!instance.is_split) continue;
@@ -154,7 +154,7 @@ bool can_run_so(const Problem& problem, const Device& device, uint64_t workspace
     Form form;
     if (way.instance >= instances().size()) return false;
     if (!sm90::can_run(problem, device, workspace_bytes) || !make_form(problem, true, form)) return false;
-    return is_possible(form, choice_of(way)) && partial_bytes(form, way.splits) <= workspace_bytes - copies_workspace(form);
+    return is_possible(form, choice_of(way)) && partial_bytes(form, device, choice_of(way)) <= workspace_bytes - copies_workspace(form);
 }
 
 }  // namespace ng::cuda::gemm::sm90

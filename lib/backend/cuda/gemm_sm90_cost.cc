@@ -11,6 +11,8 @@ namespace {
 
 using namespace kernels;
 
+constexpr double UNFITTED = 2;           // times what the model says where it was not fitted, so that others are chosen
+
 double element_bytes(const Form& form) { return form.planes == 3 ? 6 : double(bytes_of(form.problem.a_type)); }
 
 // What follows is in microseconds. Its numbers were fitted to 12905 times of 392 shapes of f16, bf16, tf32, e4m3 and int8 on an H200
@@ -133,6 +135,25 @@ double alone(const Form& form)
     return by_threads_us(p, 1) > 0 && p.m > FEW_ROWS && p.k >= LITTLE_DEPTH ? 1.05 : 1;
 }
 
+// So many rows, or columns, by many of the other operand.
+bool has_few_lines(const Problem& p, int64_t few, int64_t many, int64_t most)
+{
+    constexpr int64_t LEAST_LINES = 1024, LEAST_DEPTH = 1024;
+    return few <= most && many >= LEAST_LINES && p.k >= LEAST_DEPTH && bytes_of(p.a_type) <= 2;
+}
+bool has_much_else(const Problem& p)     // of the other operand
+{
+    constexpr int64_t LEAST_BYTES = 4000000;
+    return std::max(p.m, p.n) * p.k * bytes_of(p.a_type) >= LEAST_BYTES;
+}
+
+// As many as one text has, or a few.
+bool has_some_lines(const Problem& p)
+{
+    constexpr int64_t LEAST_LINES = 129, MOST_LINES = 512;
+    const int64_t few = std::min(p.m, p.n);
+    return p.batches == 1 && few >= LEAST_LINES && has_few_lines(p, few, std::max(p.m, p.n), MOST_LINES) && has_much_else(p);
+}
 // What times of short runs, which all this was fitted to, do not show is the clock that lasting power leaves; nor did pingpong have six stages then. Times
 // of 220 shapes in turns with cuBLASLt's, of 60 of all tiles in turns, and with epilogues of 10, also each for long, do (H200, 2026-11-23): wide tiles gain
 // less than they should, pingpong more, beside an epilogue in pairs above all; tiles of c's transpose less, least where threads store.
@@ -149,21 +170,44 @@ double lasting(const Form& form, const Device& device, const Instance& i)
     return wide * narrow * ninety_six * turned * pingpong * (is_pingpong && i.cluster == 1 ? alone(form) : 1);
 }
 
+// What it takes stream-K to leave sums in memory, and to add them; where there are more clusters than tiles, of several clusters for each tile. As times of 420 shapes of f16
+// have it, 132 to 1400 rows by 1024 to 28672 columns (H200, 2026-11-29): what is chosen with it is 1.7 % from the fastest way in the mean, where without stream-K it
+// was 3.5.
+double dealt_us(double waves)
+{
+    constexpr double MEETING_US = 6, MORE_US = 2;
+    return MEETING_US + MORE_US * std::max(0.0, 1 / waves - 1);
+}
+
+// Of some lines of halves: wide tiles in pairs take longer beside others than the model says, of c's transpose by pingpong most; those of 96 and 144 columns alone less, where hardly
+// a place is empty. As times of 420 shapes have it, and of 192 under lasting power (H200, 2026-11-29): what is chosen of 129 to 512 lines is 1.0 % from the fastest way
+// in the mean, was 1.9.
+double some_lines(const Form& form, const Device& device, const Instance& i)
+{
+    constexpr double TURNED_PINGPONG = 1.12, PAIRS = 1.04, FULL = 0.9, FULL_WAVES = 0.93;
+    if (i.group != Group::Half || i.is_stream_k || !has_some_lines(form.problem)) return 1;
+    if (i.schedule < 0) return i.turns ? TURNED_PINGPONG : 1;
+    if (i.cluster > 1) return i.n > 128 || i.turns ? PAIRS : 1;
+    const double waves = tiling_of(form, device, i).waves();
+    return i.n % 64 != 0 && !form.a.is_turned && waves >= FULL_WAVES * std::ceil(waves) ? FULL : 1;
+}
+
 double tiles_us(const Form& form, const Device& device, const Instance& i)
 {
     constexpr double LAUNCH_US = 0.844, LIGHT_LAUNCH_US = 1.05, CLUSTER_US = 0.628, ROUND_US = 0.75, OPEN_ROUND_US = 0.661, SLOWED = 0.4;
     constexpr Traffic TRAFFIC = {2.3e7, 2.3e7, 1.23e7};
     const Problem& p = form.problem;
-    const int64_t  tiles = divided_up(p.m, i.m * i.down) * divided_up(p.n, i.n * i.across) * p.batches;
-    const int64_t  together = int64_t(device.units) / i.cluster;
-    const double   rounds = double(divided_up(tiles, together)), working = double(tiles) / double(together) / rounds;
+    const Tiling   t = tiling_of(form, device, i);
+    const bool     is_dealt = i.is_stream_k && t.tiles % t.together != 0;
+    const double   rounds = is_dealt ? t.waves() : double(divided_up(t.tiles, t.together)), working = t.waves() / rounds;
     const bool   has_epilogue = p.epilogue_weight > 0, is_pingpong = i.schedule < 0;
     const double tile = lasting(form, device, i) * double(steps_of(form)) * products_of(form.planes) * step_us(form, device, i, working), store = store_us(form, i);
     // Pingpong hides what takes less than a tile, the others a plain store alone. But what an epilogue computes slows the other group's products, however
     // many these are: by gelu of 128x128 a round is 2.0 to 2.5 us longer at depths of 1024 to 8192 (H200, 2026-11-23).
     const double open = has_epilogue ? store : (i.schedule > 0 ? ROUND_US : OPEN_ROUND_US) + by_threads_us(p, i.m * i.n / 2.0);
     const double between = is_pingpong ? SLOWED * compute_us(p, i) + std::max(0.0, (store - tile) / 2) : open;
-    return (is_light(form, i) ? LIGHT_LAUNCH_US : LAUNCH_US) + rounds * tile + (rounds - 1) * between + store + (i.cluster > 1 ? CLUSTER_US : 0) + traffic_us(form, i, TRAFFIC);
+    const double met = is_dealt ? dealt_us(t.waves()) : 0, unfitted = i.is_stream_k && (t.waves() < LEAST_DEALT || t.waves() > MOST_DEALT) ? UNFITTED : 1;
+    return unfitted * some_lines(form, device, i) * ((is_light(form, i) ? LIGHT_LAUNCH_US : LAUNCH_US) + rounds * tile + (std::ceil(rounds) - 1) * between + met + store + (i.cluster > 1 ? CLUSTER_US : 0) + traffic_us(form, i, TRAFFIC));
 }
 
 // Blocks in clusters of 1 to 8 that an H200 holds at once, one to three on a multiprocessor: a cluster stays in one group of
@@ -219,7 +263,7 @@ double split_us(const Form& form, const Device& device, const Instance& i, const
     const double store = together * (i.n / double(c.cluster) * COLUMN_US + finish_us(p, i, c.cluster));
     double us = LAUNCH_US + rounds * (steps * step + store) + (rounds - 1) * ROUND_US;
     if (c.cluster > 1) us += BLOCK_US * c.cluster + i.m * i.n * 4 / HANDED_BYTES_A_US;
-    if (c.splits > 1) us += PARTS_US + PART_US * c.splits + double(partial_bytes(form, c.splits)) * 2 / PARTS_BYTES_A_US;
+    if (c.splits > 1) us += PARTS_US + PART_US * c.splits + double(partial_bytes(form, device, c)) * 2 / PARTS_BYTES_A_US;
     // Words: blocks of a cluster, and a that several columns of tiles read, take longer than was fitted to halves (H200, 2026-11-25, 15 shapes of tf32). Parts
     // in memory do, too, but not so much blocks of those that come by way of registers (H100, 2026-11-26, 95 shapes), of which a
     // block alone is no faster than two (15 shapes, 2026-11-27).
@@ -229,18 +273,6 @@ double split_us(const Form& form, const Device& device, const Instance& i, const
         us += (takes_turned(i) ? TURNED_BLOCK_US * std::max(c.cluster - 1, 1) : WORDS_BLOCK_US * (c.cluster - 1)) + (p.n > i.n ? WORDS_AGAIN * us : 0);
     }
     return us + traffic_us(form, i, TRAFFIC);
-}
-
-// So many rows, or columns, by many of the other operand.
-bool has_few_lines(const Problem& p, int64_t few, int64_t many, int64_t most)
-{
-    constexpr int64_t LEAST_LINES = 1024, LEAST_DEPTH = 1024;
-    return few <= most && many >= LEAST_LINES && p.k >= LEAST_DEPTH && bytes_of(p.a_type) <= 2;
-}
-bool has_much_else(const Problem& p)     // of the other operand
-{
-    constexpr int64_t LEAST_BYTES = 4000000;
-    return std::max(p.m, p.n) * p.k * bytes_of(p.a_type) >= LEAST_BYTES;
 }
 
 // Of few columns, or rows, the other operand is nearly all that is read, of which memory gives some 94 % of its rate, or less where multiprocessors have unequal
@@ -256,13 +288,6 @@ bool has_few_rows(const Problem& p)
 {
     constexpr int64_t MOST_ROWS = 128;
     return has_few_lines(p, p.m, p.n, MOST_ROWS) && has_much_else(p);
-}
-// As many as one text has, or a few.
-bool has_some_lines(const Problem& p)
-{
-    constexpr int64_t LEAST_LINES = 129, MOST_LINES = 512;
-    const int64_t few = std::min(p.m, p.n);
-    return p.batches == 1 && few >= LEAST_LINES && has_few_lines(p, few, std::max(p.m, p.n), MOST_LINES) && has_much_else(p);
 }
 bool takes_few_lines(const Form& form, const Instance& i)
 {
@@ -313,7 +338,7 @@ double few_lines_us(const Form& form, const Device& device, const Instance& i, c
     const double paced = rounds * steps * step;
     double us = f.launch_us + std::pow(std::pow(streamed, f.norm) + std::pow(paced, f.norm), 1 / f.norm) + (rounds - 1) * f.round_us + rounds * together * finish_us(p, i, c.cluster);
     if (c.cluster > 1) us += f.met_us + f.block_us * (c.cluster - 1) + sums * f.handed_sum_us;
-    if (c.splits > 1) us += f.parts_us + f.part_us * c.splits + double(partial_bytes(form, c.splits)) * 2 / PARTS_BYTES_A_US;
+    if (c.splits > 1) us += f.parts_us + f.part_us * c.splits + double(partial_bytes(form, device, c)) * 2 / PARTS_BYTES_A_US;
     return us;
 }
 
@@ -368,7 +393,6 @@ double cost_us(const Form& form, const Form& own, const Device& device, const Ch
     const double wide = !is_narrow || !(has_few_columns(p) || is_streamed) ? 1 : form.group == Group::Half ? WIDE : WIDE_BYTES;
     if (!i.is_split) return copies_us(own, i) + tiles_us(own, device, i) * wide;
     // Splits of c's transpose are for some rows of c by many columns. What they take beside fewer or more was not fitted, and 32 rows would be given them.
-    constexpr double UNFITTED = 2;
     const double unfitted = i.turns && !(has_some_lines(own.problem) && own.problem.n < own.problem.m) ? UNFITTED : 1;
     const bool   has_half_boxes = i.group == Group::Half && i.m == 64 && p.m > 64 && is_narrow;
     const double split = takes_few_lines(own, i) ? few_lines_us(own, device, i, c) : split_us(own, device, i, c) * (i.is_odd ? MOVED : has_half_boxes ? HALF_BOXES : 1);

@@ -209,10 +209,42 @@ uint64_t copies_workspace(const Form& form) { return aligned(form.a.copy_bytes) 
 int64_t  steps_of(const Form& form) { return divided_up(form.problem.k, form.step); }
 int64_t  steps_of(const Form& form, const Instance& i) { return i.is_cut ? divided_up(form.problem.k, kernels::CUT_STEP) : steps_of(form) * (form.planes == 3 ? 6 : 1); }
 
-uint64_t partial_bytes(const Form& form, int32_t splits)
+namespace {
+
+uint64_t dense_parts(const Problem& p, int32_t splits) { return uint64_t(splits) * uint64_t(p.batches) * uint64_t(p.m) * uint64_t(p.n) * 4; }
+
+// A tile of each block, and the words of its warpgroups.
+uint64_t stream_k_bytes(const Device& device, const Instance& i) { return device.units * (uint64_t(i.m) * uint64_t(i.n) * 4 + 2 * sizeof(uint64_t)); }
+// Of any instance that may be chosen, for no more rows, columns and batches than these.
+uint64_t most_stream_k_bytes(const Form& form, const Device& device)
 {
-    const Problem& p = form.problem;
-    return splits < 2 ? 0 : uint64_t(splits) * uint64_t(p.batches) * uint64_t(p.m) * uint64_t(p.n) * 4;
+    uint64_t most = 0;
+    for (const Instance& i : instances())
+        if (i.is_stream_k && i.group == form.group && tiling_of(form_of(form, i), device, i).waves() >= LEAST_DEALT) most = std::max(most, stream_k_bytes(device, i));
+    return most;
+}
+
+}  // namespace
+
+uint64_t partial_bytes(const Form& form, const Device& device, const Choice& c)
+{
+    const Instance& i = instances()[c.instance];
+    if (i.is_stream_k) return stream_k_bytes(device, i);
+    return c.splits < 2 ? 0 : dense_parts(form.problem, c.splits);
+}
+
+Tiling tiling_of(const Form& own, const Device& device, const Instance& i)
+{
+    const Problem& p = own.problem;
+    return {divided_up(p.m, i.m * i.down) * divided_up(p.n, i.n * i.across) * p.batches, std::max<int64_t>(device.units / uint32_t(i.cluster), 1)};
+}
+
+Dealing dealing_of(const Form& own, const Device& device, const Instance& i)
+{
+    constexpr int64_t LEAST_STEPS = 4;   // of a cluster
+    const auto [tiles, together] = tiling_of(own, device, i);
+    if (tiles >= together) return {together, tiles % together == 0 ? 0 : tiles % together + together};
+    return {std::clamp<int64_t>(tiles * steps_of(own) / LEAST_STEPS, 1, together), tiles};
 }
 
 uint64_t workspace(const Problem& largest, const Device& device, bool is_fixed)
@@ -223,10 +255,10 @@ uint64_t workspace(const Problem& largest, const Device& device, bool is_fixed)
     p.m = std::max<int64_t>(p.m, 1), p.n = std::max<int64_t>(p.n, 1), p.k = std::max<int64_t>(p.k, 1), p.batches = std::max<int64_t>(p.batches, 1);
     if (!is_fixed) p.c_column = 1, p.c_row = p.n;
     if (!make_form(p, false, form)) return 0;
-    if (is_fixed) return copies_workspace(form) + partial_bytes(form, choose(form, device, MOST_PARTIAL_BYTES).splits);
+    if (is_fixed) return copies_workspace(form) + partial_bytes(form, device, choose(form, device, MOST_PARTIAL_BYTES));
     if (is_double(form)) return 0;
     const bool     is_cut = may_meet_in_memory(form) && steps_of(form) >= DEEP;
-    const uint64_t parts = is_cut ? std::min(partial_bytes(form, MOST_SPLITS), MOST_PARTIAL_BYTES) : 0;
+    const uint64_t parts = std::max(is_cut ? std::min(dense_parts(p, MOST_SPLITS), MOST_PARTIAL_BYTES) : 0, most_stream_k_bytes(form, device));
     const uint64_t element = form.planes == 3 ? 6 : uint64_t(bytes_of(p.a_type)), depth = uint64_t(p.k) + LINE_BYTES;
     const auto     copy = [&](int64_t rows) { return uint64_t(p.batches) * (uint64_t(rows) + LINE_BYTES) * depth * element + 256; };
     return copy(p.m) + copy(p.n) + parts;

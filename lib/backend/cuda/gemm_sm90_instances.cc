@@ -17,20 +17,20 @@ constexpr uint32_t ODD_VARIANTS = GEMM_SM90_Odd(ONE);
 struct Row {
     const char* tile;
     Group       group;
-    bool        is_split, is_cut, is_odd, turns;
+    bool        is_split, is_cut, is_odd, turns, is_stream_k;
     int32_t     m, n, down, across, schedule, stages, units, slots;
     bool        is_listed = false;
 };
 constexpr Row ROWS[] = {
-#define TILES(group, tile, m, n, down, across, stages, schedule, turns) {#tile, Group::group, false, false, false, turns != 0, m, n, down, across, schedule, stages, 1, 0},
-#define SPLIT(group, tile, m, n, stages, units, turns) {"s" #tile, Group::group, true, false, false, turns != 0, m, n, 1, 1, 0, stages, units, 0},
-#define ODD(group, tile, m, n, stages, units) {"o" #tile, Group::group, true, false, true, false, m, n, 1, 1, 0, stages, units, 0},
-#define CUT(group, tile, m, n, stages, slots) {"c" #tile, Group::group, true, true, false, false, m, n, 1, 1, 0, stages, 1, slots},
+#define TILES(group, tile, m, n, down, across, stages, schedule, turns, stream_k) {#tile, Group::group, false, false, false, turns != 0, stream_k != 0, m, n, down, across, schedule, stages, 1, 0},
+#define SPLIT(group, tile, m, n, stages, units, turns) {"s" #tile, Group::group, true, false, false, turns != 0, false, m, n, 1, 1, 0, stages, units, 0},
+#define ODD(group, tile, m, n, stages, units) {"o" #tile, Group::group, true, false, true, false, false, m, n, 1, 1, 0, stages, units, 0},
+#define CUT(group, tile, m, n, stages, slots) {"c" #tile, Group::group, true, true, false, false, false, m, n, 1, 1, 0, stages, 1, slots},
 #define ASIDE(...)
 #define LISTED_ROW(...) {__VA_ARGS__, true},
-#define LISTED_TILES(group, tile, m, n, down, across, stages, schedule, turns) LISTED_ROW(#tile, Group::group, false, false, false, turns != 0, m, n, down, across, schedule, stages, 1, 0)
-#define LISTED_SPLIT(group, tile, m, n, stages, units, turns) LISTED_ROW("s" #tile, Group::group, true, false, false, turns != 0, m, n, 1, 1, 0, stages, units, 0)
-#define LISTED_CUT(group, tile, m, n, stages, slots) LISTED_ROW("c" #tile, Group::group, true, true, false, false, m, n, 1, 1, 0, stages, 1, slots)
+#define LISTED_TILES(group, tile, m, n, down, across, stages, schedule, turns, stream_k) LISTED_ROW(#tile, Group::group, false, false, false, turns != 0, stream_k != 0, m, n, down, across, schedule, stages, 1, 0)
+#define LISTED_SPLIT(group, tile, m, n, stages, units, turns) LISTED_ROW("s" #tile, Group::group, true, false, false, turns != 0, false, m, n, 1, 1, 0, stages, units, 0)
+#define LISTED_CUT(group, tile, m, n, stages, slots) LISTED_ROW("c" #tile, Group::group, true, true, false, false, false, m, n, 1, 1, 0, stages, 1, slots)
 #include "kernels/gemm_sm90.def"
 #undef TILES
 #undef SPLIT
@@ -50,7 +50,7 @@ constexpr std::array<Instance, COUNT> numbered()
         uint32_t&  first = next[size_t(image_of(row.group))];
         const uint32_t m = uint32_t(row.m), n = uint32_t(row.n), stages = uint32_t(row.stages);
         const int32_t kept = row.is_cut ? int32_t(cut_kept(m, n, stages, uint32_t(row.slots))) : row.is_split ? int32_t(split_kept(m, row.is_odd ? ODD_WIDTH : n, stages)) : row.stages;
-        r[i] = {row.tile, row.group, image_of(row.group), row.is_split, row.is_cut, row.is_odd, row.turns, row.m, row.n,
+        r[i] = {row.tile, row.group, image_of(row.group), row.is_split, row.is_cut, row.is_odd, row.turns, row.is_stream_k, row.m, row.n,
                 row.down * row.across, row.down, row.across, row.schedule, row.stages, kept, row.units, row.slots, first, NO_KERNEL, NO_KERNEL};
         const uint32_t variants = row.is_odd ? ODD_VARIANTS : VARIANTS[size_t(row.group)];
         first += variants;
@@ -62,7 +62,7 @@ constexpr std::array<Instance, COUNT> numbered()
 }
 constexpr std::array<Instance, COUNT> INSTANCES = numbered();
 
-#define TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns) {"gemm_" #types "_" #way "_" #tile, tiles_layout(m, n, stages, schedule < 0, tiles_turn_b(n, a, b, turns), {}).bytes},
+#define TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns, stream_k) {"gemm_" #types "_" #way "_" #tile, tiles_layout(m, n, stages, schedule < 0, tiles_turn_b(n, a, b, turns), {}).bytes},
 #define SPLIT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, units, turns) {"gemm_" #types "_" #way "_s" #tile, split_shared(m, n, stages)},
 #define ODD_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, units) {"gemm_" #types "_" #way "_o" #tile, split_shared(m, ODD_WIDTH, stages)},
 #define CUT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, slots) {"gemm_" #types "_" #way "_c" #tile, cut_shared(m, n, stages, slots)},
@@ -80,8 +80,8 @@ constexpr KernelFacts FACTS[] = {
 #undef ODD
 #undef CUT
 #undef ASIDE
-#define TILES_SHAPE(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns)                            \
-    "TilesShape<" #Kind ", " #m ", " #n ", " #down ", " #across ", " #stages ", " #a ", " #b ", " #schedule ", " #promote ", " #turns ">",
+#define TILES_SHAPE(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns, stream_k)                            \
+    "TilesShape<" #Kind ", " #m ", " #n ", " #down ", " #across ", " #stages ", " #a ", " #b ", " #schedule ", " #promote ", " #turns ", " #stream_k ">",
 #define SPLIT_SHAPE(types, way, Kind, a, b, promote, tile, m, n, stages, units, turns) "SplitShape<" #Kind ", " #m ", " #n ", " #stages ", " #a ", " #b ", " #promote ", " #turns ">",
 #define ODD_SHAPE(types, way, Kind, a, b, promote, tile, m, n, stages, units) "OddShape<" #Kind ", " #m ", " #stages ">",
 #define CUT_SHAPE(types, way, Kind, a, b, promote, tile, m, n, stages, slots) "CutShape<" #m ", " #n ", " #stages ", " #slots ", " #a ", " #b ">",
@@ -128,10 +128,10 @@ constexpr uint32_t COUNTS[] = {
 static_assert(COUNTS[0] + COUNTS[1] + COUNTS[2] == std::size(FACTS), "every kernel is of one image");
 // Kernels that carry out lists, those without a box and those with one.
 #define NAMED(prefix, name, bytes) {"gemm_" prefix "_" name, bytes},
-#define LISTED_TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns) NAMED("listed", #types "_" #way "_" #tile, tiles_layout(m, n, stages, schedule < 0, tiles_turn_b(n, a, b, turns), LISTED_FINISH).bytes)
+#define LISTED_TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns, stream_k) NAMED("listed", #types "_" #way "_" #tile, tiles_layout(m, n, stages, schedule < 0, tiles_turn_b(n, a, b, turns), LISTED_FINISH).bytes)
 #define LISTED_SPLIT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, units, turns) NAMED("listed", #types "_" #way "_s" #tile, split_shared(m, n, stages))
 #define LISTED_CUT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, slots) NAMED("listed", #types "_" #way "_c" #tile, cut_shared(m, n, stages, slots))
-#define BOXED_TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns) NAMED("boxed", #types "_" #way "_" #tile, tiles_layout(m, n, stages, schedule < 0, tiles_turn_b(n, a, b, turns), BOXED_FINISH).bytes)
+#define BOXED_TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns, stream_k) NAMED("boxed", #types "_" #way "_" #tile, tiles_layout(m, n, stages, schedule < 0, tiles_turn_b(n, a, b, turns), BOXED_FINISH).bytes)
 #define LISTED_TILES(group, ...) GEMM_SM90_##group(LISTED_TILES_FACTS, __VA_ARGS__)
 #define LISTED_SPLIT(group, ...) GEMM_SM90_##group(LISTED_SPLIT_FACTS, __VA_ARGS__)
 #define LISTED_CUT(group, ...) GEMM_SM90_##group(LISTED_CUT_FACTS, __VA_ARGS__)

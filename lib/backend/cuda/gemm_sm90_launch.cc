@@ -4,6 +4,7 @@
 #include "lib/backend/cuda/rounding.h"
 
 #include <algorithm>
+#include <atomic>
 
 namespace ng::cuda::gemm::sm90 {
 namespace {
@@ -251,6 +252,22 @@ kernels::TensorMap edge_map(const Runner& r, const kernels::TensorMap& others, c
     return map;
 }
 
+// No other launch's, and nothing that memory would hold by chance: numbers in turn, from one of this library's own on, each bit of which depends on all (splitmix64).
+uint64_t next_ticket()
+{
+    static std::atomic<uint64_t> launches{0};
+    uint64_t x = launches.fetch_add(0x9e3779b97f4a7c15, std::memory_order_relaxed) + reinterpret_cast<uintptr_t>(&launches);
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9, x = (x ^ x >> 27) * 0x94d049bb133111eb, x ^= x >> 31;
+    return x != 0 ? x : 1;               // 0: was taken away
+}
+kernels::StreamK stream_k(const Runner& r, const Form& own, const Instance& i)
+{
+    const Dealing d = dealing_of(own, r.device, i);
+    const int64_t steps = d.tiles * steps_of(own);
+    float* const  partial = reinterpret_cast<float*>(r.next);
+    return {partial, reinterpret_cast<kernels::u64*>(partial + d.clusters * i.cluster * i.m * i.n), next_ticket(), int32_t(d.tiles), int32_t(steps / d.clusters), int32_t(steps % d.clusters)};
+}
+
 void run_tiles(Runner& r, const Instance& i, const Choice& c)
 {
     const Problem& p = r.form.problem;
@@ -278,7 +295,9 @@ void run_tiles(Runner& r, const Instance& i, const Choice& c)
     Launch l = r.launch_of(i, form.variant);
     l.block = kernels::TILES_THREADS, l.cluster = uint32_t(i.cluster);
     const int64_t tiles = int64_t(n.row_clusters) * n.column_clusters * n.batches;
-    l.grid[0] = uint32_t(std::min<int64_t>(tiles, r.device.units / i.cluster)) * l.cluster, l.grid[1] = l.grid[2] = 1;
+    const int64_t clusters = i.is_stream_k ? dealing_of(form, r.device, i).clusters : std::min<int64_t>(tiles, r.device.units / i.cluster);
+    if (i.is_stream_k) n.stream_k = stream_k(r, form, i);
+    l.grid[0] = uint32_t(clusters) * l.cluster, l.grid[1] = l.grid[2] = 1;
     l.shared_bytes = r.finisher ? r.finisher->shared_bytes : layout_of(form, i).bytes;
     r.launch(l, n);
 }
