@@ -42,6 +42,27 @@ TEST_CASE("splits: a tile's units go to the blocks of a cluster as a division wo
             for (uint32_t block = 0; block <= blocks; block++) CHECK(units * block * (kernels::UNIT_SHARES / blocks + 1) / kernels::UNIT_SHARES == units * block / blocks);
 }
 
+TEST_CASE("tiles: not of up to 32 columns, which many small blocks bring sooner")
+{
+    for (const Extents& e : {Extents{6144, 32, 2048, 1}, Extents{7680, 32, 2560, 1}, Extents{8448, 32, 2816, 1}, Extents{28672, 20, 8192, 1}, Extents{4096, 8, 4096, 1}})
+        for (const bool b_turned : {false, true}) CHECK(chosen(e, {false, b_turned, false, 0}, 0).is_split);
+    CHECK(!chosen({28672, 64, 2048, 1}, {}, 0).is_split);
+}
+
+TEST_CASE("tiles: by stream-K where one more round would leave most of the card idle, and there is room for sums that meet")
+{
+    const auto instance = [](const Extents& e, uint64_t room) {
+        sm90::Form form;
+        REQUIRE(sm90::make_form(problem_of(e, {false, true, false, 0}, Dtype::f16, Dtype::f16, Dtype::f16), false, form));
+        return sm90::instances()[sm90::choose(form, whole_device(), room).instance];
+    };
+    CHECK(instance({144, 18944, 3584, 1}, sm90::MOST_PARTIAL_BYTES).is_stream_k);       // 74 pairs of tiles for 66 places
+    CHECK(!instance({144, 18944, 3584, 1}, 0).is_stream_k);
+    CHECK(!instance({144, 16896, 3584, 1}, sm90::MOST_PARTIAL_BYTES).is_stream_k);      // as many
+    CHECK(!instance({144, 4096, 4096, 1}, sm90::MOST_PARTIAL_BYTES).is_stream_k);       // not half of that
+    CHECK(!instance({4096, 4096, 4096, 1}, sm90::MOST_PARTIAL_BYTES).is_stream_k);
+}
+
 TEST_CASE("tiles: of c's transpose where those of c leave more of the card idle, and of no epilogue")
 {
     const auto turns = [](const Extents& e, const Lying& lying, int weight) { return chosen(e, lying, weight).turns; };

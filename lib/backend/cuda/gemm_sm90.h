@@ -116,6 +116,7 @@ bool   is_possible(const Form& form, const Choice& choice);
 struct Tiling {
     int64_t tiles, together;
     double  waves() const { return double(tiles) / double(together); }
+    bool    is_full() const { return tiles % together == 0; }    // no place is ever empty
 };
 Tiling tiling_of(const Form& own, const Device& device, const Instance& instance);
 // Of stream-K: clusters, and how many tiles' steps are dealt to them, which is none where they have as many whole ones.

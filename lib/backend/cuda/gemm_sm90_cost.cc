@@ -185,10 +185,11 @@ double dealt_us(double waves)
 double some_lines(const Form& form, const Device& device, const Instance& i)
 {
     constexpr double TURNED_PINGPONG = 1.12, PAIRS = 1.04, FULL = 0.9, FULL_WAVES = 0.93;
-    if (i.group != Group::Half || i.is_stream_k || !has_some_lines(form.problem)) return 1;
+    const Tiling t = tiling_of(form, device, i);
+    if (i.group != Group::Half || (i.is_stream_k && !t.is_full()) || !has_some_lines(form.problem)) return 1;
     if (i.schedule < 0) return i.turns ? TURNED_PINGPONG : 1;
     if (i.cluster > 1) return i.n > 128 || i.turns ? PAIRS : 1;
-    const double waves = tiling_of(form, device, i).waves();
+    const double waves = t.waves();
     return i.n % 64 != 0 && !form.a.is_turned && waves >= FULL_WAVES * std::ceil(waves) ? FULL : 1;
 }
 
@@ -198,7 +199,7 @@ double tiles_us(const Form& form, const Device& device, const Instance& i)
     constexpr Traffic TRAFFIC = {2.3e7, 2.3e7, 1.23e7};
     const Problem& p = form.problem;
     const Tiling   t = tiling_of(form, device, i);
-    const bool     is_dealt = i.is_stream_k && t.tiles % t.together != 0;
+    const bool     is_dealt = i.is_stream_k && !t.is_full();
     const double   rounds = is_dealt ? t.waves() : double(divided_up(t.tiles, t.together)), working = t.waves() / rounds;
     const bool   has_epilogue = p.epilogue_weight > 0, is_pingpong = i.schedule < 0;
     const double tile = lasting(form, device, i) * double(steps_of(form)) * products_of(form.planes) * step_us(form, device, i, working), store = store_us(form, i);
@@ -386,11 +387,11 @@ double cost_us(const Form& form, const Form& own, const Device& device, const Ch
     constexpr int64_t NARROW = 16;
     const Problem& p = form.problem;
     const bool     is_narrow = p.n <= NARROW;
-    // One to 16 columns come faster to many small blocks: tiles take 1.2 to 1.5 times what the model says of them, of bytes 2.1, and are nowhere faster (13 shapes, H200,
-    // 2026-11-29), so that they are kept from being chosen. So it is with whatever does not fit the second cache (117 MB, 2026-11-25).
+    // Few columns come faster to many small blocks: tiles take 1.2 to 1.5 times what the model says of them, of bytes 2.1, and are nowhere faster (13 shapes of one to 16
+    // columns, 6 of 32, H200, 2026-11-29), so that they are kept from being chosen. So it is of 16 with whatever does not fit the second cache (117 MB, 2026-11-25).
     constexpr double WIDE = 1.75, WIDE_BYTES = 2.1, SECOND_CACHE = 50e6;
     const bool   is_streamed = form.group == Group::Half && double(form.a.batches) * double(p.m) * double(p.k) * 2 > SECOND_CACHE;
-    const double wide = !is_narrow || !(has_few_columns(p) || is_streamed) ? 1 : form.group == Group::Half ? WIDE : WIDE_BYTES;
+    const double wide = !has_few_columns(p) && !(is_narrow && is_streamed) ? 1 : form.group == Group::Half ? WIDE : WIDE_BYTES;
     if (!i.is_split) return copies_us(own, i) + tiles_us(own, device, i) * wide;
     // Splits of c's transpose are for some rows of c by many columns. What they take beside fewer or more was not fitted, and 32 rows would be given them.
     const double unfitted = i.turns && !(has_some_lines(own.problem) && own.problem.n < own.problem.m) ? UNFITTED : 1;

@@ -242,8 +242,9 @@ Tiling tiling_of(const Form& own, const Device& device, const Instance& i)
 Dealing dealing_of(const Form& own, const Device& device, const Instance& i)
 {
     constexpr int64_t LEAST_STEPS = 4;   // of a cluster
-    const auto [tiles, together] = tiling_of(own, device, i);
-    if (tiles >= together) return {together, tiles % together == 0 ? 0 : tiles % together + together};
+    const Tiling  t = tiling_of(own, device, i);
+    const int64_t tiles = t.tiles, together = t.together;
+    if (tiles >= together) return {together, t.is_full() ? 0 : tiles % together + together};
     return {std::clamp<int64_t>(tiles * steps_of(own) / LEAST_STEPS, 1, together), tiles};
 }
 
