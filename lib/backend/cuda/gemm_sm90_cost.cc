@@ -388,7 +388,7 @@ double cost_us(const Form& form, const Form& own, const Device& device, const Ch
     const Problem& p = form.problem;
     const bool     is_narrow = p.n <= NARROW;
     // Few columns come faster to many small blocks: tiles take 1.2 to 1.5 times what the model says of them, of bytes 2.1, and are nowhere faster (13 shapes of one to 16
-    // columns, 6 of 32, H200, 2026-11-29), so that they are kept from being chosen. So it is of 16 with whatever does not fit the second cache (117 MB, 2026-11-25).
+    // columns, H200, 2026-11-29; six of 32 took 1.3 to 1.5 times that), so that they are kept from being chosen. So it is of 16 with whatever does not fit the second cache (117 MB, 2026-11-25).
     constexpr double WIDE = 1.75, WIDE_BYTES = 2.1, SECOND_CACHE = 50e6;
     const bool   is_streamed = form.group == Group::Half && double(form.a.batches) * double(p.m) * double(p.k) * 2 > SECOND_CACHE;
     const double wide = !has_few_columns(p) && !(is_narrow && is_streamed) ? 1 : form.group == Group::Half ? WIDE : WIDE_BYTES;
