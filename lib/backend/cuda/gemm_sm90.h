@@ -18,7 +18,7 @@ struct Instance {
     Image       image;
     bool        is_split, is_cut, is_odd;    // split ones that take f32 as it lies; a turned b at any distance
     bool        turns;                   // tiles are of c's transpose
-    bool        is_stream_k;             // the last tiles' steps are dealt to all clusters
+    bool        is_stream_k;             // steps of tiles that are left over are dealt to all clusters
     int32_t     m, n;
     int32_t     cluster, down, across, schedule;     // of tiles; of splits a launch says how large clusters are
     int32_t     stages, kept, units;     // kept: stages in clusters; units: blocks of it that share a multiprocessor

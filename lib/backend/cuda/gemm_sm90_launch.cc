@@ -260,9 +260,8 @@ uint64_t next_ticket()
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9, x = (x ^ x >> 27) * 0x94d049bb133111eb, x ^= x >> 31;
     return x != 0 ? x : 1;               // 0: was taken away
 }
-kernels::StreamK stream_k(const Runner& r, const Form& own, const Instance& i)
+kernels::StreamK stream_k(const Runner& r, const Form& own, const Instance& i, const Dealing& d)
 {
-    const Dealing d = dealing_of(own, r.device, i);
     const int64_t steps = d.tiles * steps_of(own);
     float* const  partial = reinterpret_cast<float*>(r.next);
     return {partial, reinterpret_cast<kernels::u64*>(partial + d.clusters * i.cluster * i.m * i.n), next_ticket(), int32_t(d.tiles), int32_t(steps / d.clusters), int32_t(steps % d.clusters)};
@@ -294,10 +293,10 @@ void run_tiles(Runner& r, const Instance& i, const Choice& c)
     if (!turns) encode_rest(r, i, n);
     Launch l = r.launch_of(i, form.variant);
     l.block = kernels::TILES_THREADS, l.cluster = uint32_t(i.cluster);
-    const int64_t tiles = int64_t(n.row_clusters) * n.column_clusters * n.batches;
-    const int64_t clusters = i.is_stream_k ? dealing_of(form, r.device, i).clusters : std::min<int64_t>(tiles, r.device.units / i.cluster);
-    if (i.is_stream_k) n.stream_k = stream_k(r, form, i);
-    l.grid[0] = uint32_t(clusters) * l.cluster, l.grid[1] = l.grid[2] = 1;
+    const Tiling  t = tiling_of(form, r.device, i);
+    const Dealing d = i.is_stream_k ? dealing_of(form, r.device, i) : Dealing{std::min(t.tiles, t.together), 0};
+    if (i.is_stream_k) n.stream_k = stream_k(r, form, i, d);
+    l.grid[0] = uint32_t(d.clusters) * l.cluster, l.grid[1] = l.grid[2] = 1;
     l.shared_bytes = r.finisher ? r.finisher->shared_bytes : layout_of(form, i).bytes;
     r.launch(l, n);
 }
