@@ -161,11 +161,12 @@ TEST_CASE("choices: f32 is cut by the blocks that multiply it where rows begin a
 
 TEST_CASE("launches: a row-major b of halves at an odd distance or address is taken there")
 {
-    const auto launches = [](const Lying& lying, uint64_t at) {
-        gemm::Problem p = problem_of({35, 8457, 1760, 1}, lying, Dtype::f16, Dtype::f16, Dtype::f16);
+    const auto launches = [](const Lying& lying, uint64_t at, int64_t rows = 35) {
+        gemm::Problem p = problem_of({rows, 8457, 1760, 1}, lying, Dtype::f16, Dtype::f16, Dtype::f16);
         p.a = address(4096), p.b = address(at), p.c = address(uint64_t(1) << 34);
         sm90::Form form;
         REQUIRE(sm90::make_form(p, true, form));
+        CHECK(sm90::copies_workspace(form) >= uint64_t(rows) * 1760 * 2 * lying.a_turned);
         const sm90::Choice choice = sm90::choose(form, whole_device(), 0);
         const bool is_odd = sm90::instances()[choice.instance].is_odd;
         const Seen seen = run_as(form, choice, [&](const gemm::Launch& l) {
@@ -176,7 +177,9 @@ TEST_CASE("launches: a row-major b of halves at an odd distance or address is ta
     const uint64_t b = uint64_t(1) << 33;
     CHECK(launches({}, b) == 1);
     CHECK(launches({}, b + 2) == 1);
-    CHECK(launches({true, false, false, 0}, b) == 0);            // a is turned as well
+    CHECK(launches({true, false, false, 0}, b) == 2);            // a is turned as well, so it is copied, at whatever distance
+    CHECK(launches({true, false, false, 8}, b, 40) == 2);
+    CHECK(launches({true, false, false, 0}, b, 300) == 0);       // which is dear for many rows
     CHECK(launches({false, false, false, 7}, b) == 0);           // n lines of 8464 lie as they should
     CHECK(launches({false, true, false, 1}, b) == 0);            // b's depth lies side by side
 }

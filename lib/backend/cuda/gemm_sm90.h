@@ -35,7 +35,7 @@ std::span<const KernelFacts> listed_kernels_of(Image image);
 // A kernel's shape in the words of kernels/gemm_sm90_tiles.cuh, gemm_sm90_split.cuh, gemm_sm90_odd.cuh or gemm_sm90_cut.cuh.
 const char* shape_of(const Instance& instance, uint32_t variant);
 inline uint32_t shared_of(const Instance& i) { return sm90::kernels_of(i.image)[i.first_kernel].shared_bytes; }     // of a split one
-// Odd ones have kernels for b alone turned.
+// Odd ones have kernels for b alone turned, as form_of has it.
 inline uint32_t kernel_of(const Instance& i, uint32_t variant) { return i.first_kernel + (i.is_odd ? variant / 4 : variant); }
 
 // How an operand comes to have rows that the copy engine takes.
@@ -84,7 +84,7 @@ Form form_of(const Form& form, const Instance& instance);        // as its tiles
 // Whether the instance is of the form's group; those of Turned are for words of Round one of whose operands has its lines side by side, of Moved
 // both, of MovedByte and MovedWhole for bytes of which one has, and the other its depth.
 bool takes_group(const Form& form, const Instance& instance);
-// Whether odd instances take the form. Their tiles are no multiple of what folds have parts of.
+// Whether odd instances take the form, whose a is straight or has few rows. Their tiles are no multiple of what folds have parts of.
 bool takes_odd(const Form& form);
 // Of one that is not split and has no epilogue, for a form that is swapped where that is so.
 inline kernels::TilesLayout layout_of(const Form& form, const Instance& i)

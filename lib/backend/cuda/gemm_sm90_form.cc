@@ -46,28 +46,25 @@ bool find_kernels(Form& form)
 
 bool is_even(int64_t stride, int64_t bytes) { return stride > 0 && stride * bytes % UNIT_BYTES == 0 && stride * bytes < MOST_STRIDE_BYTES; }
 
+// As copies have lines: each begins on one of the second cache.
+void settle_copy(Source& s, Copying copying, const Form& form, Dtype type)
+{
+    const int64_t bytes = form.planes == 3 ? 2 : bytes_of(type);
+    s.copying = copying, s.pitch = rounded_up(s.length, LINE_BYTES / bytes);
+    s.copy_bytes = uint64_t(s.batches) * uint64_t(form.planes) * uint64_t(s.lines) * uint64_t(s.pitch) * uint64_t(bytes);
+}
+
 // lines, length and strides are given; how kernels of this form read it is found.
 void settle(Source& s, const Form& form, Dtype type, bool has_addresses)
 {
     const int64_t bytes = bytes_of(type);
     if (s.batch_stride == 0) s.batches = 1;
     if (s.lines == 1) s.line_stride = rounded_up(std::max<int64_t>(s.length, 1), UNIT_BYTES);
-    s.pitch = rounded_up(s.length, LINE_BYTES / (form.planes == 3 ? 2 : bytes));
-    s.copy_bytes = 0;
     const bool is_placed = !has_addresses || reinterpret_cast<uintptr_t>(s.data) % UNIT_BYTES == 0;
     const auto lies = [&](int64_t near, int64_t far) { return near == 1 && is_placed && is_even(far, bytes) && (s.batches == 1 || is_even(s.batch_stride, bytes)); };
     s.lies_even = lies(s.element_stride, s.line_stride), s.turns_even = lies(s.line_stride, s.element_stride);
-    if (form.planes == 3) {
-        s.copying = Copying::Planes;
-        s.copy_bytes = uint64_t(s.batches) * 3 * uint64_t(s.lines) * uint64_t(s.pitch) * 2;
-        return;
-    }
-    if (s.lies_even) {
-        s.copying = Copying::None, s.pitch = s.line_stride;
-        return;
-    }
-    s.copying = s.element_stride == 1 && bytes == 2 && s.line_stride >= 0 && s.batch_stride >= 0 ? Copying::Pitch : Copying::Strided;
-    s.copy_bytes = uint64_t(s.batches) * uint64_t(s.lines) * uint64_t(s.pitch) * uint64_t(bytes);
+    if (form.planes != 3 && s.lies_even) s.copying = Copying::None, s.pitch = s.line_stride, s.copy_bytes = 0;
+    else settle_copy(s, form.planes == 3 ? Copying::Planes : s.element_stride == 1 && bytes == 2 && s.line_stride >= 0 && s.batch_stride >= 0 ? Copying::Pitch : Copying::Strided, form, type);
 }
 
 bool has_extents(const Problem& p)
@@ -140,9 +137,10 @@ bool make_made_form(const Problem& problem, bool has_addresses, Form& form)
 
 bool takes_odd(const Form& form)
 {
-    constexpr int64_t LINES = 8, MOST = (int64_t(1) << 31) - 1024;
+    // A turned a is copied with its depth side by side, element by element: that is nothing to b only where it has few rows.
+    constexpr int64_t LINES = 8, MOST = (int64_t(1) << 31) - 1024, MOST_TURNED_ROWS = 256;
     const Source& b = form.b;
-    if (form.a.is_turned || !b.is_turned || b.copying != Copying::Pitch || has_folds(form.problem)) return false;
+    if ((form.a.is_turned && form.problem.m > MOST_TURNED_ROWS) || !b.is_turned || b.copying != Copying::Pitch || has_folds(form.problem)) return false;
     return b.lines >= LINES && b.line_stride > 0 && LINES * b.line_stride + b.length < MOST && (b.batches == 1 || b.batch_stride % LINES == 0);
 }
 
@@ -196,16 +194,33 @@ Form moved(const Form& form)
     take_turned(r.a), take_turned(r.b);
     return r;
 }
+// As odd instances take a turned a: copied, with its depth side by side.
+Form straightened(const Form& form)
+{
+    constexpr uint32_t A_TURNED = 2;     // of a variant
+    Form    r = form;
+    Source& a = r.a;
+    std::swap(a.lines, a.length), std::swap(a.line_stride, a.element_stride);
+    a.is_turned = false;
+    settle_copy(a, Copying::Strided, form, form.problem.a_type);
+    r.variant -= A_TURNED;
+    return r;
+}
 
 }  // namespace
 
 Form form_of(const Form& form, const Instance& i)
 {
     if (takes_turned(i)) return i.group == Group::Moved ? moved(form) : turned(form);
+    if (i.is_odd && form.a.is_turned) return straightened(form);
     return is_swapped(form, i) ? swapped(form) : form;
 }
 
-uint64_t copies_workspace(const Form& form) { return aligned(form.a.copy_bytes) + aligned(form.b.copy_bytes); }
+uint64_t copies_workspace(const Form& form)
+{
+    const uint64_t straight = takes_odd(form) && form.a.is_turned ? straightened(form).a.copy_bytes : 0;
+    return aligned(std::max(form.a.copy_bytes, straight)) + aligned(form.b.copy_bytes);
+}
 int64_t  steps_of(const Form& form) { return divided_up(form.problem.k, form.step); }
 int64_t  steps_of(const Form& form, const Instance& i) { return i.is_cut ? divided_up(form.problem.k, kernels::CUT_STEP) : steps_of(form) * (form.planes == 3 ? 6 : 1); }
 

@@ -330,8 +330,8 @@ void run_split(Runner& r, const Instance& i, const Choice& c)
         r.encode_floats(n.a, r.form.a, i.m);
         r.encode_floats(n.b, r.form.b, i.n);
     } else if (i.is_odd) {
-        r.encode_operand(n.a, r.lines_of(r.form.a, p.a_type), r.form.a, tile.rows, 1);
-        r.encode_odd(n.b, odd.b, r.form.b, p.b_type);
+        r.encode_operand(n.a, r.lines_of(form.a, p.a_type), form.a, tile.rows, 1);
+        r.encode_odd(n.b, odd.b, form.b, p.b_type);
     } else {
         const Lines a = r.lines_of(form.a, p.a_type), b = r.lines_of(form.b, p.b_type);
         r.encode_operand(n.a, a, form.a, tile.rows, 1);
