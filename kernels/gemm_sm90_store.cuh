@@ -6,87 +6,11 @@
 //            neighbours, and what it reads comes by few accesses
 #pragma once
 #include "kernels/gemm_folds.cuh"
+#include "kernels/gemm_sm90_rows.cuh"
 #include "kernels/gemm_sm90_wgmma.cuh"
 
 namespace ng::kernels {
 namespace {
-
-struct TileSpot {
-    i32 batch, row, column;
-};
-
-DEVICE void write_words(u32 to, u32 a, u32 b, u32 c, u32 d)
-{
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
-}
-DEVICE void read_words(u32 from, u32 (&v)[4])
-{
-    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3]) : "r"(from) : "memory");
-}
-DEVICE u32 read_word(u32 from)
-{
-    u32 r;
-    asm volatile("ld.shared.b32 %0, [%1];" : "=r"(r) : "r"(from) : "memory");
-    return r;
-}
-DEVICE void write_pair(u32 to, u32 a, u32 b) { asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(to), "r"(a), "r"(b) : "memory"); }
-DEVICE void read_pair(u32 from, u32& a, u32& b) { asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(a), "=r"(b) : "r"(from) : "memory"); }
-// w: a word of each of four columns, whose bytes are rows; then of each row, whose bytes are columns.
-DEVICE void turn_four(u32 (&w)[4])
-{
-    const u32 low01 = __byte_perm(w[0], w[1], 0x5140), low23 = __byte_perm(w[2], w[3], 0x5140), high01 = __byte_perm(w[0], w[1], 0x7362), high23 = __byte_perm(w[2], w[3], 0x7362);
-    w[0] = __byte_perm(low01, low23, 0x5410), w[1] = __byte_perm(low01, low23, 0x7632), w[2] = __byte_perm(high01, high23, 0x5410), w[3] = __byte_perm(high01, high23, 0x7632);
-}
-DEVICE u32 two_halves(i32 type, float a, float b)
-{
-    return type == F16 ? pair_f16(a, b) : pair_bf16(a, b);
-}
-
-// ---- by threads -----------------------------------------------------------------------------------------------------------
-
-DEVICE char* place_of(const GemmOutput& o, const TileSpot& at)
-{
-    return static_cast<char*>(o.c) + (i64(at.batch) * o.c_batch + i64(at.row) * o.c_row + at.column) * bytes_of(result_type(o));
-}
-
-DEVICE void store_one(const GemmOutput& o, const TileSpot& at, u32 bits, bool is_whole)
-{
-    char* const to = place_of(o, at);
-    if (is_whole || result_type(o) == F32) *reinterpret_cast<u32*>(to) = bits;
-    else store<float>(result_type(o), to, 0, __uint_as_float(bits));
-}
-
-// `valid` of four, as the bits of f32, or i32 where is_whole.
-DEVICE void store_four(const GemmOutput& o, const TileSpot& at, i32 valid, const u32 (&v)[4], bool is_whole)
-{
-    char* const to = place_of(o, at);
-    const bool  is_wide = is_whole || result_type(o) == F32, is_half = is_of_halves(o);
-    if (o.store <= STORE_FOURS && valid == 4 && (is_wide || is_half)) {
-        if (is_wide) {
-            *reinterpret_cast<uint4*>(to) = make_uint4(v[0], v[1], v[2], v[3]);
-            return;
-        }
-        const u32 low = two_halves(result_type(o), __uint_as_float(v[0]), __uint_as_float(v[1]));
-        *reinterpret_cast<uint2*>(to) = make_uint2(low, two_halves(result_type(o), __uint_as_float(v[2]), __uint_as_float(v[3])));
-        return;
-    }
-    ROLLED for (i32 j = 0; j < valid; j++) store_one(o, {at.batch, at.row, at.column + j}, j == 0 ? v[0] : j == 1 ? v[1] : j == 2 ? v[2] : v[3], is_whole);
-}
-
-// The same one by one, wherever columns are.
-DEVICE void store_apart(const GemmOutput& o, const TileSpot& at, i32 valid, const u32 (&v)[4], bool is_whole)
-{
-    const i64   step = o.c_column * bytes_of(result_type(o));
-    const bool  is_wide = is_whole || result_type(o) == F32, is_half = is_of_halves(o);
-    char* const to = place_of(o, {at.batch, at.row, 0}) + at.column * step;
-    UNROLLED for (i32 j = 0; j < 4; j++) {
-        const float x = __uint_as_float(v[j]);
-        if (j >= valid) continue;
-        if (is_wide) *reinterpret_cast<u32*>(to + j * step) = v[j];
-        else if (is_half) *reinterpret_cast<u16*>(to + j * step) = u16(two_halves(result_type(o), x, x));
-        else store<float>(result_type(o), to + j * step, 0, x);
-    }
-}
 
 template <class Word>
 DEVICE bool stays_whole(const GemmOutput& o)
@@ -111,26 +35,6 @@ DEVICE void finish_four(const GemmOutput& o, const TileSpot& at, i32 valid, cons
 }
 
 DEVICE i32 valid_of(const GemmOutput& o, const TileSpot& at) { return at.row < o.m ? min(4, o.n - at.column) : 0; }
-
-// A warp's 16 rows x 32 sums, staged: to c of halves, two rows at a time, pairs of neighbours where they are one word of c.
-DEVICE void store_pairs(const GemmOutput& o, const TileSpot& first, u32 staged)
-{
-    const i32 lane = i32(threadIdx.x) & 31, pair = lane & 15;
-    ROLLED for (i32 step = 0; step < 16; step += 2) {
-        const i32 row = step + (lane >> 4), rest = o.n - first.column;
-        float     x, y;
-        asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x), "=f"(y) : "r"(staged + u32(row * 128 + (((pair >> 1) ^ (row & 7)) << 4) + (pair & 1) * 8)) : "memory");
-        const float next = __shfl_down_sync(~0u, x, 1);
-        u16* const  to = reinterpret_cast<u16*>(place_of(o, {first.batch, first.row + row, first.column}));
-        const bool  is_odd = reinterpret_cast<u64>(to) & 2;
-        const i32   at = 2 * pair + is_odd;
-        const u32   word = is_odd ? two_halves(result_type(o), y, next) : two_halves(result_type(o), x, y);
-        if (first.row + row >= o.m) continue;
-        if (at + 1 < rest && at + 1 < 32) *reinterpret_cast<u32*>(to + at) = word;
-        else if (at < rest) to[at] = u16(word);
-        if (is_odd && pair == 0 && rest > 0) to[0] = u16(two_halves(result_type(o), x, x));
-    }
-}
 
 // Of a warp's 16 rows x 32 sums a thread has these fours.
 constexpr i32 WARP_FOURS = 4;
@@ -173,6 +77,10 @@ DEVICE void store_staged(const GemmOutput& o, const TileSpot& first, u32 staged,
         if (!HAS_RESULT) continue;
         if (!by_singles) {
             if (valid > 0) store_four(o, at, valid, v, is_whole);
+        } else if (is_of_halves(o)) {
+            __syncwarp();                // these rows have been read
+            write_pair(staged + u32(row * 128 + (((lane & 7) >> 1 ^ (row & 7)) << 4) + (lane & 1) * 8), two_halves(result_type(o), __uint_as_float(v[0]), __uint_as_float(v[1])),
+                       two_halves(result_type(o), __uint_as_float(v[2]), __uint_as_float(v[3])));
         } else if (is_loose || HAS_EPILOGUE || !is_whole) {
             write_words(from, v[0], v[1], v[2], v[3]);
         }
@@ -180,11 +88,12 @@ DEVICE void store_staged(const GemmOutput& o, const TileSpot& first, u32 staged,
     if constexpr (FOLDS > 0) folds.add(o.epilogue, {first.batch, first.row, first.column, o.m, o.n, begins, true}, terms);
     if (!by_singles || !HAS_RESULT) return;
     __syncwarp();
-    if (is_of_halves(o)) return store_pairs(o, first, staged);
+    if (is_of_halves(o)) return store_rows<16>(o, first, staged, false);
+    if (is_whole || result_type(o) == F32) return store_rows<32>(o, first, staged, true);
     const i32 column = first.column + lane;
     _Pragma("unroll 4") for (i32 row = 0; row < 16; row++) {
         const u32 bits = read_word(staged + u32(row * 128 + (((lane >> 2) ^ (row & 7)) << 4) + (lane & 3) * 4));
-        if (first.row + row < o.m && column < o.n) store_one(o, {first.batch, first.row + row, column}, bits, is_whole);
+        if (first.row + row < o.m && column < o.n) store_one(o, {first.batch, first.row + row, column}, bits, false);
     }
 }
 
@@ -259,26 +168,6 @@ DEVICE void stage_words(u32 buffer, const Word* sums, const RowsOfThread& rows, 
             const u32 to = buffer + u32(row * 128 + (((j * 2 + ((lane & 3) >> 1)) ^ (row & 7)) << 4) + (lane & 1) * 8);
             write_pair(to, bits_of(sums[j * 4 + h * 2]), bits_of(sums[j * 4 + h * 2 + 1]));
         }
-}
-
-// What stage_halves left of a warp: 16 rows of 64 halves to c at any address, a warp a row, pairs where they are one word of c.
-DEVICE void store_halves(const GemmOutput& o, const TileSpot& first, u32 staged)
-{
-    const i32 lane = i32(threadIdx.x) & 31, rest = min(64, o.n - first.column), rows = min(16, o.m - first.row);
-    u16*      to = reinterpret_cast<u16*>(place_of(o, first));
-    _Pragma("unroll 4") for (i32 row = 0; row < 16; row++) {
-        const u32  word = read_word(staged + u32(row * 128 + (((lane >> 2) ^ (row & 7)) << 4) + (lane & 3) * 4));
-        const u32  next = __shfl_down_sync(~0u, word, 1);
-        const bool is_odd = reinterpret_cast<u64>(to) & 2;
-        const i32  at = 2 * lane + is_odd;
-        if (row < rows) {
-            if (is_odd && lane == 0 && rest > 0) to[0] = u16(word);
-            const u32 pair = is_odd ? word >> 16 | next << 16 : word;
-            if (at + 1 < rest) *reinterpret_cast<u32*>(to + at) = pair;
-            else if (at < rest) to[at] = u16(pair);
-        }
-        to += o.c_row;
-    }
 }
 
 // ---- a warpgroup's tile ---------------------------------------------------------------------------------------------------
@@ -373,19 +262,28 @@ DEVICE void store_tile(const StoreMaps& maps, const GemmOutput& o, const TileSpo
         named_barrier(s.barrier, 128);
     }
     const i32 warp = i32(threadIdx.x >> 5 & 3);
-    if constexpr (IS_REAL<Word>)
-        if (!HAS_EPILOGUE && !is_loose && is_of_halves(o)) {
-            ROLLED for (i32 chunk = 0; chunk < BLOCKS * HALVES; chunk++) {
+    if constexpr (!HAS_EPILOGUE) {
+        const bool are_words = IS_REAL<Word> ? result_type(o) == F32 : stays_whole<Word>(o), are_halves = IS_REAL<Word> && is_of_halves(o);
+        if (!is_loose && (are_words || are_halves)) {
+            const i32 across = are_words ? CHUNKS : HALVES, columns = are_words ? 32 : 64;
+            ROLLED for (i32 piece = 0; piece < BLOCKS * across; piece++) {
+                const i32 row = BLOCKS > 1 ? piece / across : 0, chunk = piece - row * across;
                 __syncwarp();
-                UNROLLED for (i32 i = 0; i < BLOCKS * HALVES; i++)
-                    if (i == chunk)
-                        UNROLLED for (i32 j = 0; j < 4; j++)
-                            if (i % HALVES * 4 + j < WORDS / 8) stage_halves<1>(s.buffers, result_type(o), d[i / HALVES] + i % HALVES * 32 + j * 8, j);
+                if (are_words) {
+                    UNROLLED for (i32 i = 0; i < BLOCKS * CHUNKS; i++)
+                        if (i == piece) stage_words(s.buffers, d[i / CHUNKS] + i % CHUNKS * 16, rows_of_thread(), WORDS - i % CHUNKS * 16);
+                } else if constexpr (IS_REAL<Word>) {
+                    UNROLLED for (i32 i = 0; i < BLOCKS * HALVES; i++)
+                        if (i == piece)
+                            UNROLLED for (i32 j = 0; j < 4; j++)
+                                if (i % HALVES * 4 + j < WORDS / 8) stage_halves<1>(s.buffers, result_type(o), d[i / HALVES] + i % HALVES * 32 + j * 8, j);
+                }
                 __syncwarp();
-                store_halves(o, {first.batch, first.row + chunk / HALVES * 64 + warp * 16, first.column + chunk % HALVES * 64}, s.buffers + u32(warp) * 2048);
+                store_rows<32>(o, {first.batch, first.row + row * 64 + warp * 16, first.column + chunk * columns}, s.buffers + u32(warp) * 2048, are_words);
             }
             return;
         }
+    }
     ChunkFolds<OfFours> folds;
     folds.begin();
     ROLLED for (i32 chunk = 0; chunk < BLOCKS * CHUNKS; chunk++) {
@@ -429,7 +327,7 @@ DEVICE void store_turned(const TensorMap& map, const GemmOutput& o, const TileSp
             }
         } else {
             ROLLED for (i32 i = begin + i32(threadIdx.x >> 5 & 3); i < STRIPS && i < begin + AT_ONCE; i += 4)
-                store_halves(o, {first.batch, first.column + i * 16, first.row}, s.buffers + u32((i - begin) * STRIP_BYTES));
+                store_rows<32>(o, {first.batch, first.column + i * 16, first.row}, s.buffers + u32((i - begin) * STRIP_BYTES), false);
         }
     }
 }

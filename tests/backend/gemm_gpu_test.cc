@@ -60,7 +60,7 @@ Outcome outcome_of(const Setting& s, const Attempt& a)
     if (s.parts_there) s.parts_there->poison();
     device->run(a, workspace.data(), bytes);
     CHECK(workspace.is_intact());
-    return {s.c_there->get(), s.parts_there ? s.parts_there->get() : std::vector<char>()};
+    return {s.result(), s.parts_there ? s.parts_there->get() : std::vector<char>()};
 }
 
 // As on a card that holds one cluster at once, or a few: blocks go from tile to tile, by pingpong both warpgroups; the same bits, twice. By stream-K, whose sums are
@@ -270,7 +270,7 @@ TEST_CASE("products: every instance, deep, by blocks that go from tile to tile w
                     }
 }
 
-TEST_CASE("products: rows at odd distances, of 16 bits at odd addresses, results of few bits")
+TEST_CASE("products: rows at odd distances, of 16 bits and results of 16 bits at odd addresses")
 {
     for (const Types& t : TYPES)
         for (const Extents& e : EXTENTS) {

@@ -57,15 +57,15 @@ struct Setting {
     Matrix              a, b;
     std::unique_ptr<Bytes> a_there, b_there, c_there, bias, residual;
     std::optional<EpilogueForm> epilogue;
-    int64_t             parts = 0, before;   // parts: of each fold; before: bytes ahead of operands of 16 bits, as addresses may lie
+    int64_t             parts = 0, before, c_before;     // parts: of each fold; others: bytes ahead of operands, and of c, of 16 bits, as addresses may lie
     std::unique_ptr<Bytes> parts_there;
 
-    Setting(const Extents& e, const Lying& lying, const Types& t, Dtype c, bool with_epilogue = false, Folds folds = Folds::None) : problem(problem_of(e, lying, t.a, t.b, c)), before(bytes_of(t.a) == 2 ? lying.gap % 8 * 2 : 0)
+    Setting(const Extents& e, const Lying& lying, const Types& t, Dtype c, bool with_epilogue = false, Folds folds = Folds::None) : problem(problem_of(e, lying, t.a, t.b, c)), before(bytes_of(t.a) == 2 ? lying.gap % 8 * 2 : 0), c_before(bytes_of(c) == 2 ? lying.gap % 8 * 2 : 0)
     {
         gemm::Problem& p = problem;
         a = random_matrix(t.a, p.a_batch * p.batches, 1), b = random_matrix(t.b, p.b_batch * p.batches, 2);
         a_there = std::make_unique<Bytes>(a.bytes.size() + size_t(before)), b_there = std::make_unique<Bytes>(b.bytes.size() + size_t(before));
-        c_there = std::make_unique<Bytes>(size_t(p.c_batch * p.batches * bytes_of(c)));
+        c_there = std::make_unique<Bytes>(size_t(p.c_batch * p.batches * bytes_of(c) + c_before));
         settle();
         const Matrix beside = random_matrix(Dtype::f32, p.n, 3), behind = random_matrix(Dtype::f16, p.batches * p.m * p.n, 4);
         if (!with_epilogue) return;
@@ -90,11 +90,19 @@ struct Setting {
             t.row = is_over_columns() ? 1 : part_count(), t.column = is_over_columns() ? part_count() : 1, t.batch = is_over_columns() ? p.m : p.n;
         }
     }
+    // What was written, from c's first element on; nothing was before it.
+    std::vector<char> result() const
+    {
+        std::vector<char> r = c_there->get();
+        CHECK(std::all_of(r.begin(), r.begin() + c_before, [](char x) { return x == char(0xff); }));
+        r.erase(r.begin(), r.begin() + c_before);
+        return r;
+    }
     // The operands' values are what they are now.
     void settle()
     {
         gemm::Problem& p = problem;
-        p.a = a_there->put(a.bytes, before), p.b = b_there->put(b.bytes, before), p.c = c_there->data();
+        p.a = a_there->put(a.bytes, before), p.b = b_there->put(b.bytes, before), p.c = c_there->byte(c_before);
         sums.assign(size_t(p.batches * p.m * p.n), 0), sizes = sums;
         for (int64_t i = 0; i < p.batches; i++)
             for (int64_t row = 0; row < p.m; row++)

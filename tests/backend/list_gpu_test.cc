@@ -52,7 +52,7 @@ std::vector<char> result_of(const Setting& s, const sm90::Form& form, const sm90
     s.c_there->poison();
     device->with_place(workspace.data(), bytes, [&](const gemm::Place& place) { sm90::run_as(form, device->facts, choice, finisher, place); }, text);
     CHECK(workspace.is_intact());
-    return s.c_there->get();
+    return s.result();
 }
 
 Types types_of(sm90::Group g) { return TYPES[g == sm90::Group::Half ? 0 : g == sm90::Group::Byte ? 2 : g == sm90::Group::Whole ? 6 : 10]; }
@@ -137,7 +137,7 @@ Left left_by(const Setting& s, const Run& run)
 {
     s.c_there->poison(), s.parts_there->poison();
     run();
-    return {s.c_there->get(), s.parts_there->get()};
+    return {s.result(), s.parts_there->get()};
 }
 
 TEST_CASE("lists: folds over columns and rows by every tile that has lists, the same bits twice, and the same parts where there is no result")
@@ -285,7 +285,7 @@ TEST_CASE("lists of portable products: each pair of types, odd extents, cut dept
                         const auto run = [&](std::vector<char>& to) {
                             s.c_there->poison();
                             const bool is_run = run_portable(listed, units);
-                            to = s.c_there->get();
+                            to = s.result();
                             return is_run;
                         };
                         std::vector<char> first, second;
