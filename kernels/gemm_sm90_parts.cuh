@@ -271,7 +271,7 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const S
     const GemmOutput& o = g.output;
     const bool is_whole = stays_whole<Word>(o), is_half = is_of_halves(o);
     const bool is_apart = may_be_apart<S>() && o.store == STORE_APART, is_bare = !HAS_EPILOGUE && IS_REAL<Word> != is_whole && g.splits == 1;
-    const bool is_plain = is_bare && o.store <= STORE_FOURS && (is_half || result_type(o) == F32 || is_whole);
+    const bool is_plain = is_bare && !is_apart && (is_half || result_type(o) == F32 || is_whole);
     const i32  below = part.at.row + g.tile_rows, beyond = part.at.column + g.tile_columns;  // of the tile's rows and columns that count
     finish_units<S, HALVES>(o, part, [&](u32 unit, const UnitLane<S, HALVES>& lane) {
         const i32      rows = min(o.m, lane.is_turned ? beyond : below), columns = min(o.n, lane.is_turned ? below : beyond);
@@ -287,7 +287,11 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const S
         u32 most = 0;                    // of sums of planes
         if constexpr (S::PROMOTE)
             UNROLLED for (i32 i = 0; i < EACH * 4; i++) most = g.planes == 3 ? max(most, v[i / 4][i % 4] & 0x7fffffff) : 0;
-        if (is_plain && !is_no_number(most) && first.column + 4 <= columns) return store_fours(o, first, lane.down, rows, v);
+        if (is_plain && !is_no_number(most)) {
+            if (o.store <= STORE_FOURS && first.column + 4 <= columns) return store_fours(o, first, lane.down, rows, v);
+            UNROLLED for (i32 i = 0; i < EACH; i++) store_four(o, place(i), valid_at(place(i)), v[i], is_whole);
+            return;
+        }
         if (is_bare && is_apart) {
             UNROLLED for (i32 i = 0; i < EACH; i++) store_apart(o, place(i), valid_at(place(i)), v[i], is_whole);
             return;

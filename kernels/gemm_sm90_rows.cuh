@@ -44,33 +44,28 @@ DEVICE char* place_of(const GemmOutput& o, const TileSpot& at)
     return static_cast<char*>(o.c) + (i64(at.batch) * o.c_batch + i64(at.row) * o.c_row + at.column) * bytes_of(result_type(o));
 }
 
-DEVICE void store_one(const GemmOutput& o, const TileSpot& at, u32 bits, bool is_whole)
-{
-    char* const to = place_of(o, at);
-    if (is_whole || result_type(o) == F32) *reinterpret_cast<u32*>(to) = bits;
-    else store<float>(result_type(o), to, 0, __uint_as_float(bits));
-}
+DEVICE void store_one(const GemmOutput& o, const TileSpot& at, u32 bits) { store<float>(result_type(o), place_of(o, at), 0, __uint_as_float(bits)); }
 
 // `valid` of four, as the bits of f32, or i32 where is_whole.
 DEVICE void store_four(const GemmOutput& o, const TileSpot& at, i32 valid, const u32 (&v)[4], bool is_whole)
 {
     char* const to = place_of(o, at);
-    const bool  is_wide = is_whole || result_type(o) == F32, is_half = is_of_halves(o);
-    if (valid == 4 && is_wide) {
-        u32* const words = reinterpret_cast<u32*>(to);
-        if (o.store <= STORE_FOURS) *reinterpret_cast<uint4*>(to) = make_uint4(v[0], v[1], v[2], v[3]);
-        else words[0] = v[0], words[1] = v[1], words[2] = v[2], words[3] = v[3];
-        return;
+    const bool  is_four = valid == 4 && o.store <= STORE_FOURS;
+    if (is_whole || result_type(o) == F32) {
+        if (is_four) *reinterpret_cast<uint4*>(to) = make_uint4(v[0], v[1], v[2], v[3]);
+        else
+            UNROLLED for (i32 j = 0; j < 4; j++)
+                if (j < valid) reinterpret_cast<u32*>(to)[j] = v[j];
+    } else if (is_of_halves(o)) {
+        const u32 low = two_halves(result_type(o), __uint_as_float(v[0]), __uint_as_float(v[1])), high = two_halves(result_type(o), __uint_as_float(v[2]), __uint_as_float(v[3]));
+        if (is_four) *reinterpret_cast<uint2*>(to) = make_uint2(low, high);
+        else if (valid == 4 && reinterpret_cast<u64>(to) % 4 == 0) reinterpret_cast<u32*>(to)[0] = low, reinterpret_cast<u32*>(to)[1] = high;
+        else
+            UNROLLED for (i32 j = 0; j < 4; j++)
+                if (j < valid) reinterpret_cast<u16*>(to)[j] = u16((j < 2 ? low : high) >> j % 2 * 16);
+    } else {
+        ROLLED for (i32 j = 0; j < valid; j++) store_one(o, {at.batch, at.row, at.column + j}, j == 0 ? v[0] : j == 1 ? v[1] : j == 2 ? v[2] : v[3]);
     }
-    if (valid == 4 && is_half) {
-        const u32  low = two_halves(result_type(o), __uint_as_float(v[0]), __uint_as_float(v[1])), high = two_halves(result_type(o), __uint_as_float(v[2]), __uint_as_float(v[3]));
-        u16* const halves = reinterpret_cast<u16*>(to);
-        if (o.store <= STORE_FOURS) *reinterpret_cast<uint2*>(to) = make_uint2(low, high);
-        else if (reinterpret_cast<u64>(to) % 4 == 0) reinterpret_cast<u32*>(to)[0] = low, reinterpret_cast<u32*>(to)[1] = high;
-        else halves[0] = u16(low), *reinterpret_cast<u32*>(to + 2) = __funnelshift_r(low, high, 16), halves[3] = u16(high >> 16);
-        return;
-    }
-    ROLLED for (i32 j = 0; j < valid; j++) store_one(o, {at.batch, at.row, at.column + j}, j == 0 ? v[0] : j == 1 ? v[1] : j == 2 ? v[2] : v[3], is_whole);
 }
 
 // The same one by one, wherever columns are.
@@ -128,17 +123,70 @@ struct EverySecondRow {
     }
 };
 
-// A warp's 16 rows of 2 LANES halves, or of half as many words, of which as many as there are count; of 128 bytes each, whose 16-byte pieces are swizzled by row % 8.
+// The same of 16 rows of 64 BOXES halves, all there, staged BOX_BYTES apart: a row's at once, for what two stores have of the 32 bytes that the second cache takes
+// meets there at once or is dear. No number of rows or halves is asked for, in half as many instructions.
+template <i32 BOXES, u32 BOX_BYTES>
+struct EverySecondWholeRow {
+    u32  staged, piece;
+    u16* to;
+    u32  shift;
+    bool has_pair, has_last, has_first;
+
+    DEVICE EverySecondWholeRow(i32 which, char* first, i64 pitch, u32 from)
+    {
+        const i32 lane = lane_now();
+        staged = from + u32(which * 128 + (lane & 3) * 4), piece = u32(lane >> 2 ^ which) << 4;
+        to = reinterpret_cast<u16*>(first + which * pitch);
+        const bool is_between = reinterpret_cast<u64>(to) & 2;
+        to += lane * 2 + is_between, shift = is_between ? 16 : 0;
+        has_pair = lane < 31 || !is_between, has_last = !has_pair, has_first = lane == 0 && is_between;
+    }
+    DEVICE void store(i32 row) const
+    {
+        u32 word[BOXES], next[BOXES];
+        UNROLLED for (i32 i = 0; i < BOXES; i++) word[i] = read_word(staged + u32(row * 128) + (piece ^ u32(row & 7) << 4) + u32(i) * BOX_BYTES);
+        UNROLLED for (i32 i = 0; i < BOXES; i++) next[i] = __shfl_sync(~0u, word[i], lane_now() + 1);
+        if (has_first) to[-1] = u16(word[0]);
+        UNROLLED for (i32 i = 0; i + 1 < BOXES; i++) *reinterpret_cast<u32*>(to + i * 64) = __funnelshift_r(word[i], has_last ? next[i + 1] : next[i], shift);
+        u16* const end = to + (BOXES - 1) * 64;
+        if (has_pair) *reinterpret_cast<u32*>(end) = __funnelshift_r(word[BOXES - 1], next[BOXES - 1], shift);
+        if (has_last) *end = u16(word[BOXES - 1] >> 16);
+    }
+};
+
+// Where boxes of 64 halves, or 32 words, of a warp's 16 rows go, of which as many rows and halves as there are count; 16-byte pieces are swizzled by row % 8.
+struct RowsPlace {
+    char* to;
+    i64   pitch;                         // in halves
+    i32   rows, halves;
+
+    DEVICE RowsPlace(const GemmOutput& o, const TileSpot& first, bool are_words)
+    {
+        const i32 halves_each = are_words ? 2 : 1;
+        to = place_of(o, first), pitch = o.c_row * halves_each, rows = o.m - first.row, halves = (o.n - first.column) * halves_each;
+    }
+};
 template <i32 LANES>
-DEVICE void store_rows(const GemmOutput& o, const TileSpot& first, u32 staged, bool are_words)
+DEVICE void store_some_rows(const RowsPlace& p, i32 at, u32 staged)
 {
     using Rows = EverySecondRow<LANES>;
     constexpr i32 STEP = 2 * Rows::AT_ONCE;
-    char* const to = place_of(o, first);
-    const i32   halves_each = are_words ? 2 : 1, rows = min(16, o.m - first.row), halves = min(2 * LANES, (o.n - first.column) * halves_each);
-    const i64   pitch = o.c_row * halves_each;       // in halves, as steps are
-    Rows        even(0, to, pitch * 2, rows, halves, staged), odd(1, to, pitch * 2, rows, halves, staged);
-    UNROLLED for (i32 row = 0; row < 16; row += STEP, even.to += pitch * STEP, odd.to += pitch * STEP) even.store(row), odd.store(row);
+    const i32 rows = min(16, p.rows), halves = min(2 * LANES, p.halves - at);
+    Rows      even(0, p.to + at * 2, p.pitch * 2, rows, halves, staged), odd(1, p.to + at * 2, p.pitch * 2, rows, halves, staged);
+    ROLLED for (i32 row = 0; row < 16; row += STEP, even.to += p.pitch * STEP, odd.to += p.pitch * STEP) even.store(row), odd.store(row);
+}
+template <i32 BOXES, u32 BOX_BYTES>
+DEVICE void store_rows(const GemmOutput& o, const TileSpot& first, u32 staged, bool are_words)
+{
+    const RowsPlace p(o, first, are_words);
+    if (p.rows < 16 || p.halves < 64 * BOXES) {
+        UNROLLED for (i32 i = 0; i < BOXES; i++)
+            if (p.halves > i * 64) store_some_rows<32>(p, i * 64, staged + u32(i) * BOX_BYTES);
+        return;
+    }
+    using Rows = EverySecondWholeRow<BOXES, BOX_BYTES>;
+    Rows even(0, p.to, p.pitch * 2, staged), odd(1, p.to, p.pitch * 2, staged);
+    UNROLLED for (i32 row = 0; row < 16; row += 2, even.to += p.pitch * 2, odd.to += p.pitch * 2) even.store(row), odd.store(row);
 }
 
 }  // namespace

@@ -88,12 +88,12 @@ DEVICE void store_staged(const GemmOutput& o, const TileSpot& first, u32 staged,
     if constexpr (FOLDS > 0) folds.add(o.epilogue, {first.batch, first.row, first.column, o.m, o.n, begins, true}, terms);
     if (!by_singles || !HAS_RESULT) return;
     __syncwarp();
-    if (is_of_halves(o)) return store_rows<16>(o, first, staged, false);
-    if (is_whole || result_type(o) == F32) return store_rows<32>(o, first, staged, true);
+    if (is_of_halves(o)) return store_some_rows<16>({o, first, false}, 0, staged);
+    if (is_whole || result_type(o) == F32) return store_some_rows<32>({o, first, true}, 0, staged);
     const i32 column = first.column + lane;
     _Pragma("unroll 4") for (i32 row = 0; row < 16; row++) {
         const u32 bits = read_word(staged + u32(row * 128 + (((lane >> 2) ^ (row & 7)) << 4) + (lane & 3) * 4));
-        if (first.row + row < o.m && column < o.n) store_one(o, {first.batch, first.row + row, column}, bits, false);
+        if (first.row + row < o.m && column < o.n) store_one(o, {first.batch, first.row + row, column}, bits);
     }
 }
 
@@ -223,10 +223,12 @@ DEVICE void store_words(const TensorMap& map, const TileSpot& first, const Word 
     }
 }
 
-// The same of any type, by any way. is_loose: some sum is to be fixed.
-template <u32 BUFFERS, class Word, int BLOCKS, int WORDS, class Fix>
-DEVICE void store_tile(const StoreMaps& maps, const GemmOutput& o, const TileSpot& first, const Word (&d)[BLOCKS][WORDS], Staging& s, bool is_loose, Fix fix)
+// The same of any type, by any way, of a TilesShape; where it IS_BARE, c is of halves or f32, unless sums are integers. is_loose: some sum is to be fixed.
+template <class S, int BLOCKS, int WORDS, class Fix>
+DEVICE void store_tile(const StoreMaps& maps, const GemmOutput& o, const TileSpot& first, const typename S::Word (&d)[BLOCKS][WORDS], Staging& s, bool is_loose, Fix fix)
 {
+    using Word = typename S::Word;
+    constexpr u32 BUFFERS = S::BUFFERS;
     const bool is_elected = (threadIdx.x & 127) == 0;
     constexpr i32 HALVES = (WORDS + 31) / 32, CHUNKS = (WORDS + 15) / 16;
     if constexpr (IS_REAL<Word> && !HAS_EPILOGUE)
@@ -265,25 +267,39 @@ DEVICE void store_tile(const StoreMaps& maps, const GemmOutput& o, const TileSpo
     if constexpr (!HAS_EPILOGUE) {
         const bool are_words = IS_REAL<Word> ? result_type(o) == F32 : stays_whole<Word>(o), are_halves = IS_REAL<Word> && is_of_halves(o);
         if (!is_loose && (are_words || are_halves)) {
-            const i32 across = are_words ? CHUNKS : HALVES, columns = are_words ? 32 : 64;
-            ROLLED for (i32 piece = 0; piece < BLOCKS * across; piece++) {
-                const i32 row = BLOCKS > 1 ? piece / across : 0, chunk = piece - row * across;
-                __syncwarp();
+            // Boxes of 64 halves, or 32 words, of each warp's 16 rows. In one text, or the compiler finds too few registers.
+            constexpr i32 REST = WORDS % 32, AT_ONCE = WORDS / 32 % 2 == 0 && BUFFERS >= 2 ? 2 : 1;
+            static_assert(BLOCKS == 1 || REST == 0, "boxes go on in the next 64 rows");
+            const i32  boxes = are_words ? CHUNKS : WORDS / 32, columns = are_words ? 32 : 64;
+            const u32  staged = s.buffers + u32(warp) * 2048;
+            const auto stage = [&](i32 box, u32 buffer) {
                 if (are_words) {
                     UNROLLED for (i32 i = 0; i < BLOCKS * CHUNKS; i++)
-                        if (i == piece) stage_words(s.buffers, d[i / CHUNKS] + i % CHUNKS * 16, rows_of_thread(), WORDS - i % CHUNKS * 16);
+                        if (i == box) stage_words(buffer, d[i / CHUNKS] + i % CHUNKS * 16, rows_of_thread(), WORDS - i % CHUNKS * 16);
                 } else if constexpr (IS_REAL<Word>) {
                     UNROLLED for (i32 i = 0; i < BLOCKS * HALVES; i++)
-                        if (i == piece)
+                        if (i == box)
                             UNROLLED for (i32 j = 0; j < 4; j++)
-                                if (i % HALVES * 4 + j < WORDS / 8) stage_halves<1>(s.buffers, result_type(o), d[i / HALVES] + i % HALVES * 32 + j * 8, j);
+                                if (i % HALVES * 4 + j < WORDS / 8) stage_halves<1>(buffer, result_type(o), d[i / HALVES] + i % HALVES * 32 + j * 8, j);
                 }
                 __syncwarp();
-                store_rows<32>(o, {first.batch, first.row + row * 64 + warp * 16, first.column + chunk * columns}, s.buffers + u32(warp) * 2048, are_words);
+            };
+            ROLLED for (i32 box = 0; box < BLOCKS * boxes; box += AT_ONCE) {
+                const i32 block = BLOCKS > 1 ? box / boxes : 0;
+                __syncwarp();
+                UNROLLED for (i32 i = 0; i < AT_ONCE; i++) stage(box + i, s.buffers + u32(i) * STAGING_BYTES);
+                store_rows<AT_ONCE, STAGING_BYTES>(o, {first.batch, first.row + block * 64 + warp * 16, first.column + (box - block * boxes) * columns}, staged, are_words);
             }
+            if constexpr (REST > 0)
+                if (!are_words) {
+                    __syncwarp();
+                    stage(WORDS / 32, s.buffers);
+                    store_some_rows<REST>({o, {first.batch, first.row + warp * 16, first.column + WORDS / 32 * 64}, false}, 0, staged);
+                }
             return;
         }
     }
+    if constexpr (S::IS_BARE && IS_REAL<Word>) return;         // said here, or what follows takes registers while sums are made
     ChunkFolds<OfFours> folds;
     folds.begin();
     ROLLED for (i32 chunk = 0; chunk < BLOCKS * CHUNKS; chunk++) {
@@ -327,7 +343,7 @@ DEVICE void store_turned(const TensorMap& map, const GemmOutput& o, const TileSp
             }
         } else {
             ROLLED for (i32 i = begin + i32(threadIdx.x >> 5 & 3); i < STRIPS && i < begin + AT_ONCE; i += 4)
-                store_rows<32>(o, {first.batch, first.column + i * 16, first.row}, s.buffers + u32((i - begin) * STRIP_BYTES), false);
+                store_rows<1, 0>(o, {first.batch, first.column + i * 16, first.row}, s.buffers + u32((i - begin) * STRIP_BYTES), false);
         }
     }
 }

@@ -303,13 +303,13 @@ DEVICE void multiply_tiles(const GemmTilesNumbers& g, const TilesMemory<S>& memo
             GemmOutput output = g.output;
             if (output.c_type != F16 && output.c_type != BF16) output.c_type = F32;
             output.n = min(output.n, first.column + S::TILE_N);      // the rest of a box is the next tile's
-            store_tile<S::BUFFERS, typename S::Word>({g.c, g.box}, output, first, d, staging, false, fix);
+            store_tile<S>({g.c, g.box}, output, first, d, staging, false, fix);
         } else if constexpr (HAS_LIST) {
             finish_listed(Buffers<S::BUFFERS>(), g.c, g.output, first, d, staging, held);
         } else if (HAS_EPILOGUE && (g.output.store <= STORE_WORDS || !HAS_RESULT) && !is_loose) {
             finish_tile<S::BUFFERS, RESULT_BYTES == 2 ? 2 : 1, S::TEXTS>(g.c, g.output, first, d, staging, held);
         } else {
-            store_tile<S::BUFFERS, typename S::Word>({g.c, g.box}, g.output, first, d, staging, S::PLANES && is_loose, fix);
+            store_tile<S>({g.c, g.box}, g.output, first, d, staging, S::PLANES && is_loose, fix);
             if constexpr (HAS_BOX) async_fence(), named_barrier(staging.barrier, 128);       // before the next box comes there
         }
         if constexpr (S::IS_PINGPONG) multiplier.turn.skip(g.k_steps);
