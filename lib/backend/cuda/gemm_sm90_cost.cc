@@ -1,5 +1,5 @@
 // What each of Hopper's instances would take for a product, by a model of the multiprocessor and the memory.
-#include "lib/backend/cuda/gemm_sm90.h"
+#include "lib/backend/cuda/gemm_sm90_cost.h"
 
 #include "lib/backend/cuda/rounding.h"
 
@@ -12,8 +12,6 @@ namespace {
 using namespace kernels;
 
 constexpr double UNFITTED = 2;           // times what the model says where it was not fitted, so that others are chosen
-
-double element_bytes(const Form& form) { return form.planes == 3 ? 6 : double(bytes_of(form.problem.a_type)); }
 
 // What follows is in microseconds. Its numbers were fitted to 12905 times of 392 shapes of f16, bf16, tf32, e4m3 and int8 on an H200
 // (2026-11-22, tests/bench/choice_gpu.cc): least squares of logarithms, then steps that made what is chosen faster. It meets those times
@@ -90,13 +88,6 @@ double by_threads_us(const Problem& p, double sums)
     return beside * bytes_of(p.c_type) % 16 != 0 ? sums * SUM_US : 0;
 }
 
-// How many matrices an epilogue reads, and how many vectors.
-int matrices_of(const Problem& p)
-{
-    return int(std::count_if(p.epilogue.tensor, p.epilogue.tensor + p.epilogue.loads, [](const EpilogueTensor& t) { return t.row != 0 && t.column != 0; }));
-}
-int vectors_of(const Problem& p) { return p.epilogue.loads - matrices_of(p); }
-
 // Strips of 16 rows of c leave by as many at once as there are buffers for, 64 of a warpgroup's columns after the other (store_turned).
 double strips_us(const Form& form, const Instance& i)
 {
@@ -135,25 +126,6 @@ double alone(const Form& form)
     return by_threads_us(p, 1) > 0 && p.m > FEW_ROWS && p.k >= LITTLE_DEPTH ? 1.05 : 1;
 }
 
-// So many rows, or columns, by many of the other operand.
-bool has_few_lines(const Problem& p, int64_t few, int64_t many, int64_t most)
-{
-    constexpr int64_t LEAST_LINES = 1024, LEAST_DEPTH = 1024;
-    return few <= most && many >= LEAST_LINES && p.k >= LEAST_DEPTH && bytes_of(p.a_type) <= 2;
-}
-bool has_much_else(const Problem& p)     // of the other operand
-{
-    constexpr int64_t LEAST_BYTES = 4000000;
-    return std::max(p.m, p.n) * p.k * bytes_of(p.a_type) >= LEAST_BYTES;
-}
-
-// As many as one text has, or a few.
-bool has_some_lines(const Problem& p)
-{
-    constexpr int64_t LEAST_LINES = 129, MOST_LINES = 512;
-    const int64_t few = std::min(p.m, p.n);
-    return p.batches == 1 && few >= LEAST_LINES && has_few_lines(p, few, std::max(p.m, p.n), MOST_LINES) && has_much_else(p);
-}
 // What times of short runs, which all this was fitted to, do not show is the clock that lasting power leaves; nor did pingpong have six stages then. Times
 // of 220 shapes in turns with cuBLASLt's, of 60 of all tiles in turns, and with epilogues of 10, also each for long, do (H200, 2026-11-23): wide tiles gain
 // less than they should, pingpong more, beside an epilogue in pairs above all; tiles of c's transpose less, least where threads store.
@@ -226,31 +198,6 @@ double slowed_by_turning(const Instance& i)
     return i.group != Group::Moved ? 1 : i.n > 64 ? MOVED_WIDE : MOVED;
 }
 
-// What an epilogue makes of a split's store: of as many columns as the units of one warp have, or half of them where two warps share a unit. Differences of
-// times of 15 shapes of f16 (each two ways), tf32 and bytes with a bias, and with gelu and a residual (H100, 2026-11-27).
-double finish_us(const Problem& p, const Instance& i, int32_t cluster)
-{
-    constexpr double COLUMN_US = 0.008, WEIGHT_US = 0.00116, READ_US = 0.004;
-    if (p.epilogue_weight == 0) return 0;
-    const int64_t units = divided_up(int64_t(kernels::split_units(uint32_t(i.m), uint32_t(i.n))), cluster), warps = i.m / 16;
-    const double  a_warp = units * 2 <= warps ? 0.3 : double(divided_up(units, warps));
-    return a_warp * kernels::split_unit(uint32_t(i.n)) * 8 * (COLUMN_US + WEIGHT_US * p.epilogue_weight + READ_US * (vectors_of(p) + 2 * matrices_of(p)));
-}
-
-// A split's blocks on a card. together: how many share a multiprocessor, of which the slowest decides: two, as soon as not all clusters find ones of their own.
-struct SplitBlocks {
-    SplitTile tile;
-    double    blocks, together, rounds, steps;       // steps: of depth, of each block
-};
-SplitBlocks blocks_of(const Form& form, const Device& device, const Instance& i, const Choice& c)
-{
-    const Problem&  p = form.problem;
-    const SplitTile tile = split_tile(form, device, i, c);
-    const double    blocks = double(divided_up(p.m, tile.rows) * divided_up(p.n, tile.columns) * p.batches) * c.cluster * c.splits;
-    const auto      resident = [&](int32_t units) { return resident_blocks(device, units, c.cluster); };
-    return {tile, blocks, blocks > resident(1) ? double(i.units) : 1.0, std::ceil(blocks / resident(i.units)), std::ceil(double(steps_of(form, i)) / (double(c.cluster) * c.splits))};
-}
-
 double split_us(const Form& form, const Device& device, const Instance& i, const Choice& c)
 {
     constexpr double  LAUNCH_US = 1.44, ROW_US = 0.000989, LATENCY_US = 0.868, COLUMN_US = 0.0107, ROUND_US = 3.25;
@@ -274,73 +221,6 @@ double split_us(const Form& form, const Device& device, const Instance& i, const
         us += (takes_turned(i) ? TURNED_BLOCK_US * std::max(c.cluster - 1, 1) : WORDS_BLOCK_US * (c.cluster - 1)) + (p.n > i.n ? WORDS_AGAIN * us : 0);
     }
     return us + traffic_us(form, i, TRAFFIC);
-}
-
-// Of few columns, or rows, the other operand is nearly all that is read, of which memory gives some 94 % of its rate, or less where multiprocessors have unequal
-// shares of it; beside that a block has its own pace, by what is under way to it. Of what else is small c is no less than that operand, and split_us and
-// tiles_us know that.
-bool has_few_columns(const Problem& p)
-{
-    constexpr int64_t MOST_COLUMNS = 32;
-    return has_few_lines(p, p.n, p.m, MOST_COLUMNS);
-}
-// More than become columns (make_form).
-bool has_few_rows(const Problem& p)
-{
-    constexpr int64_t MOST_ROWS = 128;
-    return has_few_lines(p, p.m, p.n, MOST_ROWS) && has_much_else(p);
-}
-bool takes_few_lines(const Form& form, const Instance& i)
-{
-    const Problem& p = form.problem;
-    return (has_few_columns(p) || has_few_rows(p) || has_some_lines(p)) && i.is_split && !i.is_cut && !i.is_odd && i.group == form.group;
-}
-
-// Columns: fitted to 5700 times of 319 shapes of f16, e4m3 and int8, 1 to 32 columns of 1024 to 128256 rows (H200, 2026-11-29): what it chose took 1.2 % more
-// than the fastest way in the mean, 10 at worst, where split_us took 2.6 and 28. Rows: to 7400 times of 252 shapes, 40 to 128 rows by 1024 to 28672 columns (the same
-// day): 0.9 and 9 %, where split_us took 3.4 and 27. Some lines: to 21700 times of 784 shapes, 129 to 512 rows by 1024 to 28672 columns, and 10 % more, as tiles_us says of such (the
-// same day): 1.6 and 22 %, where split_us took 2.5 and 43; of 902 others 1.7 and 31.
-struct FewLines {
-    double launch_us, share, blocks_share, idle_share, norm, line_us, few_line, sum_us, moved_sum_us, round_us, latency_us, turned_latency_us;
-    double met_us, block_us, handed_sum_us, parts_us, part_us;
-    double few_bytes_a_us, again_bytes_a_us;         // of the few lines, by each tile; of the other operand, once more
-};
-constexpr double ALL = 1e30;
-constexpr FewLines FEW_COLUMNS = {2.17, 0.936, 0.0243, 0.187, 2.69, 0.00141, 1, 3.89e-5, 1.88e-5, 0.63, 1.09, 0.727, 0.06, 0.03, 3.36e-5, 1.54, 0.296, ALL, ALL};
-constexpr FewLines FEW_ROWS = {2.455, 0.9647, 0.01531, 0.6258, 2.868, 0.001612, 0.3229, 2.458e-5, 1.609e-5, 2.434, 1.152, 1.009, 0.06949, 0.0189, 7.37e-5, 2.25, 0.2956, 6.02e7, 2.81e7};
-constexpr FewLines SOME_LINES = {3.752, 1.145, 0.06859, 0.04173, 2.419, 0.0007089, 0.2752, 2.352e-5, 6.704e-6, 3.041, 1.34, 1.205, 0.01639, 0.02704, 6.821e-5, 1.921, 0.2588, 2.334e7, 1.432e7};
-
-// How much of what is there is idle: of pairs of multiprocessors, which share a port, of multiprocessors, or of what they hold; where more is to come, nothing.
-double idle_of(const Device& device, const Instance& i, double blocks)
-{
-    for (const double places : {device.units / 2.0, double(device.units), double(device.units) * i.units})
-        if (blocks <= places) return 1 - blocks / places;
-    return 0;
-}
-double few_lines_us(const Form& form, const Device& device, const Instance& i, const Choice& c)
-{
-    constexpr double PARTS_BYTES_A_US = 4.2e6;
-    const Problem&  p = form.problem;
-    const bool      are_columns = p.n < p.m;
-    const FewLines& f = has_few_columns(p) ? FEW_COLUMNS : has_few_rows(p) ? FEW_ROWS : SOME_LINES;
-    const Source&   other = are_columns ? form.a : form.b;
-    const bool      is_turned = other.is_turned;
-    const auto [tile, blocks, together, rounds, steps] = blocks_of(form, device, i, c);
-    const double row_bytes = double(p.k) * element_bytes(form), few_bytes = double(p.batches) * double(std::min(p.m, p.n)) * row_bytes, many_bytes = double(other.batches) * double(std::max(p.m, p.n)) * row_bytes;
-    const double row_tiles = double(divided_up(p.m, tile.rows)), column_tiles = double(divided_up(p.n, tile.columns));
-    const double many_tiles = are_columns ? row_tiles : column_tiles, few_tiles = are_columns ? column_tiles : row_tiles;
-    const double few = are_columns ? (form.b.is_turned ? form.step : i.n) : tile.rows, many = are_columns ? tile.rows : is_turned ? form.step : tile.columns;
-    const double sums = i.m * i.n, lines = many + f.few_line * few;
-    // Tiles that are as many as find room leave nothing idle to speak of; those whose operand is turned are as many as they are.
-    const double streamed = many_bytes / (f.share * device.memory_bytes_per_us) * (1 + f.blocks_share * (c.cluster - 1) + (is_turned ? f.idle_share * idle_of(device, i, blocks) : 0)) +
-                            few_bytes * many_tiles / f.few_bytes_a_us + many_bytes * (few_tiles - 1) / f.again_bytes_a_us;
-    const double multiplied = sums * (f.sum_us + (form.group == Group::Half ? 0 : f.moved_sum_us));
-    const double step = std::max({lines * f.line_us * together, (is_turned ? f.turned_latency_us : f.latency_us) / (c.cluster > 1 ? i.kept : i.stages), multiplied * together});
-    const double paced = rounds * steps * step;
-    double us = f.launch_us + std::pow(std::pow(streamed, f.norm) + std::pow(paced, f.norm), 1 / f.norm) + (rounds - 1) * f.round_us + rounds * together * finish_us(p, i, c.cluster);
-    if (c.cluster > 1) us += f.met_us + f.block_us * (c.cluster - 1) + sums * f.handed_sum_us;
-    if (c.splits > 1) us += f.parts_us + f.part_us * c.splits + double(partial_bytes(form, device, c)) * 2 / PARTS_BYTES_A_US;
-    return us;
 }
 
 // Blocks that cut f32 themselves. A step is the tensor cores' products, rows of a and, by fewer threads, columns of b that are cut; it is longer where
