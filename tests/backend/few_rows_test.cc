@@ -31,6 +31,30 @@ sm90::Form form_of(const gemm::Problem& p)
 
 }  // namespace
 
+TEST_CASE("few columns: of little else several blocks have one tile, and b is taken at an odd distance where rows are few, but copied where they would all ask for it")
+{
+    const auto choice_of = [](const Extents& e, bool b_turned) {
+        const sm90::Form form = form_of(placed(e, {false, b_turned, false, 0}, Dtype::f16));
+        return sm90::choose(form, whole_device(), 0);
+    };
+    // As they took the least time (H200): at least so many blocks, and by which kernels.
+    struct Case {
+        Extents extents;
+        bool    b_turned;
+        int32_t least;
+        bool    is_odd;
+    };
+    for (const Case& c : {Case{{256, 4, 256, 1}, false, 3, true}, Case{{512, 2, 512, 1}, false, 3, true}, Case{{560, 10, 200, 1}, false, 3, true}, Case{{224, 3, 480, 1}, true, 3, false},
+                          Case{{72, 16, 472, 1}, true, 3, false}, Case{{4096, 2, 256, 1}, false, 1, false}, Case{{8232, 3, 360, 1}, false, 1, false}}) {
+        const sm90::Choice    choice = choice_of(c.extents, c.b_turned);
+        const sm90::Instance& i = sm90::instances()[choice.instance];
+        INFO(c.extents.m, " x ", c.extents.n, " x ", c.extents.k, ": ", std::string(i.tile), " by ", choice.cluster);
+        CHECK(i.is_split);
+        CHECK(i.is_odd == c.is_odd);
+        CHECK(choice.cluster >= c.least);
+    }
+}
+
 TEST_CASE("few rows: few rows of halves and bytes become columns, which splits of narrow tiles store where they are")
 {
     const struct { Dtype type; bool b_turned; } operands[] = {{Dtype::f16, false}, {Dtype::f16, true}, {Dtype::i8, true}, {Dtype::u8, true}, {Dtype::e4m3, true}, {Dtype::e5m2, true}};

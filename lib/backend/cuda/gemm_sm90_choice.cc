@@ -65,9 +65,9 @@ void each_choice(const Form& form, const Device& device, uint64_t most_partial_b
         };
         offer({i, instance.cluster, 1, 8});
         if (!instance.is_split) continue;
-        // Half a tile for nothing, where a narrower one is there: not worth a look. No more parts than a device holds at once.
+        // Half a tile for nothing, where a narrower one is there: not worth a look, unless it spares a copy. No more parts than a device holds at once.
         if (narrowest == 0) narrowest = instance.n;
-        if (!instance.is_cut && instance.n > narrowest && instance.n >= 2 * p.n) continue;
+        if (!instance.is_cut && !instance.is_odd && instance.n > narrowest && instance.n >= 2 * p.n) continue;
         const int64_t tiles = divided_up(p.m, instance.m) * divided_up(p.n, instance.n) * p.batches;
         const int64_t room = instance.is_cut && tiles <= MOST_CUT_ROUNDS * device.units ? MOST_CLUSTER : int64_t(device.units) * instance.units / tiles;
         for (const int32_t cluster : CLUSTERS)

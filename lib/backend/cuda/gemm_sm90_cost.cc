@@ -271,13 +271,21 @@ double cost_us(const Form& form, const Form& own, const Device& device, const Ch
     // columns, H200, 2026-11-29; six of 32 took 1.3 to 1.5 times that), so that they are kept from being chosen. So it is of 16 with whatever does not fit the second cache (117 MB, 2026-11-25).
     constexpr double WIDE = 1.75, WIDE_BYTES = 2.1, SECOND_CACHE = 50e6;
     const bool   is_streamed = form.group == Group::Half && double(form.a.batches) * double(p.m) * double(p.k) * 2 > SECOND_CACHE;
-    const double wide = !has_few_columns(p) && !(is_narrow && is_streamed) ? 1 : form.group == Group::Half ? WIDE : WIDE_BYTES;
+    const double wide = !has_few_columns(p) && !has_small_columns(p) && !(is_narrow && is_streamed) ? 1 : form.group == Group::Half ? WIDE : WIDE_BYTES;
     if (!i.is_split) return copies_us(own, i) + tiles_us(own, device, i) * wide;
-    // Splits of c's transpose are for some rows of c by many columns. What they take beside fewer or more was not fitted, and 32 rows would be given them.
-    const double unfitted = i.turns && !(has_some_lines(own.problem) && own.problem.n < own.problem.m) ? UNFITTED : 1;
+    // Splits of c's transpose are for some rows of c by many columns. What they take beside fewer or more was not fitted, and 32 rows would be given them; nor where
+    // c is stored one by one, which took them 1.7 to 1.9 times as long (200 x 7133 x 1024 and 200 x 5481 x 2560, H200, 2026-11-29).
+    const bool   is_fitted = has_some_lines(own.problem) && own.problem.n < own.problem.m && by_threads_us(p, 1) == 0;
+    const double unfitted = i.turns && !is_fitted ? UNFITTED : 1;
     const bool   has_half_boxes = i.group == Group::Half && i.m == 64 && p.m > 64 && is_narrow;
-    const double split = takes_few_lines(own, i) ? few_lines_us(own, device, i, c) : split_us(own, device, i, c) * (i.is_odd ? MOVED : has_half_boxes ? HALF_BOXES : 1);
-    return copies_us(own, i) + split * unfitted;
+    const auto split = [&] {
+        if (takes_few_lines(own, i)) return few_lines_us(own, device, i, c);
+        if (takes_small_columns(own, i)) return small_columns_us(own, device, i, c);
+        if (takes_odd_columns(own, i)) return odd_columns_us(own, device, i, c);
+        const double us = split_us(own, device, i, c);
+        return i.is_odd ? std::max(us * MOVED, least_odd_us(own, device, i, c)) : us * (has_half_boxes ? HALF_BOXES : 1);
+    };
+    return copies_us(own, i) + split() * unfitted;
 }
 
 double resident_blocks(const Device& device, int32_t units, int32_t cluster) { return RESIDENT[units - 1][cluster - 1] * device.units / RESIDENT_UNITS; }

@@ -31,4 +31,12 @@ bool has_some_lines(const Problem& problem);
 bool   takes_few_lines(const Form& form, const Instance& instance);
 double few_lines_us(const Form& form, const Device& device, const Instance& instance, const Choice& choice);
 
+// Few columns of halves of which there is little else, which all comes from the second cache: splits, and odd instances of any few columns; what these take at least of more.
+bool   has_small_columns(const Problem& problem);
+bool   takes_small_columns(const Form& form, const Instance& instance);
+bool   takes_odd_columns(const Form& form, const Instance& instance);
+double small_columns_us(const Form& form, const Device& device, const Instance& instance, const Choice& choice);
+double odd_columns_us(const Form& form, const Device& device, const Instance& instance, const Choice& choice);
+double least_odd_us(const Form& form, const Device& device, const Instance& instance, const Choice& choice);
+
 }  // namespace ng::cuda::gemm::sm90
