@@ -44,7 +44,12 @@ DEVICE char* place_of(const GemmOutput& o, const TileSpot& at)
     return static_cast<char*>(o.c) + (i64(at.batch) * o.c_batch + i64(at.row) * o.c_row + at.column) * bytes_of(result_type(o));
 }
 
-DEVICE void store_one(const GemmOutput& o, const TileSpot& at, u32 bits) { store<float>(result_type(o), place_of(o, at), 0, __uint_as_float(bits)); }
+// Of eight bits.
+DEVICE void store_one(const GemmOutput& o, const TileSpot& at, u32 bits)
+{
+    if (result_type(o) == E4M3) store<float>(E4M3, place_of(o, at), 0, __uint_as_float(bits));
+    else store<float>(E5M2, place_of(o, at), 0, __uint_as_float(bits));
+}
 
 // `valid` of four, as the bits of f32, or i32 where is_whole.
 DEVICE void store_four(const GemmOutput& o, const TileSpot& at, i32 valid, const u32 (&v)[4], bool is_whole)
@@ -94,11 +99,12 @@ DEVICE i32 lane_now()
 }
 
 // Rows whose numbers are even, or odd: where their halves are staged and where they go. LANES have a row, each two halves of it, of which the first begins
-// at a word of c: those staged as one word or, where rows begin between words, the second of it and the first of the next lane's.
+// at a word of c: those staged as one word or, where rows begin between words, the second of it and the first of the next, which is read as well: asked of the next
+// lane, the compiler no longer knows that warps are together, and what all threads of one have alike leaves its registers while products are made (20 % of a product).
 template <i32 LANES>
 struct EverySecondRow {
     static constexpr i32 AT_ONCE = 32 / LANES;
-    u32  staged, piece;
+    u32  staged, piece, next_staged, next_piece;
     u16* to;
     i32  shift, at, left, halves;
 
@@ -106,7 +112,9 @@ struct EverySecondRow {
     DEVICE EverySecondRow(i32 which, char* first, i64 pitch, i32 rows, i32 halves_of_row, u32 from) : halves(halves_of_row)
     {
         const i32 all = lane_now(), lane = all % LANES, row = which + all / LANES * 2;
+        const i32 beside = (lane + 1) % 32;
         staged = from + u32(row * 128 + (lane & 3) * 4), piece = u32(lane >> 2 ^ row) << 4;
+        next_staged = from + u32(row * 128 + (beside & 3) * 4), next_piece = u32(beside >> 2 ^ row) << 4;
         to = reinterpret_cast<u16*>(first + row * pitch);
         shift = i32(reinterpret_cast<u64>(to) >> 1 & 1), at = lane * 2 + shift, left = rows - row;
         to += at;
@@ -114,7 +122,7 @@ struct EverySecondRow {
     // Those that are `row` rows behind the first; row has none of the bits of their numbers.
     DEVICE void store(i32 row) const
     {
-        const u32 word = read_word(staged + u32(row * 128) + (piece ^ u32(row & 7) << 4)), next = __shfl_down_sync(~0u, word, 1);
+        const u32 word = read_word(staged + u32(row * 128) + (piece ^ u32(row & 7) << 4)), next = read_word(next_staged + u32(row * 128) + (next_piece ^ u32(row & 7) << 4));
         const u32 pair = shift ? __funnelshift_r(word, next, 16) : word;
         if (row >= left) return;
         if (at + 1 < halves) *reinterpret_cast<u32*>(to) = pair;
@@ -127,15 +135,16 @@ struct EverySecondRow {
 // meets there at once or is dear. No number of rows or halves is asked for, in half as many instructions.
 template <i32 BOXES, u32 BOX_BYTES>
 struct EverySecondWholeRow {
-    u32  staged, piece;
+    u32  staged, piece, next_staged, next_piece, next_box;
     u16* to;
     u32  shift;
     bool has_pair, has_last, has_first;
 
     DEVICE EverySecondWholeRow(i32 which, char* first, i64 pitch, u32 from)
     {
-        const i32 lane = lane_now();
+        const i32 lane = lane_now(), beside = (lane + 1) % 32;
         staged = from + u32(which * 128 + (lane & 3) * 4), piece = u32(lane >> 2 ^ which) << 4;
+        next_staged = from + u32(which * 128 + (beside & 3) * 4), next_piece = u32(beside >> 2 ^ which) << 4, next_box = lane == 31 ? BOX_BYTES : 0;
         to = reinterpret_cast<u16*>(first + which * pitch);
         const bool is_between = reinterpret_cast<u64>(to) & 2;
         to += lane * 2 + is_between, shift = is_between ? 16 : 0;
@@ -143,14 +152,16 @@ struct EverySecondWholeRow {
     }
     DEVICE void store(i32 row) const
     {
-        u32 word[BOXES], next[BOXES];
-        UNROLLED for (i32 i = 0; i < BOXES; i++) word[i] = read_word(staged + u32(row * 128) + (piece ^ u32(row & 7) << 4) + u32(i) * BOX_BYTES);
-        UNROLLED for (i32 i = 0; i < BOXES; i++) next[i] = __shfl_sync(~0u, word[i], lane_now() + 1);
+        u32 word[BOXES];
+        UNROLLED for (i32 i = 0; i < BOXES; i++) {
+            const u32 down = u32(row * 128) + u32(i) * BOX_BYTES;
+            word[i] = read_word(staged + down + (piece ^ u32(row & 7) << 4));
+            const u32 next = read_word(next_staged + down + (i + 1 < BOXES ? next_box : 0) + (next_piece ^ u32(row & 7) << 4));     // of the last none counts
+            const u32 pair = __funnelshift_r(word[i], next, shift);
+            if (i + 1 < BOXES || has_pair) *reinterpret_cast<u32*>(to + i * 64) = pair;
+        }
         if (has_first) to[-1] = u16(word[0]);
-        UNROLLED for (i32 i = 0; i + 1 < BOXES; i++) *reinterpret_cast<u32*>(to + i * 64) = __funnelshift_r(word[i], has_last ? next[i + 1] : next[i], shift);
-        u16* const end = to + (BOXES - 1) * 64;
-        if (has_pair) *reinterpret_cast<u32*>(end) = __funnelshift_r(word[BOXES - 1], next[BOXES - 1], shift);
-        if (has_last) *end = u16(word[BOXES - 1] >> 16);
+        if (has_last) to[(BOXES - 1) * 64] = u16(word[BOXES - 1] >> 16);
     }
 };
 
