@@ -168,11 +168,9 @@ TEST_CASE("launches: a row-major b of halves at an odd distance or address is ta
         REQUIRE(sm90::make_form(p, true, form));
         CHECK(sm90::copies_workspace(form) >= uint64_t(rows) * 1760 * 2 * lying.a_turned);
         const sm90::Choice choice = sm90::choose(form, whole_device(), 0);
-        const bool is_odd = sm90::instances()[choice.instance].is_odd;
-        const Seen seen = run_as(form, choice, [&](const gemm::Launch& l) {
-            if (is_odd) CHECK(is_encoded(static_cast<const kernels::GemmOddNumbers*>(l.numbers)->split.b));
-        });
-        return is_odd ? int(seen.launches.size()) + seen.copies : 0;
+        if (!sm90::instances()[choice.instance].is_odd) return 0;
+        const Seen seen = run_as(form, choice, [&](const gemm::Launch& l) { CHECK(is_encoded(static_cast<const kernels::GemmOddNumbers*>(l.numbers)->split.b)); });
+        return int(seen.launches.size()) + seen.copies;
     };
     const uint64_t b = uint64_t(1) << 33;
     CHECK(launches({}, b) == 1);
