@@ -173,8 +173,9 @@ struct RowsPlace {
 
     DEVICE RowsPlace(const GemmOutput& o, const TileSpot& first, bool are_words)
     {
+        constexpr i32 ENOUGH = 1024;     // of columns, that twice as many are a number
         const i32 halves_each = are_words ? 2 : 1;
-        to = place_of(o, first), pitch = o.c_row * halves_each, rows = o.m - first.row, halves = (o.n - first.column) * halves_each;
+        to = place_of(o, first), pitch = o.c_row * halves_each, rows = o.m - first.row, halves = min(o.n - first.column, ENOUGH) * halves_each;
     }
 };
 template <i32 LANES>
