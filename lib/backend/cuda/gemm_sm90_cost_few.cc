@@ -174,23 +174,23 @@ double small_columns_us(const Form& form, const Device& device, const Instance& 
     return c.cluster == 1 ? us : us + MET_US + BLOCK_US * (c.cluster - 1) + sums * HANDED_SUM_US;
 }
 
-// A step's lines are moved in shared memory, which nothing hides where blocks are few. Fitted to 2050 times of 250 shapes of f16 (the same day), of which it meets
-// most within 15 % (rms).
+// A step's lines are moved in shared memory, which nothing hides where blocks are few. Fitted to 2050 times of 250 shapes of f16 (the same day), which it meets
+// within 15 % (rms).
+constexpr double ODD_LAUNCH_US = 2.5, ODD_STEP_US = 0.5;
 double odd_columns_us(const Form& form, const Device& device, const Instance& i, const Choice& c)
 {
-    constexpr double LAUNCH_US = 2.5, STEP_US = 0.5, TALL = 1.32, BLOCK_US = 0.0615, STORE_US = 0.972, ASKED_US = 0.001, SECTORS = 4;
+    constexpr double TALL = 1.32, BLOCK_US = 0.0615, STORE_US = 0.972, ASKED_US = 0.001, SECTORS = 4;
     const Problem& p = form.problem;
     const auto [tile, blocks, together, rounds, steps] = blocks_of(form, device, i, c);
     const double each = std::clamp(blocks / device.units, 1.0, double(i.units)), tall = i.m > 64 ? TALL : 1;
     const double store = STORE_US * i.m / 64 * double(p.n) / i.n / c.cluster;
-    const double us = LAUNCH_US + rounds * each * (steps * STEP_US * tall + store + finish_us(p, i, c.cluster)) + ASKED_US * asked_of(form, double(divided_up(p.m, i.m)), SECTORS);
+    const double us = ODD_LAUNCH_US + rounds * each * (steps * ODD_STEP_US * tall + store + finish_us(p, i, c.cluster)) + ASKED_US * asked_of(form, double(divided_up(p.m, i.m)), SECTORS);
     return us + parts_us(form, device, c, FEW_COLUMNS) + (c.cluster == 1 ? 0 : BLOCK_US * c.cluster);
 }
 double least_odd_us(const Form& form, const Device& device, const Instance& i, const Choice& c)
 {
-    constexpr double LAUNCH_US = 2.5, STEP_US = 0.5;
     const SplitBlocks b = blocks_of(form, device, i, c);
-    return LAUNCH_US + b.rounds * b.steps * STEP_US;
+    return ODD_LAUNCH_US + b.rounds * b.steps * ODD_STEP_US;
 }
 
 }  // namespace ng::cuda::gemm::sm90
