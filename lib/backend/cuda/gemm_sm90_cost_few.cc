@@ -29,6 +29,8 @@ SplitBlocks blocks_of(const Form& form, const Device& device, const Instance& i,
 
 namespace {
 
+constexpr int64_t MOST_COLUMNS = 32;     // that are few
+
 // So many rows, or columns, by many of the other operand.
 bool has_few_lines(const Problem& p, int64_t few, int64_t many, int64_t most)
 {
@@ -53,11 +55,8 @@ bool has_some_lines(const Problem& p)
 // Of few columns, or rows, the other operand is nearly all that is read, of which memory gives some 94 % of its rate, or less where multiprocessors have unequal
 // shares of it; beside that a block has its own pace, by what is under way to it. Of what else is small c is no less than that operand, and split_us and
 // tiles_us know that.
-bool has_few_columns(const Problem& p)
-{
-    constexpr int64_t MOST_COLUMNS = 32;
-    return has_few_lines(p, p.n, p.m, MOST_COLUMNS);
-}
+bool has_few_columns(const Problem& p) { return has_few_lines(p, p.n, p.m, MOST_COLUMNS); }
+
 namespace {
 
 // More than become columns (make_form).
@@ -135,15 +134,11 @@ double few_lines_us(const Form& form, const Device& device, const Instance& i, c
 
 bool has_small_columns(const Problem& p)
 {
-    constexpr int64_t MOST_COLUMNS = 32, LEAST = 1024, MOST_ELEMENTS = 13000000;         // has_few_columns knows more rows of more depth, by less than so many
-    return p.batches == 1 && p.n <= MOST_COLUMNS && std::min(p.m, p.k) < LEAST && p.m * p.k <= MOST_ELEMENTS && bytes_of(p.a_type) == 2;
+    constexpr int64_t MOST_ELEMENTS = 13000000;
+    return p.batches == 1 && p.n <= MOST_COLUMNS && !has_few_columns(p) && p.m * p.k <= MOST_ELEMENTS && bytes_of(p.a_type) == 2;
 }
 bool takes_small_columns(const Form& form, const Instance& i) { return has_small_columns(form.problem) && i.is_split && !i.is_cut && !i.is_odd && i.group == form.group; }
-bool takes_odd_columns(const Form& form, const Instance& i)
-{
-    constexpr int64_t MOST_COLUMNS = 32;
-    return i.is_odd && form.problem.batches == 1 && form.problem.n <= MOST_COLUMNS;
-}
+bool takes_odd_columns(const Form& form, const Instance& i) { return i.is_odd && form.problem.batches == 1 && form.problem.n <= MOST_COLUMNS; }
 
 namespace {
 
