@@ -132,7 +132,7 @@ struct EverySecondRow {
 };
 
 // The same of 16 rows of 64 BOXES halves, all there, staged BOX_BYTES apart: a row's at once, for what two stores have of the 32 bytes that the second cache takes
-// meets there at once or is dear. No number of rows or halves is asked for, in half as many instructions.
+// meets there at once or is dear. No number of rows or halves is asked for.
 template <i32 BOXES, u32 BOX_BYTES>
 struct EverySecondWholeRow {
     u32  staged, piece, next_staged, next_piece, next_box;
