@@ -4,6 +4,7 @@
 #include "tests/backend/gemm_problems.h"
 #include "tests/backend/stand_in.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,7 @@ char* address(uint64_t a) { return reinterpret_cast<char*>(a); }
 
 // What a stand-in of a driver took for a map: 0 where it took none.
 int64_t box_lines(const kernels::TensorMap& map) { return map.opaque[1] == 0 ? 0 : int64_t(map.opaque[2] >> 32); }
+int64_t promoted_bytes(const kernels::TensorMap& map) { return map.opaque[3] == 0 ? 0 : 32 << map.opaque[3]; }
 int64_t box_length(const kernels::TensorMap& map) { return map.opaque[1] == 0 ? 0 : int64_t(map.opaque[2] & 0xffffffff); }
 
 sm90::Form form_of(const Extents& e, int bits, Dtype type, bool allows_tf32 = false)
@@ -152,6 +154,28 @@ TEST_CASE("boxes: tiles of splits are alike, and their boxes are what counts of 
                         }
             }
     CHECK(seen > 1000);
+}
+
+TEST_CASE("boxes: beside few rows or columns the second cache asks memory for a box's lines alone, else for what the next step reads, too")
+{
+    for (const Dtype type : {Dtype::f16, Dtype::e4m3, Dtype::i8})
+        for (int bits = 0; bits < 4; bits++)
+            for (const Extents& e : {Extents{8, 11008, 4096, 1}, Extents{4096, 1, 4096, 1}, Extents{128, 4096, 4096, 1}, Extents{136, 4096, 4096, 1}, Extents{4096, 4096, 4096, 1}}) {
+                const sm90::Form form = form_of(e, bits, type);
+                for (uint32_t i = 0; i < sm90::instances().size(); i++) {
+                    const sm90::Instance& instance = sm90::instances()[i];
+                    const sm90::Choice    choice = {i, instance.cluster, 1, 8};
+                    if (instance.is_odd || !sm90::is_possible(form, choice)) continue;
+                    INFO(int(type), " ", bits, " ", e.m, " x ", e.n, " ", std::string(instance.tile));
+                    const auto check = [&](const auto& n) {
+                        const int64_t bytes = std::min(e.m, e.n) <= 128 ? 128 : 256;
+                        CHECK(promoted_bytes(n.a) == bytes);
+                        CHECK(promoted_bytes(n.b) == bytes);
+                    };
+                    if (instance.is_split) with_numbers<kernels::GemmSplitNumbers>(form, whole_device(), choice, check);
+                    else with_numbers<kernels::GemmTilesNumbers>(form, whole_device(), choice, check);
+                }
+            }
 }
 
 }  // namespace ng::gemm_check

@@ -197,12 +197,12 @@ CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction function, const 
 
 // A box's lines are whole units of 16 bytes, and no longer than what they are swizzled by.
 CUresult cuTensorMapEncodeTiled(CUtensorMap* map, int type, uint32_t rank, void* memory, const uint64_t* extents, const uint64_t* strides, const uint32_t* box,
-                                const uint32_t*, int, int swizzle, int, int)
+                                const uint32_t*, int, int swizzle, int promotion, int)
 {
     if (const CUresult r = make_map(map, type, rank, memory)) return r;
     constexpr uint32_t BYTES[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};     // of types, as cuda.h numbers them
     const uint32_t line = box[0] * BYTES[type];
-    map->opaque[2] = rank > 1 ? uint64_t(box[1]) << 32 | box[0] : box[0];
+    map->opaque[2] = rank > 1 ? uint64_t(box[1]) << 32 | box[0] : box[0], map->opaque[3] = uint64_t(promotion);
     if (line % 16 != 0 || (swizzle > 0 && line > 16u << swizzle)) return *map = {}, CUDA_ERROR_INVALID_VALUE;
     for (uint32_t i = 0; i < rank; i++) {
         const bool is_good = extents[i] >= 1 && extents[i] <= uint64_t(1) << 32 && box[i] >= 1 && box[i] <= 256;
