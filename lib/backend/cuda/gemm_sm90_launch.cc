@@ -376,7 +376,7 @@ void run_made(const Form& form, const Device& device, int32_t cluster, const Fin
     kernels::GemmMadeNumbers all = {};
     kernels::GemmSplitNumbers& n = all.split;
     const Lines a = Runner::lines_in_place(form.a, p.a_type);
-    encode(*place.driver, n.a, a, form.a.is_turned ? ROWS : STEP, form.a.is_turned ? STEP : ROWS);
+    encode(*place.driver, n.a, a, form.a.is_turned ? ROWS : STEP, form.a.is_turned ? STEP : ROWS, r.promotion());
     r.encode_operand(n.b, Runner::lines_in_place(form.b, p.b_type), form.b, columns, 1);
     Launch l = {};
     cut_tiles(r, form, {{ROWS, columns}, steps_of(form), 1, cluster, 1}, n, l);
