@@ -1,5 +1,5 @@
 // Which of Hopper's instances runs a product: those that can, and the least of what they would take.
-#include "lib/backend/cuda/gemm_sm90.h"
+#include "lib/backend/cuda/gemm_sm90_cost.h"
 
 #include "lib/backend/cuda/rounding.h"
 
@@ -49,6 +49,7 @@ namespace {
 constexpr int32_t  CLUSTERS[] = {2, 3, 4, 5, 6, 8};
 constexpr uint32_t ALL = UINT32_MAX;
 constexpr int64_t  MOST_CUT_ROUNDS = 2;     // tiles of f32 whose depth is cut all the same, so that the last round is full
+constexpr int64_t  SMALL_CLUSTER = 3;       // of few columns, for whose tiles smaller blocks in more rounds leave less idle: 8 x 11008 x 4096, row-major, 29 us, so 25 (H200, 2026-11-29)
 
 // Every choice worth a look, with what it takes: look(choice, us). only: one instance, or ALL.
 template <class Look>
@@ -70,8 +71,9 @@ void each_choice(const Form& form, const Device& device, uint64_t most_partial_b
         if (!instance.is_cut && !instance.is_odd && instance.n > narrowest && instance.n >= 2 * p.n) continue;
         const int64_t tiles = divided_up(p.m, instance.m) * divided_up(p.n, instance.n) * p.batches;
         const int64_t room = instance.is_cut && tiles <= MOST_CUT_ROUNDS * device.units ? MOST_CLUSTER : int64_t(device.units) * instance.units / tiles;
+        const int64_t most = has_few_columns(p) ? std::max(room, SMALL_CLUSTER) : room;
         for (const int32_t cluster : CLUSTERS)
-            if (cluster <= room) offer({i, cluster, 1, 1});
+            if (cluster <= most) offer({i, cluster, 1, 1});
         if (steps_of(form) < DEEP) continue;
         for (int32_t splits = 2; splits <= MOST_SPLITS && splits <= room; splits *= 2)
             for (int32_t cluster = 1; cluster <= 4 && splits * cluster <= room; cluster *= 2) offer({i, cluster, splits, 1});

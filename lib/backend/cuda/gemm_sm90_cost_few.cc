@@ -84,11 +84,12 @@ struct FewLines {
     double launch_us, share, blocks_share, idle_share, norm, line_us, few_line, sum_us, moved_sum_us, round_us, latency_us, turned_latency_us;
     double met_us, block_us, handed_sum_us, parts_us, part_us;
     double few_bytes_a_us, again_bytes_a_us;         // of the few lines, by each tile; of the other operand, once more
+    double alone_us;                     // where a block has a multiprocessor for itself, so that none of the next launch comes early; of what is turned none was seen
 };
 constexpr double ALL = 1e30;
-constexpr FewLines FEW_COLUMNS = {2.17, 0.936, 0.0243, 0.187, 2.69, 0.00141, 1, 3.89e-5, 1.88e-5, 0.63, 1.09, 0.727, 0.06, 0.03, 3.36e-5, 1.54, 0.296, ALL, ALL};
-constexpr FewLines FEW_ROWS = {2.455, 0.9647, 0.01531, 0.6258, 2.868, 0.001612, 0.3229, 2.458e-5, 1.609e-5, 2.434, 1.152, 1.009, 0.06949, 0.0189, 7.37e-5, 2.25, 0.2956, 6.02e7, 2.81e7};
-constexpr FewLines SOME_LINES = {3.752, 1.145, 0.06859, 0.04173, 2.419, 0.0007089, 0.2752, 2.352e-5, 6.704e-6, 3.041, 1.34, 1.205, 0.01639, 0.02704, 6.821e-5, 1.921, 0.2588, 2.334e7, 1.432e7};
+constexpr FewLines FEW_COLUMNS = {2.17, 0.936, 0.0243, 0.187, 2.69, 0.00141, 1, 3.89e-5, 1.88e-5, 0.63, 1.09, 0.727, 0.06, 0.03, 3.36e-5, 1.54, 0.296, ALL, ALL, 0.3};
+constexpr FewLines FEW_ROWS = {2.455, 0.9647, 0.01531, 0.6258, 2.868, 0.001612, 0.3229, 2.458e-5, 1.609e-5, 2.434, 1.152, 1.009, 0.06949, 0.0189, 7.37e-5, 2.25, 0.2956, 6.02e7, 2.81e7, 0};
+constexpr FewLines SOME_LINES = {3.752, 1.145, 0.06859, 0.04173, 2.419, 0.0007089, 0.2752, 2.352e-5, 6.704e-6, 3.041, 1.34, 1.205, 0.01639, 0.02704, 6.821e-5, 1.921, 0.2588, 2.334e7, 1.432e7, 0};
 
 // How much of what is there is idle: of pairs of multiprocessors, which share a port, of multiprocessors, or of what they hold; where more is to come, nothing.
 double idle_of(const Device& device, const Instance& i, double blocks)
@@ -127,7 +128,7 @@ double few_lines_us(const Form& form, const Device& device, const Instance& i, c
     const double paced = rounds * steps * step;
     double us = f.launch_us + std::pow(std::pow(streamed, f.norm) + std::pow(paced, f.norm), 1 / f.norm) + (rounds - 1) * f.round_us + rounds * together * finish_us(p, i, c.cluster);
     if (c.cluster > 1) us += f.met_us + f.block_us * (c.cluster - 1) + sums * f.handed_sum_us;
-    return us + parts_us(form, device, c, f);
+    return us + (i.units == 1 && !is_turned ? f.alone_us : 0) + parts_us(form, device, c, f);
 }
 
 // ---- few columns of which there is little else --------------------------------------------------------------------------------
