@@ -76,7 +76,7 @@ def sanitized(build):
     out += [job("racecheck", "backend/basic_gpu_test", f"-tc={cases}", label=f" {cases}") for cases in BASIC]
     out += [job("racecheck", "backend/basic_gpu_test", f"-tce={','.join(BASIC)}", label=" others")]
     for tool in ("memcheck", "synccheck"):
-        out += [job(tool, "backend/gemm_gpu_test", f"-tc={SHARED}", label=f" {part}", environment=SMALL | environment) for part, environment in enumerate(shared(PARTS // 2))]
+        out += [job(tool, "backend/gemm_gpu_test", f"-tc={SHARED}", label=f" {part}", environment=SMALL | environment) for part, environment in enumerate(shared(PARTS))]
         out += [job(tool, "backend/gemm_gpu_test", f"-tce={SHARED}", label=" others")]
     out += [job("memcheck", f"backend/{name}") for name in ("mma_gpu_test", "basic_gpu_test", "interpreter_gpu_test", "operand_gpu_test", "list_gpu_test")]
     out += [job("racecheck", f"backend/{name}") for name in ("mma_gpu_test", "operand_gpu_test", "interpreter_gpu_test")]
