@@ -116,7 +116,8 @@ TEST_CASE("few rows: tiles of the other operand are as many as a card has room f
             const basic::Launcher basic_launcher(none);
             sm90::run(p, whole_device(), {nullptr, 0, launcher, basic_launcher, &fresh_driver()});
             INFO(int(type), " ", n, ": ", blocks);
-            CHECK((blocks >= 126 && (blocks <= 132 || (blocks >= 252 && blocks <= 264))));
+            const int64_t units = whole_device().units, rounds = (blocks + units - 1) / units;
+            CHECK((blocks >= 126 && blocks <= 4 * units && blocks * 20 >= rounds * units * 19));      // hardly a place is empty
         }
     // More rows than become columns are one tile's, which then has fewer columns.
     sm90::Form form = form_of(placed({64, 11008, 4096, 1}, {false, true, false, 0}, Dtype::f16));

@@ -77,7 +77,8 @@ bool takes_few_lines(const Form& form, const Instance& i)
 namespace {
 
 // Columns: fitted to 5700 times of 319 shapes of f16, e4m3 and int8, 1 to 32 columns of 1024 to 128256 rows (H200, 2026-11-29): what it chose took 1.2 % more
-// than the fastest way in the mean, 10 at worst, where split_us took 2.6 and 28. Rows: to 7400 times of 252 shapes, 40 to 128 rows by 1024 to 28672 columns (the same
+// than the fastest way in the mean, 10 at worst, where split_us took 2.6 and 28; with where blocks are (uneven_of) and what alone ones cost, of 260 shapes of f16 1.1 and 7.5 %, without
+// 2.2 and 21. Rows: to 7400 times of 252 shapes, 40 to 128 rows by 1024 to 28672 columns (the same
 // day): 0.9 and 9 %, where split_us took 3.4 and 27. Some lines: to 21700 times of 784 shapes, 129 to 512 rows by 1024 to 28672 columns, and 10 % more, as tiles_us says of such (the
 // same day): 1.6 and 22 %, where split_us took 2.5 and 43; of 902 others 1.7 and 31.
 struct FewLines {
@@ -98,6 +99,20 @@ double idle_of(const Device& device, const Instance& i, double blocks)
         if (blocks <= places) return 1 - blocks / places;
     return 0;
 }
+// Blocks of a split that a multiprocessor holds: what its kernel was compiled for, or fewer, for which there is shared memory.
+int32_t held_blocks(const Instance& i)
+{
+    constexpr uint32_t SHARED = 233472, OF_A_BLOCK = 1024;
+    return std::min(i.units, int32_t(SHARED / (shared_of(i) + OF_A_BLOCK)));
+}
+// How much longer so many blocks, of no cluster, read than all multiprocessors would. A multiprocessor is given all that it holds before the next one is given any, and one of
+// each pair before the others. 48 of different pairs read 4.2 TB/s, and a pair that has twice as much to read as others takes twice as long: 72 3.1 TB/s, 80 3.4, 96 3.6 (H200, 2026-11-29).
+double uneven_of(const Device& device, const Instance& i, double blocks)
+{
+    constexpr double FEW = 0.3, PAIRS = 0.79;        // of all multiprocessors, that read as fast as all: of different pairs; of which pairs have both
+    const double at_work = std::ceil(blocks / held_blocks(i));
+    return std::max(1.0, device.units * (at_work <= device.units / 2.0 ? FEW : PAIRS) / at_work);
+}
 // Of parts that meet in memory.
 double parts_us(const Form& form, const Device& device, const Choice& c, const FewLines& f)
 {
@@ -114,14 +129,18 @@ double few_lines_us(const Form& form, const Device& device, const Instance& i, c
     const FewLines& f = has_few_columns(p) ? FEW_COLUMNS : has_few_rows(p) ? FEW_ROWS : SOME_LINES;
     const Source&   other = are_columns ? form.a : form.b;
     const bool      is_turned = other.is_turned;
-    const auto [tile, blocks, together, rounds, steps] = blocks_of(form, device, i, c);
+    const auto [tile, blocks, together, equal_rounds, steps] = blocks_of(form, device, i, c);
+    const bool   is_known = has_few_columns(p);      // where blocks are
+    const double held = resident_blocks(device, held_blocks(i), c.cluster), rounds = is_known ? std::ceil(blocks / held) : equal_rounds, last = blocks - (rounds - 1) * held;
     const double row_bytes = double(p.k) * element_bytes(form), few_bytes = double(p.batches) * double(std::min(p.m, p.n)) * row_bytes, many_bytes = double(other.batches) * double(std::max(p.m, p.n)) * row_bytes;
     const double row_tiles = double(divided_up(p.m, tile.rows)), column_tiles = double(divided_up(p.n, tile.columns));
     const double many_tiles = are_columns ? row_tiles : column_tiles, few_tiles = are_columns ? column_tiles : row_tiles;
     const double few = are_columns ? (form.b.is_turned ? form.step : i.n) : tile.rows, many = are_columns ? tile.rows : is_turned ? form.step : tile.columns;
     const double sums = i.m * i.n, lines = many + f.few_line * few;
     // Tiles that are as many as find room leave nothing idle to speak of; those whose operand is turned are as many as they are.
-    const double streamed = many_bytes / (f.share * device.memory_bytes_per_us) * (1 + f.blocks_share * (c.cluster - 1) + (is_turned ? f.idle_share * idle_of(device, i, blocks) : 0)) +
+    const double shared = 1 + f.blocks_share * (c.cluster - 1), idle = is_turned ? f.idle_share * idle_of(device, i, blocks) : 0;
+    const double reading = is_known && c.cluster == 1 ? 1 + last / blocks * (uneven_of(device, i, last) - 1) : shared + idle;
+    const double streamed = many_bytes / (f.share * device.memory_bytes_per_us) * reading +
                             few_bytes * many_tiles / f.few_bytes_a_us + many_bytes * (few_tiles - 1) / f.again_bytes_a_us;
     const double multiplied = sums * (f.sum_us + (form.group == Group::Half ? 0 : f.moved_sum_us));
     const double step = std::max({lines * f.line_us * together, (is_turned ? f.turned_latency_us : f.latency_us) / (c.cluster > 1 ? i.kept : i.stages), multiplied * together});
