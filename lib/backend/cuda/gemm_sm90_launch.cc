@@ -149,7 +149,7 @@ struct Runner {
         odd.first = int32_t(int64_t(before) / l.bytes), odd.distance = int32_t(l.line_stride), odd.more = int32_t(more);
         const auto encode_eights = [&](kernels::TensorMap& to, int64_t eights, int64_t in_last) {
             const Lines e = {static_cast<const char*>(s.data) - before, l.type, l.bytes, odd.first + (in_last - 1) * l.line_stride + l.length, eights, l.batches, 8 * l.line_stride, l.batch_stride};
-            encode(*place.driver, to, e, kernels::ODD_WIDTH, 8);
+            encode(*place.driver, to, e, kernels::ODD_WIDTH, 8, promotion());
         };
         encode_eights(map, l.lines / 8, 8);
         if (more > 0) encode_eights(odd.rest, l.lines / 8 + 1, more);
