@@ -77,7 +77,7 @@ bool takes_few_lines(const Form& form, const Instance& i)
 namespace {
 
 // Columns: fitted to 5700 times of 319 shapes of f16, e4m3 and int8, 1 to 32 columns of 1024 to 128256 rows (H200, 2026-11-29): what it chose took 1.2 % more
-// than the fastest way in the mean, 10 at worst, where split_us took 2.6 and 28; with where blocks are (uneven_of) and what alone ones cost, of 260 shapes of f16 1.1 and 7.5 %, without
+// than the fastest way in the mean, 10 at worst, where split_us took 2.6 and 28; with where blocks are (uneven_of) and what alone ones cost, of 260 shapes of f16 0.8 and 9.5 %, without
 // 2.2 and 21. Rows: to 7400 times of 252 shapes, 40 to 128 rows by 1024 to 28672 columns (the same
 // day): 0.9 and 9 %, where split_us took 3.4 and 27. Some lines: to 21700 times of 784 shapes, 129 to 512 rows by 1024 to 28672 columns, and 10 % more, as tiles_us says of such (the
 // same day): 1.6 and 22 %, where split_us took 2.5 and 43; of 902 others 1.7 and 31.
@@ -85,12 +85,11 @@ struct FewLines {
     double launch_us, share, blocks_share, idle_share, norm, line_us, few_line, sum_us, moved_sum_us, round_us, latency_us, turned_latency_us;
     double met_us, block_us, handed_sum_us, parts_us, part_us;
     double few_bytes_a_us, again_bytes_a_us;         // of the few lines, by each tile; of the other operand, once more
-    double alone_us;                     // where a block has a multiprocessor for itself, so that none of the next launch comes early; of what is turned none was seen
 };
 constexpr double ALL = 1e30;
-constexpr FewLines FEW_COLUMNS = {2.17, 0.936, 0.0243, 0.187, 2.69, 0.00141, 1, 3.89e-5, 1.88e-5, 0.63, 1.09, 0.727, 0.06, 0.03, 3.36e-5, 1.54, 0.296, ALL, ALL, 0.3};
-constexpr FewLines FEW_ROWS = {2.455, 0.9647, 0.01531, 0.6258, 2.868, 0.001612, 0.3229, 2.458e-5, 1.609e-5, 2.434, 1.152, 1.009, 0.06949, 0.0189, 7.37e-5, 2.25, 0.2956, 6.02e7, 2.81e7, 0};
-constexpr FewLines SOME_LINES = {3.752, 1.145, 0.06859, 0.04173, 2.419, 0.0007089, 0.2752, 2.352e-5, 6.704e-6, 3.041, 1.34, 1.205, 0.01639, 0.02704, 6.821e-5, 1.921, 0.2588, 2.334e7, 1.432e7, 0};
+constexpr FewLines FEW_COLUMNS = {2.17, 0.936, 0.0243, 0.187, 2.69, 0.00141, 1, 3.89e-5, 1.88e-5, 0.63, 1.09, 0.727, 0.06, 0.03, 3.36e-5, 1.54, 0.296, ALL, ALL};
+constexpr FewLines FEW_ROWS = {2.455, 0.9647, 0.01531, 0.6258, 2.868, 0.001612, 0.3229, 2.458e-5, 1.609e-5, 2.434, 1.152, 1.009, 0.06949, 0.0189, 7.37e-5, 2.25, 0.2956, 6.02e7, 2.81e7};
+constexpr FewLines SOME_LINES = {3.752, 1.145, 0.06859, 0.04173, 2.419, 0.0007089, 0.2752, 2.352e-5, 6.704e-6, 3.041, 1.34, 1.205, 0.01639, 0.02704, 6.821e-5, 1.921, 0.2588, 2.334e7, 1.432e7};
 
 // How much of what is there is idle: of pairs of multiprocessors, which share a port, of multiprocessors, or of what they hold; where more is to come, nothing.
 double idle_of(const Device& device, const Instance& i, double blocks)
@@ -124,6 +123,8 @@ double parts_us(const Form& form, const Device& device, const Choice& c, const F
 
 double few_lines_us(const Form& form, const Device& device, const Instance& i, const Choice& c)
 {
+    // Of a block that has a multiprocessor for itself: nothing is read until the next one has begun, nor does the next launch begin there early. Of bytes, and where an operand is turned, the latter was not seen.
+    constexpr double ALONE_ROUND_US = 2, ALONE_US = 0.3;
     const Problem&  p = form.problem;
     const bool      are_columns = p.n < p.m;
     const FewLines& f = has_few_columns(p) ? FEW_COLUMNS : has_few_rows(p) ? FEW_ROWS : SOME_LINES;
@@ -131,7 +132,8 @@ double few_lines_us(const Form& form, const Device& device, const Instance& i, c
     const bool      is_turned = other.is_turned;
     const auto [tile, blocks, together, equal_rounds, steps] = blocks_of(form, device, i, c);
     const bool   is_known = has_few_columns(p);      // where blocks are
-    const double held = resident_blocks(device, held_blocks(i), c.cluster), rounds = is_known ? std::ceil(blocks / held) : equal_rounds, last = blocks - (rounds - 1) * held;
+    const bool   is_alone = is_known && held_blocks(i) == 1;
+    const double rounds = is_known ? std::ceil(blocks / resident_blocks(device, held_blocks(i), c.cluster)) : equal_rounds;
     const double row_bytes = double(p.k) * element_bytes(form), few_bytes = double(p.batches) * double(std::min(p.m, p.n)) * row_bytes, many_bytes = double(other.batches) * double(std::max(p.m, p.n)) * row_bytes;
     const double row_tiles = double(divided_up(p.m, tile.rows)), column_tiles = double(divided_up(p.n, tile.columns));
     const double many_tiles = are_columns ? row_tiles : column_tiles, few_tiles = are_columns ? column_tiles : row_tiles;
@@ -139,15 +141,15 @@ double few_lines_us(const Form& form, const Device& device, const Instance& i, c
     const double sums = i.m * i.n, lines = many + f.few_line * few;
     // Tiles that are as many as find room leave nothing idle to speak of; those whose operand is turned are as many as they are.
     const double shared = 1 + f.blocks_share * (c.cluster - 1), idle = is_turned ? f.idle_share * idle_of(device, i, blocks) : 0;
-    const double reading = is_known && c.cluster == 1 ? 1 + last / blocks * (uneven_of(device, i, last) - 1) : shared + idle;
+    const double reading = !is_known || c.cluster > 1 ? shared + idle : rounds > 1 ? 1 : uneven_of(device, i, blocks);
     const double streamed = many_bytes / (f.share * device.memory_bytes_per_us) * reading +
                             few_bytes * many_tiles / f.few_bytes_a_us + many_bytes * (few_tiles - 1) / f.again_bytes_a_us;
     const double multiplied = sums * (f.sum_us + (form.group == Group::Half ? 0 : f.moved_sum_us));
     const double step = std::max({lines * f.line_us * together, (is_turned ? f.turned_latency_us : f.latency_us) / (c.cluster > 1 ? i.kept : i.stages), multiplied * together});
     const double paced = rounds * steps * step;
-    double us = f.launch_us + std::pow(std::pow(streamed, f.norm) + std::pow(paced, f.norm), 1 / f.norm) + (rounds - 1) * f.round_us + rounds * together * finish_us(p, i, c.cluster);
+    double us = f.launch_us + std::pow(std::pow(streamed, f.norm) + std::pow(paced, f.norm), 1 / f.norm) + (rounds - 1) * (is_alone ? ALONE_ROUND_US : f.round_us) + rounds * together * finish_us(p, i, c.cluster);
     if (c.cluster > 1) us += f.met_us + f.block_us * (c.cluster - 1) + sums * f.handed_sum_us;
-    return us + (i.units == 1 && !is_turned ? f.alone_us : 0) + parts_us(form, device, c, f);
+    return us + (is_alone && !form.a.is_turned && !form.b.is_turned && form.group == Group::Half ? ALONE_US : 0) + parts_us(form, device, c, f);
 }
 
 // ---- few columns of which there is little else --------------------------------------------------------------------------------
