@@ -140,6 +140,22 @@ TEST_CASE("few rows: tiles of the other operand are as many as a card has room f
         if (sm90::takes_group(form, sm90::instances()[i])) CHECK(sm90::split_tile(form, whole_device(), sm90::instances()[i], {i, 1, 1, 8}).rows == sm90::instances()[i].m);
 }
 
+TEST_CASE("few rows: where w's tiles are as many as they are, they go to one round that reads evenly, or to more blocks than find room")
+{
+    const auto blocks = [](int64_t n, int64_t k) {
+        int64_t r = 0;
+        auto body = [&](const gemm::Launch& l) { r = l.grid[0]; };
+        auto none = [](const basic::Launch&) { FAIL("no basic kernel is needed"); };
+        const gemm::Launcher  launcher(body);
+        const basic::Launcher basic_launcher(none);
+        sm90::run(placed({8, n, k, 1}, {}, Dtype::f16), whole_device(), {nullptr, 0, launcher, basic_launcher, &fresh_driver()});
+        return r;
+    };
+    const int64_t units = whole_device().units;
+    for (const int64_t n : {5120, 6144, 7168, 8192}) CHECK(blocks(n, n) <= units);         // by twos on 40 to 64 multiprocessors
+    for (const int64_t n : {10240, 11008, 18944}) CHECK(blocks(n, 4096) > 2 * units);      // else 80, 86 or 148 multiprocessors' worth
+}
+
 TEST_CASE("few rows: one row or column is one column, whatever its strides are said to be")
 {
     for (const int64_t stride : {0, 1, 7})
