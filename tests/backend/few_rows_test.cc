@@ -28,6 +28,18 @@ sm90::Form form_of(const gemm::Problem& p)
     REQUIRE(sm90::make_form(p, true, form));
     return form;
 }
+// How many blocks a product is, by splits; look(numbers) before. Nothing is copied.
+template <class Look>
+int64_t blocks_of(const gemm::Problem& p, const Look& look)
+{
+    int64_t blocks = 0;
+    auto body = [&](const gemm::Launch& l) { look(*static_cast<const kernels::GemmSplitNumbers*>(l.numbers)), blocks = l.grid[0]; };
+    auto none = [](const basic::Launch&) { FAIL("no basic kernel is needed"); };
+    const gemm::Launcher  launcher(body);
+    const basic::Launcher basic_launcher(none);
+    sm90::run(p, whole_device(), {nullptr, 0, launcher, basic_launcher, &fresh_driver()});
+    return blocks;
+}
 
 }  // namespace
 
@@ -103,18 +115,10 @@ TEST_CASE("few rows: tiles of the other operand are as many as a card has room f
 {
     for (const Dtype type : {Dtype::f16, Dtype::e4m3, Dtype::i8})
         for (const int64_t n : {11008, 14336, 28672}) {
-            const gemm::Problem p = placed({8, n, 4096, 1}, {false, true, false, 0}, type);
-            int64_t blocks = 0;
-            auto body = [&](const gemm::Launch& l) {
-                const auto& g = *static_cast<const kernels::GemmSplitNumbers*>(l.numbers);
+            const int64_t blocks = blocks_of(placed({8, n, 4096, 1}, {false, true, false, 0}, type), [&](const kernels::GemmSplitNumbers& g) {
                 CHECK(g.tile_rows % 8 == 0);
                 CHECK(g.row_tiles == (n + g.tile_rows - 1) / g.tile_rows);
-                blocks = l.grid[0];
-            };
-            auto none = [](const basic::Launch&) { FAIL("no basic kernel is needed"); };
-            const gemm::Launcher  launcher(body);
-            const basic::Launcher basic_launcher(none);
-            sm90::run(p, whole_device(), {nullptr, 0, launcher, basic_launcher, &fresh_driver()});
+            });
             INFO(int(type), " ", n, ": ", blocks);
             const int64_t units = whole_device().units, rounds = (blocks + units - 1) / units;
             CHECK((blocks >= 126 && blocks <= 4 * units && blocks * 20 >= rounds * units * 19));      // hardly a place is empty
@@ -142,15 +146,7 @@ TEST_CASE("few rows: tiles of the other operand are as many as a card has room f
 
 TEST_CASE("few rows: where w's tiles are as many as they are, they go to one round that reads evenly, or to more blocks than find room")
 {
-    const auto blocks = [](int64_t n, int64_t k) {
-        int64_t r = 0;
-        auto body = [&](const gemm::Launch& l) { r = l.grid[0]; };
-        auto none = [](const basic::Launch&) { FAIL("no basic kernel is needed"); };
-        const gemm::Launcher  launcher(body);
-        const basic::Launcher basic_launcher(none);
-        sm90::run(placed({8, n, k, 1}, {}, Dtype::f16), whole_device(), {nullptr, 0, launcher, basic_launcher, &fresh_driver()});
-        return r;
-    };
+    const auto blocks = [](int64_t n, int64_t k) { return blocks_of(placed({8, n, k, 1}, {}, Dtype::f16), [](const kernels::GemmSplitNumbers&) {}); };
     const int64_t units = whole_device().units;
     for (const int64_t n : {5120, 6144, 7168, 8192}) CHECK(blocks(n, n) <= units);         // by twos on 40 to 64 multiprocessors
     for (const int64_t n : {10240, 11008, 18944}) CHECK(blocks(n, 4096) > 2 * units);      // else 80, 86 or 148 multiprocessors' worth

@@ -101,15 +101,15 @@ double idle_of(const Device& device, const Instance& i, double blocks)
 // Blocks of a split that a multiprocessor holds: what its kernel was compiled for, or fewer, for which there is shared memory.
 int32_t held_blocks(const Instance& i)
 {
-    constexpr uint32_t SHARED = 233472, OF_A_BLOCK = 1024;
-    return std::min(i.units, int32_t(SHARED / (shared_of(i) + OF_A_BLOCK)));
+    constexpr uint32_t OF_A_BLOCK = 1024;    // that it cannot use
+    return std::min(i.units, int32_t((kernels::SHARED_MOST + OF_A_BLOCK) / (shared_of(i) + OF_A_BLOCK)));
 }
 // How much longer so many blocks, of no cluster, read than all multiprocessors would. A multiprocessor is given all that it holds before the next one is given any, and one of
 // each pair before the others. 48 of different pairs read 4.2 TB/s, and a pair that has twice as much to read as others takes twice as long: 72 3.1 TB/s, 80 3.4, 96 3.6 (H200, 2026-11-29).
-double uneven_of(const Device& device, const Instance& i, double blocks)
+double uneven_of(const Device& device, int32_t held, double blocks)
 {
     constexpr double FEW = 0.3, PAIRS = 0.79;        // of all multiprocessors, that read as fast as all: of different pairs; of which pairs have both
-    const double at_work = std::ceil(blocks / held_blocks(i));
+    const double at_work = std::ceil(blocks / held);
     return std::max(1.0, device.units * (at_work <= device.units / 2.0 ? FEW : PAIRS) / at_work);
 }
 // Of parts that meet in memory.
@@ -131,9 +131,10 @@ double few_lines_us(const Form& form, const Device& device, const Instance& i, c
     const Source&   other = are_columns ? form.a : form.b;
     const bool      is_turned = other.is_turned;
     const auto [tile, blocks, together, equal_rounds, steps] = blocks_of(form, device, i, c);
-    const bool   is_known = has_few_columns(p);      // where blocks are
-    const bool   is_alone = is_known && held_blocks(i) == 1;
-    const double rounds = is_known ? std::ceil(blocks / resident_blocks(device, held_blocks(i), c.cluster)) : equal_rounds;
+    const bool    is_known = has_few_columns(p);     // where blocks are
+    const int32_t held = held_blocks(i);
+    const bool    is_alone = is_known && held == 1;
+    const double  rounds = is_known ? std::ceil(blocks / resident_blocks(device, held, c.cluster)) : equal_rounds;
     const double row_bytes = double(p.k) * element_bytes(form), few_bytes = double(p.batches) * double(std::min(p.m, p.n)) * row_bytes, many_bytes = double(other.batches) * double(std::max(p.m, p.n)) * row_bytes;
     const double row_tiles = double(divided_up(p.m, tile.rows)), column_tiles = double(divided_up(p.n, tile.columns));
     const double many_tiles = are_columns ? row_tiles : column_tiles, few_tiles = are_columns ? column_tiles : row_tiles;
@@ -141,7 +142,7 @@ double few_lines_us(const Form& form, const Device& device, const Instance& i, c
     const double sums = i.m * i.n, lines = many + f.few_line * few;
     // Tiles that are as many as find room leave nothing idle to speak of; those whose operand is turned are as many as they are.
     const double shared = 1 + f.blocks_share * (c.cluster - 1), idle = is_turned ? f.idle_share * idle_of(device, i, blocks) : 0;
-    const double reading = !is_known || c.cluster > 1 ? shared + idle : rounds > 1 ? 1 : uneven_of(device, i, blocks);
+    const double reading = !is_known || c.cluster > 1 ? shared + idle : rounds > 1 ? 1 : uneven_of(device, held, blocks);
     const double streamed = many_bytes / (f.share * device.memory_bytes_per_us) * reading +
                             few_bytes * many_tiles / f.few_bytes_a_us + many_bytes * (few_tiles - 1) / f.again_bytes_a_us;
     const double multiplied = sums * (f.sum_us + (form.group == Group::Half ? 0 : f.moved_sum_us));

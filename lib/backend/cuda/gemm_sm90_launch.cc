@@ -135,9 +135,8 @@ struct Runner {
     // sharers: blocks of which each loads a part of the tile's rows or columns.
     void encode_operand(kernels::TensorMap& map, const Lines& l, const Source& s, int32_t tile, int32_t sharers) const
     {
-        const uint32_t parts = uint32_t(sharers), wide = uint32_t(std::min(tile, form.step));
-        if (s.is_turned) encode(*place.driver, map, l, wide, uint32_t(form.step) / parts, promotion());
-        else encode(*place.driver, map, l, uint32_t(form.step), uint32_t(tile) / parts, promotion());
+        const int32_t across = s.is_turned ? std::min(tile, form.step) : form.step, down = s.is_turned ? form.step : tile;
+        encode(*place.driver, map, l, uint32_t(across), uint32_t(down / sharers), promotion());
     }
 
     // Eight lines as one, whatever lies between them: whole eights, and what is left of the last.
