@@ -30,6 +30,8 @@ bool has_some_lines(const Problem& problem);
 // Splits that few_lines_us knows.
 bool   takes_few_lines(const Form& form, const Instance& instance);
 double few_lines_us(const Form& form, const Device& device, const Instance& instance, const Choice& choice);
+// What few rows of halves take of tiles at least, a block of which has a multiprocessor for itself, as much else comes from memory; 0 of other products.
+double least_streamed_us(const Form& form, const Form& own, const Device& device, const Instance& instance);
 
 // Few columns of halves of which there is little else, which all comes from the second cache: splits, and odd instances of any few columns; what these take at least of more.
 bool   has_small_columns(const Problem& problem);

@@ -112,6 +112,12 @@ double uneven_of(const Device& device, int32_t held, double blocks)
     const double at_work = std::ceil(blocks / held);
     return std::max(1.0, device.units * (at_work <= device.units / 2.0 ? FEW : PAIRS) / at_work);
 }
+// The same of blocks that each have a multiprocessor for themselves, round after round.
+double uneven_rounds_of(const Device& device, double blocks)
+{
+    const double full = std::floor(blocks / device.units) * device.units, last = blocks - full;
+    return (full + (last > 0 ? last * uneven_of(device, 1, last) : 0)) / blocks;
+}
 // Of parts that meet in memory.
 double parts_us(const Form& form, const Device& device, const Choice& c, const FewLines& f)
 {
@@ -127,11 +133,11 @@ double few_lines_us(const Form& form, const Device& device, const Instance& i, c
     constexpr double ALONE_ROUND_US = 2, ALONE_US = 0.3;
     const Problem&  p = form.problem;
     const bool      are_columns = p.n < p.m;
-    const FewLines& f = has_few_columns(p) ? FEW_COLUMNS : has_few_rows(p) ? FEW_ROWS : SOME_LINES;
+    const bool      is_known = has_few_columns(p), are_few_rows = !is_known && has_few_rows(p);      // known: where blocks are
+    const FewLines& f = is_known ? FEW_COLUMNS : are_few_rows ? FEW_ROWS : SOME_LINES;
     const Source&   other = are_columns ? form.a : form.b;
     const bool      is_turned = other.is_turned;
     const auto [tile, blocks, together, equal_rounds, steps] = blocks_of(form, device, i, c);
-    const bool    is_known = has_few_columns(p);     // where blocks are
     const int32_t held = held_blocks(i);
     const bool    is_alone = is_known && held == 1;
     const double  rounds = is_known ? std::ceil(blocks / resident_blocks(device, held, c.cluster)) : equal_rounds;
@@ -150,7 +156,21 @@ double few_lines_us(const Form& form, const Device& device, const Instance& i, c
     const double paced = rounds * steps * step;
     double us = f.launch_us + std::pow(std::pow(streamed, f.norm) + std::pow(paced, f.norm), 1 / f.norm) + (rounds - 1) * (is_alone ? ALONE_ROUND_US : f.round_us) + rounds * together * finish_us(p, i, c.cluster);
     if (c.cluster > 1) us += f.met_us + f.block_us * (c.cluster - 1) + sums * f.handed_sum_us;
-    return us + (is_alone && !form.a.is_turned && !form.b.is_turned && form.group == Group::Half ? ALONE_US : 0) + parts_us(form, device, c, f);
+    // Few rows of halves by columns along depth: blocks of which more than half of all multiprocessors have one each take longer than the others' times say (78 shapes, H200, 2026-11-30).
+    constexpr double CROWDED = 1.08;
+    const bool is_straight = form.group == Group::Half && !form.a.is_turned && !form.b.is_turned;
+    if (are_few_rows && is_straight && held == 1 && c.cluster == 1 && rounds == 1 && blocks > device.units / 2.0) us *= CROWDED;
+    return us + (is_alone && is_straight ? ALONE_US : 0) + parts_us(form, device, c, f);
+}
+
+double least_streamed_us(const Form& form, const Form& own, const Device& device, const Instance& i)
+{
+    constexpr double LAUNCH_US = 2.4, SHARE = 0.9;       // as times of 156 shapes have it, 48, 64 and 128 rows by 1024 to 151936 columns (H200, 2026-11-30)
+    const Problem& p = own.problem;
+    if (!has_few_rows(form.problem) || form.group != Group::Half) return 0;
+    const double blocks = i.is_stream_k ? device.units : double(divided_up(p.m, i.m) * divided_up(p.n, i.n) * p.batches);
+    const double bytes = double(p.batches) * double(std::max(p.m, p.n)) * double(p.k) * element_bytes(form);
+    return LAUNCH_US + bytes / (SHARE * device.memory_bytes_per_us) * uneven_rounds_of(device, blocks);
 }
 
 // ---- few columns of which there is little else --------------------------------------------------------------------------------
