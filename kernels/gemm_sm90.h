@@ -68,7 +68,8 @@ struct GemmSplitNumbers {
     i32        k_steps, row_tiles, column_tiles, splits, batches, a_moves, b_moves, planes;
     i32        tile_rows, tile_columns;  // that count: where the depth lies side by side fewer may come than a tile has, so that tiles are as many as find room
     i32        part_steps, longer_parts; // steps of a part, of all products of planes; so many parts have one more
-    u32        unit_share;               // of UNIT_SHARES, a block's, and one more: so that units times blocks times it gives what a division would
+    i32        tiles, together;          // tiles of all splits, of which a launch's cluster has so many, where blocks of one read badly; those of its last may have none
+    u32        blocks, unit_share;       // that share a tile; of UNIT_SHARES, a block's, and one more: so that units times blocks times it gives what a division would
     PlainOperands plain;
     GemmOutput output;
 };
@@ -190,6 +191,8 @@ constexpr u32 FINISH_VECTORS = 4;
 ANYWHERE constexpr u32 vector_bytes(u32 rows, u32 columns) { return rows > 128 || columns > 128 ? 1024 : 512; }
 // Tiles of c's transpose, b' a', so what is TilesShape's b may lie otherwise.
 ANYWHERE constexpr bool tiles_are_swapped(u32 n, bool a_turned, bool b_turned, bool turns) { return turns || (n % 64 != 0 && !a_turned && b_turned); }
+// Whether several clusters, of so many blocks, of such tiles may be launched as one (lib/backend/cuda/gemm_sm90_place.h). Not of pairs that large products are made of: their loops hold nothing more.
+ANYWHERE constexpr bool tiles_may_stand_together(i32 cluster, u32 n, bool is_pingpong, bool turns) { return cluster == 1 || (!is_pingpong && (turns || n < 128)); }
 ANYWHERE constexpr bool tiles_turn_b(u32 n, bool a_turned, bool b_turned, bool turns) { return tiles_are_swapped(n, a_turned, b_turned, turns) ? a_turned : b_turned; }
 // Columns leave by boxes of 64, and come so where they lie side by side: of a tile that is no multiple of that there is room for all.
 ANYWHERE constexpr u32 tiles_boxes(u32 n) { return (n + 63) / 64; }

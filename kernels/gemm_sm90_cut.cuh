@@ -315,6 +315,7 @@ DEVICE void run_cut(const GemmSplitNumbers& g)
     extern __shared__ unsigned char shared[];
     const i32 group = __shfl_sync(~0u, i32(threadIdx.x >> 7), 0);
     const SplitPart    part = split_part(g);
+    if (!part.is_there) return;
     const CutMemory<S> memory(shared_address(shared), part.blocks);
     const auto load = [&](i32 step, u32 stage) { load_cut_step<S>(g, memory, part, step, stage); };
     if (threadIdx.x == (S::GROUPS + 1) * 128) start_cut<S>(g, memory, part, load);

@@ -46,6 +46,13 @@ DEVICE TileSpot tile_at(const GemmTilesNumbers& g, i32 tile, u32 rank)
     return {batch, row * S::DOWN + (S::DOWN > 1 ? i32(rank) : 0), column * S::ACROSS + (S::ACROSS > 1 ? i32(rank) : 0)};
 }
 
+// Of the blocks that share an operand the first one's rank among those that are launched as one cluster.
+template <class S>
+DEVICE u32 first_of_cluster()
+{
+    return S::MAY_STAND_TOGETHER ? cluster_rank() / S::CLUSTER * S::CLUSTER : 0;
+}
+
 struct OperandSpot {
     i32 batch, line, depth;              // line: a row of a, a column of b
 };
@@ -73,16 +80,16 @@ DEVICE EdgeLines edge_lines(const TensorMap& whole, const TensorMap& edge, i32 a
 }
 
 // What a step takes of an operand: of SHARERS blocks each loads a part and gives it to all.
-template <int TILE, int STEP, int SHARERS, int IS_TURNED, class Lines>
+template <class S, int TILE, int SHARERS, int IS_TURNED, class Lines>
 DEVICE void load_operand(u32 to, const Lines& from, const OperandSpot& at, u32 full, u32 rank)
 {
-    constexpr i32 BOXES = IS_TURNED ? (TILE + STEP - 1) / STEP : 1;      // of lines, as many as steps: 128 bytes
+    constexpr i32 STEP = S::Kind::STEP, BOXES = IS_TURNED ? (TILE + STEP - 1) / STEP : 1;      // of lines, as many as steps: 128 bytes
     const i32 part = SHARERS > 1 ? i32(rank) * ((IS_TURNED ? STEP : from.lines()) / SHARERS) : 0;
     if (from.lines() == 0) return;
     UNROLLED for (i32 i = 0; i < BOXES; i++) {
         const u32 place = to + u32(i * STEP + part) * 128;
         const i32 x = IS_TURNED ? at.line + i * STEP : at.depth, y = part + (IS_TURNED ? at.depth : at.line);
-        if constexpr (SHARERS > 1) load_box_to_all(place, from.map, x, y, at.batch, full, u16((1 << SHARERS) - 1));
+        if constexpr (SHARERS > 1) load_box_to_all(place, from.map, x, y, at.batch, full, u16(((1u << SHARERS) - 1) << first_of_cluster<S>()));
         else load_box(place, from.map, x, y, at.batch, full);
     }
 }
@@ -96,8 +103,8 @@ DEVICE void load_step(const GemmTilesNumbers& g, const TilesMemory<S>& memory, c
     const u32  a = memory.stages + stage * S::STAGE, full = memory.full(stage);
     // What is left of a tile's room in shared memory is what was there before: nothing comes of it.
     barrier_expect(full, u32(a_lines.lines() + b_lines.lines()) * 128);
-    load_operand<S::TILE_M, STEP, S::ACROSS, S::A_TURNED>(a, a_lines, {a_batch, t.row * S::TILE_M, step * STEP}, full, rank);
-    load_operand<S::TILE_N, STEP, S::DOWN, S::B_TURNED>(a + S::A_BYTES, b_lines, {b_batch, t.column * S::TILE_N, step * STEP}, full, rank);
+    load_operand<S, S::TILE_M, S::ACROSS, S::A_TURNED>(a, a_lines, {a_batch, t.row * S::TILE_M, step * STEP}, full, rank);
+    load_operand<S, S::TILE_N, S::DOWN, S::B_TURNED>(a + S::A_BYTES, b_lines, {b_batch, t.column * S::TILE_N, step * STEP}, full, rank);
 }
 
 // load(a's lines, b's lines) of a tile. Where an operand's lines are short of its tile it is those that lie side by side that do not come.

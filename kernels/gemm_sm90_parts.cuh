@@ -19,7 +19,9 @@ struct SumsPlace {
 struct SplitPart {
     TileSpot at;
     i32      split, begin, end;
-    u32      rank, blocks, unit_share;   // of the cluster
+    u32      rank, blocks, unit_share;   // of those that share the tile
+    u32      first;                      // of them, in the cluster
+    bool     is_there;
 
     template <class S>
     DEVICE u32 first_unit(u32 block) const
@@ -78,7 +80,8 @@ DEVICE void hand_sums_over(const SumsPlace& place, const SplitPart& part, const 
         const u32 unit = first + lane, owner = part.owner_of<S>(unit), begin = part.first_unit<S>(owner);
         if (lane < MINE && owner != part.rank) {
             const u32 at = (part.rank - (part.rank > owner)) * (part.first_unit<S>(owner + 1) - begin) + unit - begin;
-            hand_over(cluster_address(place.received + at * S::UNIT_BYTES, owner), place.own + unit * S::UNIT_BYTES, S::UNIT_BYTES, cluster_address(place.handed, owner));
+            const u32 to_block = part.first + owner;
+            hand_over(cluster_address(place.received + at * S::UNIT_BYTES, to_block), place.own + unit * S::UNIT_BYTES, S::UNIT_BYTES, cluster_address(place.handed, to_block));
         }
     }
     named_barrier(1, S::GROUPS * 128);

@@ -98,12 +98,6 @@ DEVICE u32 cluster_rank()
     asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
     return rank;
 }
-DEVICE u32 cluster_size()
-{
-    u32 size;
-    asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
-    return size;
-}
 DEVICE u32 cluster_number()
 {
     u32 number;

@@ -1,6 +1,6 @@
 // c = a b by Hopper's tensor cores, for few tiles or much depth: the depth is cut among the blocks of a cluster, and clusters.
 //
-//   grid      a cluster a tile and split; all its blocks have the tile, and each a part of the depth
+//   grid      so many blocks a tile and split, in one cluster; each has a part of the depth. A cluster may have several tiles
 //   threads   TILE_M / 64 warpgroups multiply, a warp loads
 //   shared    [STAGES] of a's [TILE_M][128 bytes] and b's [TILE_N][128 bytes], swizzled; then barriers. In clusters the last
 //             stages are room for sums of the others; a block's own come to where its first stages were
@@ -49,13 +49,14 @@ struct SplitMemory {
 // Divisions are left to the host, or to where they are needed: nothing is loaded before these are done.
 DEVICE SplitPart split_part(const GemmSplitNumbers& g)
 {
-    const u32 rank = cluster_rank(), blocks = cluster_size();
-    i32 tile = i32(cluster_number()), split = 0, batch = 0, row = tile, column = 0;
+    const u32  place = cluster_rank(), in_cluster = place * g.unit_share / UNIT_SHARES, first = in_cluster * g.blocks, rank = place - first;
+    const i32  number = i32(cluster_number()) * g.together + i32(in_cluster);
+    i32 tile = number, split = 0, batch = 0, row = tile, column = 0;
     if (g.splits > 1) split = tile % g.splits, row = tile = tile / g.splits;
     if (g.batches > 1) batch = tile / (g.row_tiles * g.column_tiles), row = tile -= batch * g.row_tiles * g.column_tiles;
     if (g.column_tiles > 1) column = g.row_tiles > 1 ? tile / g.row_tiles : tile, row = tile - column * g.row_tiles;
-    const i32 part = split * i32(blocks) + i32(rank), begin = part * g.part_steps + min(part, g.longer_parts);
-    return {{batch, row * g.tile_rows, column * g.tile_columns}, split, begin, begin + g.part_steps + (part < g.longer_parts), rank, blocks, g.unit_share};
+    const i32 part = split * i32(g.blocks) + i32(rank), begin = part * g.part_steps + min(part, g.longer_parts);
+    return {{batch, row * g.tile_rows, column * g.tile_columns}, split, begin, begin + g.part_steps + (part < g.longer_parts), rank, g.blocks, g.unit_share, first, number < g.tiles};
 }
 
 // Where a step's boxes are: of planes, all steps of one product come before those of the next.
@@ -233,6 +234,7 @@ struct PartFrame {
 template <class S, class Load, class Multiply>
 DEVICE void run_frame(const PartFrame<S>& f, Load&& load, Multiply&& multiply)
 {
+    if (!f.part.is_there) return;
     const i32 group = __shfl_sync(~0u, i32(threadIdx.x >> 7), 0);
     if (threadIdx.x == S::GROUPS * 128) start_part<S>(f.g, f.memory, f.part, load);
     __syncthreads();

@@ -28,7 +28,7 @@ struct TilesShape {
     // b' a' and c's transpose: where a tile's rows are to be c's columns, and of what lies nn where boxes of b's columns side by side do not fit.
     static constexpr bool IS_SWAPPED = tiles_are_swapped(TILE_N, A_TURNED_, B_TURNED_, TURNS_);
     static constexpr i32  A_TURNED = IS_SWAPPED ? B_TURNED_ : A_TURNED_, B_TURNED = IS_SWAPPED ? A_TURNED_ : B_TURNED_;
-    static constexpr bool STREAM_K = STREAM_K_;
+    static constexpr bool STREAM_K = STREAM_K_, MAY_STAND_TOGETHER = tiles_may_stand_together(CLUSTER, TILE_N, SCHEDULE == PINGPONG, TURNS_);
     static constexpr bool PROMOTE = PROMOTE_, PLANES = PROMOTE && Kind::BYTES == 2, IS_PINGPONG = SCHEDULE == PINGPONG;
     static constexpr i32  BLOCKS = IS_PINGPONG ? TILE_M / 64 : TILE_M / 128;     // of 64 rows a warpgroup
     static constexpr i32  SUMS = BLOCKS * TILE_N / 2 * (PROMOTE ? 2 : 1);
@@ -70,6 +70,7 @@ struct Multiplier {
     Turn<S::STAGES> turn = {0, 0};
     i32             to_skew;             // steps until the other group may begin; large: it has
     i32             before = -1;         // the stage that the last step reads
+    u32             first_block = 0;     // of the cluster, of those that share an operand
 
     DEVICE Multiplier(const TilesMemory<S>& shared, i32 group, bool is_skewed) : memory(shared)
     {
@@ -77,12 +78,13 @@ struct Multiplier {
         a = S::A_TURNED ? matrix_at<128>(first, 8192, 1024) : matrix_at<128>(first, 16, 1024);
         b = S::B_TURNED ? matrix_at<128>(shared.stages + S::A_BYTES, 8192, 1024) : matrix_at<128>(shared.stages + S::A_BYTES, 16, 1024);
         to_skew = group == 0 && is_skewed ? S::SCHEDULE : 1 << 30;
+        if constexpr (S::MAY_STAND_TOGETHER && S::CLUSTER > 1) first_block = first_of_cluster<S>();
     }
     DEVICE void release(u32 stage) const
     {
         const u32 lane = threadIdx.x & 31;
         if constexpr (S::CLUSTER > 1) {
-            if (lane < S::CLUSTER) barrier_arrive_at(memory.empty(stage), lane);
+            if (lane < S::CLUSTER) barrier_arrive_at(memory.empty(stage), first_block + lane);
         } else if (lane == 0) {
             barrier_arrive(memory.empty(stage));
         }
@@ -330,7 +332,7 @@ DEVICE void run_tiles(const GemmTilesNumbers& g)
     extern __shared__ unsigned char shared[];
     const TilesMemory<S> memory(shared_address(shared));
     const i32 group = __shfl_sync(~0u, i32(threadIdx.x >> 7), 0);
-    const u32 rank = S::CLUSTER > 1 ? cluster_rank() : 0;
+    const u32 rank = S::CLUSTER > 1 ? cluster_rank() - first_of_cluster<S>() : 0;
     i32       started = 0;
     let_next_launch();
     if (threadIdx.x == LOADER) {

@@ -117,7 +117,7 @@ struct Timed {
     }
 };
 
-// More than the library would look at: every cluster and cut.
+// More than the library would look at: every cluster and cut, and wherever blocks may be.
 std::vector<Timed> ways_of(const sm90::Form& form, double within)
 {
     std::vector<Timed> all, kept;
@@ -130,7 +130,9 @@ std::vector<Timed> ways_of(const sm90::Form& form, double within)
         if (!x.is_split) offer({i, x.cluster, 1, 8});
         if (!x.is_split) continue;
         for (const int32_t cluster : {1, 2, 3, 4, 5, 6, 8})
-            for (int32_t splits = 1; splits <= (sm90::steps_of(form) < sm90::DEEP ? 1 : sm90::MOST_SPLITS); splits *= 2) offer({i, cluster, splits, 8});
+            for (int32_t splits = 1; splits <= (sm90::steps_of(form) < sm90::DEEP ? 1 : sm90::MOST_SPLITS); splits *= 2)
+                for (const int32_t together : std::set<int32_t>{cluster, 4, 6, 8})
+                    if (together % cluster == 0) offer({i, cluster, splits, together});
     }
     double least = HUGE_VAL;
     for (const Timed& t : all) least = std::min(least, t.model_us);

@@ -322,7 +322,7 @@ DiskCache CudaBackend::files() const
 }
 
 // Of this library's kernels on such a device.
-Digest CudaBackend::tuned_key() const { return cache_key({"products by shape", info_.name, arch_, text(NG_VERSION)}); }
+Digest CudaBackend::tuned_key() const { return cache_key({"products by shape and place", info_.name, arch_, text(NG_VERSION)}); }
 
 gemm::Tuned& CudaBackend::tuned()
 {

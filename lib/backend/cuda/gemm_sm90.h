@@ -97,17 +97,20 @@ inline bool is_turned_by_blocks(const Source& s, const Form& form)
     return (form.group == Group::Round || form.group == Group::Byte || form.group == Group::Whole) && s.copying == Copying::Strided && s.line_stride == 1;
 }
 
+inline constexpr int32_t MOST_CLUSTER = 8;
 struct Choice {
     uint32_t instance;
-    int32_t  cluster, splits, group;     // group: rows of clusters that go before the next column
+    int32_t  cluster, splits, group;     // group: rows of clusters that go before the next column; of splits, blocks of a launch's cluster (launched_together)
 };
+// Several tiles' blocks are launched as one cluster where that puts them where they read faster.
+inline int32_t launched_together(const Choice& c) { return c.group <= MOST_CLUSTER && c.group % c.cluster == 0 ? c.group : c.cluster; }
 inline Way    way_of(const Choice& c) { return {false, false, c.instance, c.cluster, c.splits, c.group}; }
 inline Choice choice_of(const Way& w) { return {w.instance, w.cluster, w.splits, w.group}; }
 int64_t steps_of(const Form& form);
 int64_t steps_of(const Form& form, const Instance& instance);
 uint64_t partial_bytes(const Form& form, const Device& device, const Choice& choice);
 inline bool may_meet_in_memory(const Form& form) { return form.group == Group::Half || form.group == Group::Round; }     // sums of parts
-inline constexpr int32_t  MOST_SPLITS = 16, MOST_CLUSTER = 8;
+inline constexpr int32_t  MOST_SPLITS = 16;
 inline constexpr int64_t  DEEP = 128;    // steps of depth, from which parts may go to memory
 inline constexpr uint64_t MOST_PARTIAL_BYTES = uint64_t(64) << 20;
 

@@ -36,14 +36,6 @@ bool is_light(const Form& form, const Instance& i)
     return !i.is_split && i.group == Group::Half && i.n <= 64 && crossing_of(form, form.a) == 1 && (p.n <= 2 * i.n || double(p.m) * double(p.k) * element_bytes(form) <= NEAR_BYTES);
 }
 
-// Whether memory is as fast as an H200's, which takes power from the multiprocessors. Times of 629 shapes on H100s (3.35 TB/s, 700 W, 2026-11-26) show no
-// such limit, nor do turns with cuBLASLt's there.
-bool has_fast_memory(const Device& device)
-{
-    constexpr double FAST_BYTES_PER_US = 4e6;
-    return device.memory_bytes_per_us > FAST_BYTES_PER_US;
-}
-
 // A step of depth of a tile: by the tensor cores or, where tiles are small, by shared memory, which gives them 128 bytes a cycle
 // and takes what is loaded; by the clock that is left where many work and power ends; by rows from the second cache.
 double step_us(const Form& form, const Device& device, const Instance& i, double working)

@@ -1,6 +1,6 @@
 // What the parts of the model of Hopper's products share: those of splits, and of few rows or columns.
 #pragma once
-#include "lib/backend/cuda/gemm_sm90.h"
+#include "lib/backend/cuda/gemm_sm90_place.h"
 
 #include <algorithm>
 

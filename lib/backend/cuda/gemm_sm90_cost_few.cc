@@ -77,7 +77,7 @@ bool takes_few_lines(const Form& form, const Instance& i)
 namespace {
 
 // Columns: fitted to 5700 times of 319 shapes of f16, e4m3 and int8, 1 to 32 columns of 1024 to 128256 rows (H200, 2026-11-29): what it chose took 1.2 % more
-// than the fastest way in the mean, 10 at worst, where split_us took 2.6 and 28; with where blocks are (uneven_of) and what alone ones cost, of 260 shapes of f16 0.8 and 9.5 %, without
+// than the fastest way in the mean, 10 at worst, where split_us took 2.6 and 28; with where blocks are (placement_of) and what alone ones cost, of 260 shapes of f16 0.8 and 9.5 %, without
 // 2.2 and 21. Rows: to 7400 times of 252 shapes, 40 to 128 rows by 1024 to 28672 columns (the same
 // day): 0.9 and 9 %, where split_us took 3.4 and 27. Some lines: to 21700 times of 784 shapes, 129 to 512 rows by 1024 to 28672 columns, and 10 % more, as tiles_us says of such (the
 // same day): 1.6 and 22 %, where split_us took 2.5 and 43; of 902 others 1.7 and 31.
@@ -98,25 +98,12 @@ double idle_of(const Device& device, const Instance& i, double blocks)
         if (blocks <= places) return 1 - blocks / places;
     return 0;
 }
-// Blocks of a split that a multiprocessor holds: what its kernel was compiled for, or fewer, for which there is shared memory.
-int32_t held_blocks(const Instance& i)
+// How much longer blocks read that each have a multiprocessor for themselves, round after round, than all multiprocessors would; those of a last round are where others end.
+double uneven_rounds_of(const Device& device, int32_t cluster, double blocks)
 {
-    constexpr uint32_t OF_A_BLOCK = 1024;    // that it cannot use
-    return std::min(i.units, int32_t((kernels::SHARED_MOST + OF_A_BLOCK) / (shared_of(i) + OF_A_BLOCK)));
-}
-// How much longer so many blocks, of no cluster, read than all multiprocessors would. A multiprocessor is given all that it holds before the next one is given any, and one of
-// each pair before the others. 48 of different pairs read 4.2 TB/s, and a pair that has twice as much to read as others takes twice as long: 72 3.1 TB/s, 80 3.4, 96 3.6 (H200, 2026-11-29).
-double uneven_of(const Device& device, int32_t held, double blocks)
-{
-    constexpr double FEW = 0.3, PAIRS = 0.79;        // of all multiprocessors, that read as fast as all: of different pairs; of which pairs have both
-    const double at_work = std::ceil(blocks / held);
-    return std::max(1.0, device.units * (at_work <= device.units / 2.0 ? FEW : PAIRS) / at_work);
-}
-// The same of blocks that each have a multiprocessor for themselves, round after round.
-double uneven_rounds_of(const Device& device, double blocks)
-{
+    if (blocks <= device.units) return 1 / placement_of(device, 1, cluster, blocks).share;
     const double full = std::floor(blocks / device.units) * device.units, last = blocks - full;
-    return (full + (last > 0 ? last * uneven_of(device, 1, last) : 0)) / blocks;
+    return (full + (last > 0 ? last / share_alone(device, 1, last) : 0)) / blocks;
 }
 // Of parts that meet in memory.
 double parts_us(const Form& form, const Device& device, const Choice& c, const FewLines& f)
@@ -148,7 +135,8 @@ double few_lines_us(const Form& form, const Device& device, const Instance& i, c
     const double sums = i.m * i.n, lines = many + f.few_line * few;
     // Tiles that are as many as find room leave nothing idle to speak of; those whose operand is turned are as many as they are.
     const double shared = 1 + f.blocks_share * (c.cluster - 1), idle = is_turned ? f.idle_share * idle_of(device, i, blocks) : 0;
-    const double reading = !is_known || c.cluster > 1 ? shared + idle : rounds > 1 ? 1 : uneven_of(device, held, blocks);
+    const Placement place = placement_of(device, held, c.cluster, blocks);
+    const double reading = !is_known || c.cluster > 1 ? shared + idle : rounds > 1 ? 1 : 1 / place.share;
     const double streamed = many_bytes / (f.share * device.memory_bytes_per_us) * reading +
                             few_bytes * many_tiles / f.few_bytes_a_us + many_bytes * (few_tiles - 1) / f.again_bytes_a_us;
     const double multiplied = sums * (f.sum_us + (form.group == Group::Half ? 0 : f.moved_sum_us));
@@ -159,7 +147,7 @@ double few_lines_us(const Form& form, const Device& device, const Instance& i, c
     // Few rows of halves by columns along depth: blocks of which more than half of all multiprocessors have one each take longer than the others' times say (78 shapes, H200, 2026-11-30).
     constexpr double CROWDED = 1.08;
     const bool is_straight = form.group == Group::Half && !form.a.is_turned && !form.b.is_turned;
-    if (are_few_rows && is_straight && held == 1 && c.cluster == 1 && rounds == 1 && blocks > device.units / 2.0) us *= CROWDED;
+    if (are_few_rows && is_straight && held == 1 && c.cluster == 1 && rounds == 1 && blocks > device.units / 2.0 && place.together == 1) us *= CROWDED;
     return us + (is_alone && is_straight ? ALONE_US : 0) + parts_us(form, device, c, f);
 }
 
@@ -170,7 +158,7 @@ double least_streamed_us(const Form& form, const Form& own, const Device& device
     if (!has_few_rows(form.problem) || form.group != Group::Half) return 0;
     const double blocks = i.is_stream_k ? device.units : double(divided_up(p.m, i.m) * divided_up(p.n, i.n) * p.batches);
     const double bytes = double(p.batches) * double(std::max(p.m, p.n)) * double(p.k) * element_bytes(form);
-    return LAUNCH_US + bytes / (SHARE * device.memory_bytes_per_us) * uneven_rounds_of(device, blocks);
+    return LAUNCH_US + bytes / (SHARE * device.memory_bytes_per_us) * uneven_rounds_of(device, i.cluster, blocks);
 }
 
 // ---- few columns of which there is little else --------------------------------------------------------------------------------

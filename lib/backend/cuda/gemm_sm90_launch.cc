@@ -1,6 +1,6 @@
 // Launches of Hopper's products: copies of operands, tensor maps, the instance's numbers, sums of parts.
 #include "lib/backend/cuda/driver.h"
-#include "lib/backend/cuda/gemm_sm90.h"
+#include "lib/backend/cuda/gemm_sm90_place.h"
 #include "lib/backend/cuda/rounding.h"
 
 #include <algorithm>
@@ -300,11 +300,13 @@ void run_tiles(Runner& r, const Instance& i, const Choice& c)
     encode_box(r, n);
     if (!turns) encode_rest(r, i, n);
     Launch l = r.launch_of(i, form.variant);
-    l.block = kernels::TILES_THREADS, l.cluster = uint32_t(i.cluster);
     const Tiling  t = tiling_of(form, r.device, i);
     const Dealing d = i.is_stream_k ? dealing_of(form, r.device, i) : Dealing{std::min(t.tiles, t.together), 0};
     if (i.is_stream_k) n.stream_k = stream_k(r, form, i, d);
-    l.grid[0] = uint32_t(d.clusters) * l.cluster, l.grid[1] = l.grid[2] = 1;
+    const int64_t blocks = d.clusters * i.cluster;
+    const bool    may_stand_together = !i.is_stream_k && kernels::tiles_may_stand_together(i.cluster, uint32_t(i.n), i.schedule < 0, i.turns);
+    l.block = kernels::TILES_THREADS, l.cluster = uint32_t(may_stand_together ? placement_of(r.device, 1, i.cluster, double(blocks)).together : i.cluster);
+    l.grid[0] = uint32_t(rounded_up(blocks, l.cluster)), l.grid[1] = l.grid[2] = 1;
     l.shared_bytes = r.finisher ? r.finisher->shared_bytes : layout_of(form, i).bytes;
     r.launch(l, n);
 }
@@ -313,7 +315,7 @@ void run_tiles(Runner& r, const Instance& i, const Choice& c)
 struct SplitTiles {
     SplitTile each;
     int64_t steps;
-    int32_t products, cluster, splits;
+    int32_t products, cluster, splits, together;     // together: blocks of a launch's cluster, a multiple of those that share a tile
 };
 void cut_tiles(const Runner& r, const Form& form, const SplitTiles& t, kernels::GemmSplitNumbers& n, Launch& l)
 {
@@ -323,8 +325,9 @@ void cut_tiles(const Runner& r, const Form& form, const SplitTiles& t, kernels::
     n.batches = int32_t(p.batches), n.a_moves = form.a.batches > 1, n.b_moves = form.b.batches > 1;
     const int64_t parts = int64_t(t.cluster) * t.splits, all = t.steps * t.products;
     n.k_steps = int32_t(t.steps), n.splits = t.splits, n.part_steps = int32_t(all / parts), n.longer_parts = int32_t(all % parts);
-    n.unit_share = kernels::UNIT_SHARES / uint32_t(t.cluster) + 1;
-    l.grid[0] = uint32_t(n.row_tiles * int64_t(n.column_tiles) * n.batches * parts), l.grid[1] = l.grid[2] = 1, l.cluster = uint32_t(t.cluster);
+    n.blocks = uint32_t(t.cluster), n.unit_share = kernels::UNIT_SHARES / n.blocks + 1;
+    n.tiles = int32_t(n.row_tiles * int64_t(n.column_tiles) * n.batches * t.splits), n.together = t.together / t.cluster;
+    l.grid[0] = uint32_t(rounded_up(int64_t(n.tiles) * t.cluster, t.together)), l.grid[1] = l.grid[2] = 1, l.cluster = uint32_t(t.together);
 }
 
 void run_split(Runner& r, const Instance& i, const Choice& c)
@@ -346,7 +349,7 @@ void run_split(Runner& r, const Instance& i, const Choice& c)
         r.encode_operand(n.b, b, form.b, form.b.is_turned ? kernels::split_width(i.n, form.step) : tile.columns, 1);
     }
     Launch l = r.launch_of(i, form.variant);
-    cut_tiles(r, form, {tile, i.is_cut ? steps_of(r.form, i) : steps_of(r.form), i.is_cut ? 1 : kernels::products_of(r.form.planes), c.cluster, c.splits}, n, l);
+    cut_tiles(r, form, {tile, i.is_cut ? steps_of(r.form, i) : steps_of(r.form), i.is_cut ? 1 : kernels::products_of(r.form.planes), c.cluster, c.splits, launched_together(c)}, n, l);
     n.plain = plain_of(r.form.problem), n.partial = c.splits > 1 ? reinterpret_cast<float*>(r.next) : nullptr;
     l.block = uint32_t(i.is_cut ? kernels::CUT_THREADS : kernels::split_threads(i.m)), l.shared_bytes = shared_of(i);
     if (i.is_odd) r.launch(l, odd);
@@ -378,7 +381,7 @@ void run_made(const Form& form, const Device& device, int32_t cluster, const Fin
     encode(*place.driver, n.a, a, form.a.is_turned ? ROWS : STEP, form.a.is_turned ? STEP : ROWS, r.promotion());
     r.encode_operand(n.b, Runner::lines_in_place(form.b, p.b_type), form.b, columns, 1);
     Launch l = {};
-    cut_tiles(r, form, {{ROWS, columns}, steps_of(form), 1, cluster, 1}, n, l);
+    cut_tiles(r, form, {{ROWS, columns}, steps_of(form), 1, cluster, 1, cluster}, n, l);
     all.lines = int32_t(p.m), all.depth = int32_t(p.k), all.text = p.prologue.text;
     l.image = Image::Text, l.block = uint32_t(kernels::split_threads(ROWS)), l.shared_bytes = finisher.shared_bytes;
     r.launch(l, all);

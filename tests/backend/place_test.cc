@@ -1,0 +1,113 @@
+// Blocks that share nothing but are launched as one cluster, so that they are where they read fastest: every tile still has its own, without a device.
+#include "lib/backend/cuda/driver.h"
+#include "lib/backend/cuda/gemm_sm90_place.h"
+#include "tests/backend/gemm_problems.h"
+#include "tests/backend/stand_in.h"
+
+#include <set>
+
+namespace ng::gemm_check {
+namespace {
+
+using namespace cuda;
+namespace sm90 = cuda::gemm::sm90;
+
+char* address(uint64_t a) { return reinterpret_cast<char*>(a); }
+
+gemm::Problem placed(const Extents& e, const Lying& lying)
+{
+    gemm::Problem p = problem_of(e, lying, Dtype::f16, Dtype::f16, Dtype::f16);
+    p.a = address(uint64_t(1) << 32), p.b = address(uint64_t(1) << 33), p.c = address(uint64_t(1) << 34);
+    return p;
+}
+// look(each launch) of the product by the choice. Nothing is copied, and nothing is where it is said to be.
+template <class Look>
+void run_as(const gemm::Problem& p, const sm90::Choice& choice, const Look& look)
+{
+    sm90::Form form;
+    REQUIRE(sm90::make_form(p, true, form));
+    auto body = [&](const gemm::Launch& l) { look(l); };
+    auto none = [](const basic::Launch&) { FAIL("no basic kernel is needed"); };
+    const gemm::Launcher  launcher(body);
+    const basic::Launcher basic_launcher(none);
+    sm90::run_as(form, whole_device(), choice, nullptr, {address(uint64_t(1) << 35), sm90::MOST_PARTIAL_BYTES, launcher, basic_launcher, &fresh_driver()});
+}
+uint32_t instance_of(std::string_view tile)
+{
+    for (uint32_t i = 0; i < sm90::instances().size(); i++)
+        if (sm90::instances()[i].tile == tile && sm90::instances()[i].group == sm90::Group::Half) return i;
+    FAIL("no tile ", std::string(tile));
+    return 0;
+}
+
+}  // namespace
+
+TEST_CASE("place: clusters of launches are whole numbers of clusters that share a tile, on devices that were measured alone")
+{
+    gemm::Device slower = whole_device(), smaller = whole_device();
+    slower.memory_bytes_per_us = 3.35e6, smaller.units = 114;
+    int placed_ones = 0;
+    for (const int32_t held : {1, 2, 3})
+        for (int32_t cluster = 1; cluster <= sm90::MOST_CLUSTER; cluster++)
+            for (int32_t blocks = cluster; blocks <= 600; blocks += cluster) {
+                const sm90::Placement place = sm90::placement_of(whole_device(), held, cluster, blocks);
+                CHECK(place.together % cluster == 0);
+                CHECK(place.together <= sm90::MOST_CLUSTER);
+                CHECK((place.share > 0 && place.share <= 1));
+                placed_ones += place.together != cluster;
+                // As many as a device may hold at once: else some would wait for others to end.
+                const int32_t units = held == 1 ? 1 : 2;
+                if (place.together != cluster && blocks <= 132 * units) CHECK((blocks + place.together - 1) / place.together * place.together <= sm90::resident_blocks(whole_device(), units, place.together));
+                for (const gemm::Device& other : {slower, smaller}) CHECK(sm90::placement_of(other, held, cluster, blocks).together == cluster);
+            }
+    CHECK(placed_ones > 100);
+    CHECK(sm90::placement_of(whole_device(), 1, 1, 96).together == 6);
+    CHECK(sm90::placement_of(whole_device(), 1, 1, 96).share > sm90::share_alone(whole_device(), 1, 96));
+}
+
+TEST_CASE("place: of a launch's blocks, as kernels count them, each part of each tile has one")
+{
+    const uint32_t instance = instance_of("s64x64");
+    for (const int64_t n : {200, 4096, 5120, 11008})
+        for (int32_t cluster = 1; cluster <= sm90::MOST_CLUSTER; cluster++)
+            for (int32_t together = cluster; together <= sm90::MOST_CLUSTER; together += cluster)
+                for (const int32_t splits : {1, 2}) {
+                    INFO(n, " columns, clusters of ", cluster, " in ", together, ", ", splits, " splits");
+                    bool is_run = false;
+                    run_as(placed({64, n, 8192, 1}, {}), {instance, cluster, splits, together}, [&](const gemm::Launch& l) {
+                        if (is_run) return;          // sums of parts
+                        is_run = true;
+                        const auto& g = *static_cast<const kernels::GemmSplitNumbers*>(l.numbers);
+                        CHECK(l.cluster == uint32_t(together));
+                        CHECK(l.grid[0] % l.cluster == 0);
+                        CHECK(g.tiles == g.row_tiles * g.column_tiles * splits);
+                        std::set<std::pair<int32_t, uint32_t>> parts;
+                        for (uint32_t block = 0; block < l.grid[0]; block++) {
+                            const uint32_t rank = block % l.cluster, in_cluster = rank * g.unit_share / kernels::UNIT_SHARES;
+                            CHECK(in_cluster == rank / g.blocks);
+                            const int32_t tile = int32_t(block / l.cluster) * g.together + int32_t(in_cluster);
+                            if (tile < g.tiles) CHECK(parts.emplace(tile, rank - in_cluster * g.blocks).second);
+                        }
+                        CHECK(parts.size() == size_t(g.tiles) * size_t(cluster));
+                    });
+                    CHECK(is_run);
+                }
+}
+
+TEST_CASE("place: tiles that are less than a device runs at once are launched so, too, unless loops are too full to say which pair a block is of")
+{
+    const struct { std::string_view tile; int64_t n; uint32_t cluster, least; } cases[] = {
+        {"128x64x1", 5120, 6, 80}, {"t128x144x2", 11008, 6, 86}, {"t128x112x2", 14336, 4, 112}, {"p128x128x1", 11008, 6, 86}, {"128x192x2", 11008, 2, 116}, {"128x64x1", 8192, 1, 128}};
+    for (const auto& c : cases) {
+        const uint32_t instance = instance_of(c.tile);
+        INFO(std::string(c.tile), ", ", c.n, " columns");
+        run_as(placed({64, c.n, 4096, 1}, {false, true, false, 0}), {instance, sm90::instances()[instance].cluster, 1, 8}, [&](const gemm::Launch& l) {
+            CHECK(l.cluster == c.cluster);
+            CHECK(l.grid[0] % l.cluster == 0);
+            CHECK(l.grid[0] >= c.least);
+            CHECK(l.grid[0] < c.least + l.cluster);
+        });
+    }
+}
+
+}  // namespace ng::gemm_check
