@@ -68,7 +68,7 @@ struct GemmSplitNumbers {
     i32        k_steps, row_tiles, column_tiles, splits, batches, a_moves, b_moves, planes;
     i32        tile_rows, tile_columns;  // that count: where the depth lies side by side fewer may come than a tile has, so that tiles are as many as find room
     i32        part_steps, longer_parts; // steps of a part, of all products of planes; so many parts have one more
-    i32        tiles, together;          // tiles of all splits, of which a launch's cluster has so many, where blocks of one read badly; those of its last may have none
+    i32        tiles, together;          // times splits and batches; of which a launch's cluster has so many, but for the last, whose other blocks have nothing to do
     u32        blocks, unit_share;       // that share a tile; of UNIT_SHARES, a block's, and one more: so that units times blocks times it gives what a division would
     PlainOperands plain;
     GemmOutput output;
