@@ -98,10 +98,10 @@ double idle_of(const Device& device, const Instance& i, double blocks)
         if (blocks <= places) return 1 - blocks / places;
     return 0;
 }
-// How much longer blocks read that each have a multiprocessor for themselves, round after round, than all multiprocessors would; those of a last round are where others end.
-double uneven_rounds_of(const Device& device, int32_t cluster, double blocks)
+// How much longer blocks of tiles read, each with a multiprocessor for itself, round after round, than all multiprocessors would; those of a last round are where others end.
+double uneven_rounds_of(const Device& device, const Instance& i, double blocks)
 {
-    if (blocks <= device.units) return 1 / placement_of(device, 1, cluster, blocks).share;
+    if (blocks <= device.units && may_stand_together(i)) return 1 / placement_of(device, 1, i.cluster, blocks).share;
     const double full = std::floor(blocks / device.units) * device.units, last = blocks - full;
     return (full + (last > 0 ? last / share_alone(device, 1, last) : 0)) / blocks;
 }
@@ -158,7 +158,7 @@ double least_streamed_us(const Form& form, const Form& own, const Device& device
     if (!has_few_rows(form.problem) || form.group != Group::Half) return 0;
     const double blocks = i.is_stream_k ? device.units : double(divided_up(p.m, i.m) * divided_up(p.n, i.n) * p.batches);
     const double bytes = double(p.batches) * double(std::max(p.m, p.n)) * double(p.k) * element_bytes(form);
-    return LAUNCH_US + bytes / (SHARE * device.memory_bytes_per_us) * uneven_rounds_of(device, i.cluster, blocks);
+    return LAUNCH_US + bytes / (SHARE * device.memory_bytes_per_us) * uneven_rounds_of(device, i, blocks);
 }
 
 // ---- few columns of which there is little else --------------------------------------------------------------------------------

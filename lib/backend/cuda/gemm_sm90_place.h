@@ -25,6 +25,8 @@ struct Placement {
 Placement placement_of(const Device& device, int32_t held, int32_t cluster, double blocks);
 // The share of blocks that are launched each for itself.
 double share_alone(const Device& device, int32_t held, double blocks);
+// Whether several clusters of an instance that is not split may be launched as one.
+inline bool may_stand_together(const Instance& i) { return !i.is_stream_k && kernels::tiles_may_stand_together(i.cluster, uint32_t(i.n), i.schedule < 0, i.turns); }
 // Blocks of a split that a multiprocessor holds: what its kernel was compiled for, or fewer, for which there is shared memory.
 int32_t held_blocks(const Instance& instance);
 
