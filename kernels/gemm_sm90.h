@@ -191,9 +191,9 @@ constexpr u32 FINISH_VECTORS = 4;
 ANYWHERE constexpr u32 vector_bytes(u32 rows, u32 columns) { return rows > 128 || columns > 128 ? 1024 : 512; }
 // Tiles of c's transpose, b' a', so what is TilesShape's b may lie otherwise.
 ANYWHERE constexpr bool tiles_are_swapped(u32 n, bool a_turned, bool b_turned, bool turns) { return turns || (n % 64 != 0 && !a_turned && b_turned); }
+ANYWHERE constexpr bool tiles_turn_b(u32 n, bool a_turned, bool b_turned, bool turns) { return tiles_are_swapped(n, a_turned, b_turned, turns) ? a_turned : b_turned; }
 // Whether several clusters, of so many blocks, of such tiles may be launched as one (lib/backend/cuda/gemm_sm90_place.h). Not of pairs that large products are made of: their loops hold nothing more.
 ANYWHERE constexpr bool tiles_may_stand_together(i32 cluster, u32 n, bool is_pingpong, bool turns) { return cluster == 1 || (!is_pingpong && (turns || n < 128)); }
-ANYWHERE constexpr bool tiles_turn_b(u32 n, bool a_turned, bool b_turned, bool turns) { return tiles_are_swapped(n, a_turned, b_turned, turns) ? a_turned : b_turned; }
 // Columns leave by boxes of 64, and come so where they lie side by side: of a tile that is no multiple of that there is room for all.
 ANYWHERE constexpr u32 tiles_boxes(u32 n) { return (n + 63) / 64; }
 // Shared memory of a block of gemm_sm90_tiles.cuh. Pingpong, whose stores the other group's products hide, has as many stages as there is room

@@ -50,7 +50,7 @@ DEVICE TileSpot tile_at(const GemmTilesNumbers& g, i32 tile, u32 rank)
 template <class S>
 DEVICE u32 first_of_cluster()
 {
-    return S::MAY_STAND_TOGETHER ? cluster_rank() / S::CLUSTER * S::CLUSTER : 0;
+    return S::CLUSTER > 1 && S::MAY_STAND_TOGETHER ? cluster_rank() / S::CLUSTER * S::CLUSTER : 0;
 }
 
 struct OperandSpot {

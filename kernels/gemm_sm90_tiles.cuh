@@ -70,7 +70,7 @@ struct Multiplier {
     Turn<S::STAGES> turn = {0, 0};
     i32             to_skew;             // steps until the other group may begin; large: it has
     i32             before = -1;         // the stage that the last step reads
-    u32             first_block = 0;     // of the cluster, of those that share an operand
+    u32             first_block;         // of the cluster, of those that share an operand
 
     DEVICE Multiplier(const TilesMemory<S>& shared, i32 group, bool is_skewed) : memory(shared)
     {
@@ -78,7 +78,7 @@ struct Multiplier {
         a = S::A_TURNED ? matrix_at<128>(first, 8192, 1024) : matrix_at<128>(first, 16, 1024);
         b = S::B_TURNED ? matrix_at<128>(shared.stages + S::A_BYTES, 8192, 1024) : matrix_at<128>(shared.stages + S::A_BYTES, 16, 1024);
         to_skew = group == 0 && is_skewed ? S::SCHEDULE : 1 << 30;
-        if constexpr (S::MAY_STAND_TOGETHER && S::CLUSTER > 1) first_block = first_of_cluster<S>();
+        first_block = first_of_cluster<S>();
     }
     DEVICE void release(u32 stage) const
     {

@@ -1,9 +1,7 @@
 // What Hopper's kernels make of products with few rows or columns: what is turned, and what is stored where it lies, without a device.
-#include "lib/backend/cuda/driver.h"
 #include "lib/backend/cuda/gemm_mma.h"
 #include "lib/backend/cuda/gemm_sm90.h"
-#include "tests/backend/gemm_problems.h"
-#include "tests/backend/stand_in.h"
+#include "tests/backend/gemm_launches.h"
 
 #include <set>
 #include <string_view>
@@ -14,19 +12,9 @@ namespace {
 using namespace cuda;
 namespace sm90 = cuda::gemm::sm90;
 
-char* address(uint64_t a) { return reinterpret_cast<char*>(a); }
-
 gemm::Problem placed(const Extents& e, const Lying& lying, Dtype type)
 {
-    gemm::Problem p = problem_of(e, lying, type, type, bytes_of(type) > 1 ? type : is_float(type) ? Dtype::f16 : Dtype::i32);
-    p.a = address(uint64_t(1) << 32), p.b = address(uint64_t(1) << 33), p.c = address(uint64_t(1) << 34);
-    return p;
-}
-sm90::Form form_of(const gemm::Problem& p)
-{
-    sm90::Form form;
-    REQUIRE(sm90::make_form(p, true, form));
-    return form;
+    return gemm_check::placed(problem_of(e, lying, type, type, bytes_of(type) > 1 ? type : is_float(type) ? Dtype::f16 : Dtype::i32));
 }
 // How many blocks a product is, by splits; look(numbers) before. Nothing is copied.
 template <class Look>

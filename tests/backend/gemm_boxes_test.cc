@@ -14,8 +14,6 @@ namespace {
 using namespace cuda;
 namespace sm90 = cuda::gemm::sm90;
 
-char* address(uint64_t a) { return reinterpret_cast<char*>(a); }
-
 // What a stand-in of a driver took for a map: 0 where it took none.
 int64_t box_lines(const kernels::TensorMap& map) { return map.opaque[1] == 0 ? 0 : int64_t(map.opaque[2] >> 32); }
 int64_t promoted_bytes(const kernels::TensorMap& map) { return map.opaque[3] == 0 ? 0 : 32 << map.opaque[3]; }
@@ -25,7 +23,7 @@ sm90::Form form_of(const Extents& e, int bits, Dtype type, bool allows_tf32 = fa
 {
     const Dtype   sum = type == Dtype::f64 ? type : bytes_of(type) == 1 && !is_float(type) ? Dtype::i32 : bytes_of(type) == 4 ? Dtype::f32 : Dtype::f16;
     gemm::Problem p = problem_of(e, {(bits & 1) != 0, (bits & 2) != 0, false, 0}, type, type, sum);
-    p.a = address(uint64_t(1) << 32), p.b = address(uint64_t(1) << 33), p.c = address(uint64_t(1) << 34), p.allows_tf32 = allows_tf32;
+    p = placed(p), p.allows_tf32 = allows_tf32;
     sm90::Form form;
     REQUIRE(sm90::make_form(p, true, form));
     return form;

@@ -1,7 +1,5 @@
 // How Hopper's products are chosen and launched, without a device: workspaces, choices, and what a launch says.
-#include "lib/backend/cuda/driver.h"
-#include "tests/backend/gemm_problems.h"
-#include "tests/backend/stand_in.h"
+#include "tests/backend/gemm_launches.h"
 
 #include <algorithm>
 #include <random>
@@ -14,43 +12,6 @@ namespace {
 
 using namespace cuda;
 namespace sm90 = gemm::sm90;
-
-char* address(uint64_t a) { return reinterpret_cast<char*>(a); }
-
-// Launches of a problem by one choice, with a workspace of exactly the copies' and parts' bytes, looked at one by one.
-struct Seen {
-    std::vector<gemm::Launch> launches;
-    int                       copies = 0;
-};
-template <class Look>
-Seen run_as(const sm90::Form& form, const sm90::Choice& choice, Look&& look, const gemm::Finisher* finisher = nullptr)
-{
-    Seen seen;
-    auto body = [&](const gemm::Launch& l) {
-        seen.launches.push_back(l);
-        CHECK(l.grid[0] * l.grid[1] * l.grid[2] > 0);
-        CHECK(l.grid[0] % l.cluster == 0);
-        CHECK(l.cluster <= 8);
-        CHECK(l.block <= 1024);
-        CHECK(l.shared_bytes <= 232448);
-        if (l.image == gemm::Image::Text) {
-            REQUIRE(finisher);
-            CHECK(l.kernel < gemm::FINISHER_FUNCTIONS);
-            CHECK(l.shared_bytes <= finisher->shared_bytes);
-        } else {
-            REQUIRE(l.kernel < gemm::kernels_of(l.image).size());
-            CHECK(gemm::kernels_of(l.image)[l.kernel].shared_bytes >= l.shared_bytes);
-        }
-        CHECK(l.numbers_bytes <= 4096);
-        look(l);
-    };
-    auto basic_body = [&](const basic::Launch&) { seen.copies++; };
-    const gemm::Launcher launcher(body);
-    const basic::Launcher basic_launcher(basic_body);
-    const uint64_t bytes = sm90::copies_workspace(form) + sm90::partial_bytes(form, whole_device(), choice);
-    sm90::run_as(form, whole_device(), choice, finisher, {address(uint64_t(1) << 40), bytes, launcher, basic_launcher, &fresh_driver()});
-    return seen;
-}
 
 bool is_encoded(const kernels::TensorMap& map) { return map.opaque[1] != 0; }
 
@@ -227,7 +188,7 @@ TEST_CASE("launches: tiles whose width is no multiple of 64 are of c's transpose
         for (const bool a_turned : {false, true})
             for (const bool b_turned : {false, true}) {
                 gemm::Problem p = problem_of({304, 504, 256, 1}, {a_turned, b_turned, false, 8}, Dtype::f16, Dtype::f16, Dtype::f16);
-                p.a = address(uint64_t(1) << 32), p.b = address(uint64_t(1) << 33), p.c = address(uint64_t(1) << 34), p.epilogue.is_cast = 1;
+                p = placed(p), p.epilogue.is_cast = 1;
                 sm90::Form form;
                 REQUIRE(sm90::make_form(p, true, form));
                 const bool is_swapped = instance.turns || (!a_turned && !b_turned);
@@ -253,7 +214,7 @@ TEST_CASE("families: operands that lie badly for Hopper's kernels go to the port
 {
     const auto images = [](const Extents& e, const Lying& lying) {
         gemm::Problem p = problem_of(e, lying, Dtype::f32, Dtype::f32, Dtype::f32);
-        p.a = address(uint64_t(1) << 32), p.b = address(uint64_t(1) << 33), p.c = address(uint64_t(1) << 34);
+        p = placed(p);
         std::set<gemm::Image> seen;
         auto body = [&](const gemm::Launch& l) { seen.insert(l.image); };
         auto basic_body = [](const basic::Launch&) {};
@@ -272,7 +233,7 @@ TEST_CASE("launches: every instance, types and ways say what a device can take, 
         for (int bits = 0; bits < 16; bits++)
             for (const Extents& e : {Extents{1, 1, 1, 1}, Extents{300, 130, 700, 3}, Extents{64, 2048, 256, 1}}) {
                 gemm::Problem p = problem_of(e, {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, bits & 8 ? 1 : 0}, t.a, t.b, t.sum);
-                p.a = address(uint64_t(1) << 32), p.b = address(uint64_t(1) << 33), p.c = address(uint64_t(1) << 34);
+                p = placed(p);
                 sm90::Form form;
                 REQUIRE(sm90::make_form(p, true, form));
                 for (uint32_t i = 0; i < sm90::instances().size(); i++) {
@@ -303,7 +264,7 @@ TEST_CASE("launches: sums that are only rounded leave by the copy engine; intege
     for (const Types& t : TYPES) {
         const bool    is_whole = t.sum == Dtype::i32;
         gemm::Problem p = problem_of({256, 256, 256, 1}, {false, true, false, 0}, t.a, t.b, Dtype::f16);
-        p.a = address(uint64_t(1) << 32), p.b = address(uint64_t(1) << 33), p.c = address(uint64_t(1) << 34), p.epilogue.is_cast = 1;
+        p = placed(p), p.epilogue.is_cast = 1;
         sm90::Form form;
         REQUIRE(sm90::make_form(p, true, form));
         for (uint32_t i = 0; i < sm90::instances().size(); i++) {
@@ -358,7 +319,7 @@ TEST_CASE("finishers: every instance is launched by its text's kernels")
     for (const Types& t : TYPES)
         for (uint32_t i = 0; i < sm90::instances().size(); i++) {
             gemm::Problem p = with_epilogue(problem_of({300, 128, 700, 2}, {}, t.a, t.b, Dtype::f16));
-            p.a = address(uint64_t(1) << 32), p.b = address(uint64_t(1) << 33), p.c = address(uint64_t(1) << 34), p.epilogue.is_cast = 1;
+            p = placed(p), p.epilogue.is_cast = 1;
             sm90::Form form;
             REQUIRE(sm90::make_form(p, true, form));
             const sm90::Instance& instance = sm90::instances()[i];
@@ -387,7 +348,7 @@ TEST_CASE("finishers: where blocks turn an operand and compute c's transpose, wh
     for (const Dtype type : {Dtype::i8, Dtype::f32})
         for (const bool is_swapped : {false, true}) {
             gemm::Problem p = with_epilogue(problem_of({is_swapped ? 8 : 4096, is_swapped ? 4096 : 8, 4096, 1}, {!is_swapped, !is_swapped, false, 0}, type, type, Dtype::f16));
-            p.a = address(uint64_t(1) << 32), p.b = address(uint64_t(1) << 33), p.c = address(uint64_t(1) << 34), p.allows_tf32 = true, p.epilogue.is_cast = 1;
+            p = placed(p), p.allows_tf32 = true, p.epilogue.is_cast = 1;
             const std::optional<gemm::Finisher> finisher = sm90::finisher_for(p, whole_device(), nullptr);
             REQUIRE(finisher);
             CHECK(takes_turned(sm90::instances()[finisher->instance]));
@@ -417,7 +378,7 @@ TEST_CASE("finishers: where blocks turn an operand and compute c's transpose, wh
 TEST_CASE("finishers: a problem that lies otherwise is not theirs, and launches nothing")
 {
     gemm::Problem p = with_epilogue(problem_of({4096, 4096, 4096, 1}, {}, Dtype::f16, Dtype::f16, Dtype::f16));
-    p.a = address(uint64_t(1) << 32), p.b = address(uint64_t(1) << 33), p.c = address(uint64_t(1) << 34), p.epilogue.is_cast = 1;
+    p = placed(p), p.epilogue.is_cast = 1;
     const std::optional<gemm::Finisher> finisher = sm90::finisher_for(p, whole_device(), nullptr);
     REQUIRE(finisher);
     int launches = 0;

@@ -9,8 +9,6 @@ namespace {
 using namespace cuda;
 namespace sm90 = gemm::sm90;
 
-char* address(uint64_t a) { return reinterpret_cast<char*>(a); }
-
 }  // namespace
 
 TEST_CASE("forms: where c's rows lie side by side it is the transposes' product, and its epilogue turns with it")

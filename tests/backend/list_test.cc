@@ -145,8 +145,6 @@ TEST_CASE("lists: words say types of tensors, sources, numbers and scalars of th
 
 namespace {
 
-char* address(uint64_t a) { return reinterpret_cast<char*>(a); }
-
 // f16(relu(a @ b + v0 + ..) + m0 + ..): so many vectors along columns or rows, matrices of 16 bits and of 32.
 struct Reads {
     int of_columns, of_rows, halves, words;

@@ -1,8 +1,6 @@
 // Blocks that share nothing but are launched as one cluster, so that they are where they read fastest: every tile still has its own, without a device.
-#include "lib/backend/cuda/driver.h"
 #include "lib/backend/cuda/gemm_sm90_place.h"
-#include "tests/backend/gemm_problems.h"
-#include "tests/backend/stand_in.h"
+#include "tests/backend/gemm_launches.h"
 
 #include <set>
 
@@ -12,26 +10,7 @@ namespace {
 using namespace cuda;
 namespace sm90 = cuda::gemm::sm90;
 
-char* address(uint64_t a) { return reinterpret_cast<char*>(a); }
-
-gemm::Problem placed(const Extents& e, const Lying& lying)
-{
-    gemm::Problem p = problem_of(e, lying, Dtype::f16, Dtype::f16, Dtype::f16);
-    p.a = address(uint64_t(1) << 32), p.b = address(uint64_t(1) << 33), p.c = address(uint64_t(1) << 34);
-    return p;
-}
-// look(each launch) of the product by the choice. Nothing is copied, and nothing is where it is said to be.
-template <class Look>
-void run_as(const gemm::Problem& p, const sm90::Choice& choice, const Look& look)
-{
-    sm90::Form form;
-    REQUIRE(sm90::make_form(p, true, form));
-    auto body = [&](const gemm::Launch& l) { look(l); };
-    auto none = [](const basic::Launch&) { FAIL("no basic kernel is needed"); };
-    const gemm::Launcher  launcher(body);
-    const basic::Launcher basic_launcher(none);
-    sm90::run_as(form, whole_device(), choice, nullptr, {address(uint64_t(1) << 35), sm90::MOST_PARTIAL_BYTES, launcher, basic_launcher, &fresh_driver()});
-}
+sm90::Form halves(const Extents& e, const Lying& lying) { return form_of(placed(problem_of(e, lying, Dtype::f16, Dtype::f16, Dtype::f16))); }
 uint32_t instance_of(std::string_view tile)
 {
     for (uint32_t i = 0; i < sm90::instances().size(); i++)
@@ -74,7 +53,7 @@ TEST_CASE("place: of a launch's blocks, as kernels count them, each part of each
                 for (const int32_t splits : {1, 2}) {
                     INFO(n, " columns, clusters of ", cluster, " in ", together, ", ", splits, " splits");
                     bool is_run = false;
-                    run_as(placed({64, n, 8192, 1}, {}), {instance, cluster, splits, together}, [&](const gemm::Launch& l) {
+                    const Seen seen = run_as(halves({64, n, 8192, 1}, {}), {instance, cluster, splits, together}, [&](const gemm::Launch& l) {
                         if (is_run) return;          // sums of parts
                         is_run = true;
                         const auto& g = *static_cast<const kernels::GemmSplitNumbers*>(l.numbers);
@@ -91,6 +70,7 @@ TEST_CASE("place: of a launch's blocks, as kernels count them, each part of each
                         CHECK(parts.size() == size_t(g.tiles) * size_t(cluster));
                     });
                     CHECK(is_run);
+                    CHECK(seen.copies == 0);
                 }
 }
 
@@ -101,12 +81,14 @@ TEST_CASE("place: tiles that are less than a device runs at once are launched so
     for (const auto& c : cases) {
         const uint32_t instance = instance_of(c.tile);
         INFO(std::string(c.tile), ", ", c.n, " columns");
-        run_as(placed({64, c.n, 4096, 1}, {false, true, false, 0}), {instance, sm90::instances()[instance].cluster, 1, 8}, [&](const gemm::Launch& l) {
+        const Seen seen = run_as(halves({64, c.n, 4096, 1}, {false, true, false, 0}), {instance, sm90::instances()[instance].cluster, 1, 8}, [&](const gemm::Launch& l) {
             CHECK(l.cluster == c.cluster);
             CHECK(l.grid[0] % l.cluster == 0);
             CHECK(l.grid[0] >= c.least);
             CHECK(l.grid[0] < c.least + l.cluster);
         });
+        CHECK(seen.launches.size() == 1);
+        CHECK(seen.copies == 0);
     }
 }
 

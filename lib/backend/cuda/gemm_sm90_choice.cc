@@ -62,8 +62,9 @@ void each_choice(const Form& form, const Device& device, uint64_t most_partial_b
         const Form     own = form_of(form, instance);
         const Problem& p = own.problem;
         const auto     offer = [&](Choice c) {
+            if (!is_possible(form, own, c) || partial_bytes(form, device, c) > most_partial_bytes) return;
             if (instance.is_split) c.group = placement_of(device, held_blocks(instance), c.cluster, blocks_of(own, device, instance, c).blocks).together;
-            if (is_possible(form, own, c) && partial_bytes(form, device, c) <= most_partial_bytes) look(c, cost_us(form, own, device, c));
+            look(c, cost_us(form, own, device, c));
         };
         offer({i, instance.cluster, 1, 8});
         if (!instance.is_split) continue;

@@ -8,7 +8,7 @@ namespace ng::cuda::gemm::sm90 {
 namespace {
 
 // So many blocks, first to last, of which a multiprocessor holds `held`. share: of the first, and what each further one adds, as boxes alone are
-// read (H200, 2026-11-30: experiments.md); products of few rows gain less, 3 to 12 % in the mean; of more blocks than are at work at once 1 to 8 %. As many clusters as these are were resident at once on every card so far.
+// read (H200, 2026-11-30: experiments.md); products of few rows gain less, 3 to 12 % in the mean; of more blocks than are at work at once 1 to 8 %. As many clusters as these are find room at once (resident_blocks).
 struct Range {
     int32_t held, first, last, together;
     double  share, more;
@@ -38,7 +38,6 @@ Placement placement_of(const Device& device, int32_t held, int32_t cluster, doub
 int32_t held_blocks(const Instance& i)
 {
     constexpr uint32_t OF_A_BLOCK = 1024;    // that it cannot use
-    if (!i.is_split) return 1;
     return std::min(i.units, int32_t((kernels::SHARED_MOST + OF_A_BLOCK) / (shared_of(i) + OF_A_BLOCK)));
 }
 
