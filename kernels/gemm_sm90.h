@@ -180,7 +180,11 @@ struct GemmPlanesNumbers {
 
 constexpr u32 STAGING_BYTES = 8192;      // of one buffer: 64 rows of 128 bytes
 constexpr u32 SHARED_MOST = 232448;      // bytes of a block
-// What an epilogue that is compiled with a tile's kernel brings there: vectors, of elements of up to 32 bits, for each of the two groups, and a
+// Warpgroups that multiply: three of a tile of 192 rows, 64 each, else two. Beside three one warp loads, since by a whole group no thread would have more registers; beside
+// two a whole one, which gives up its own for them.
+ANYWHERE constexpr u32 tiles_groups(u32 m) { return m == 192 ? 3 : 2; }
+ANYWHERE constexpr i32 tiles_threads(u32 m) { return tiles_groups(m) == 3 ? 416 : 384; }
+// What an epilogue that is compiled with a tile's kernel brings there: vectors, of elements of up to 32 bits, for each of these groups, and a
 // tensor by boxes to where results are staged.
 struct TilesFinish {
     bool is_there, has_box;
@@ -205,13 +209,13 @@ struct TilesLayout {
 };
 ANYWHERE constexpr TilesLayout tiles_layout(u32 m, u32 n, u32 stages, bool is_pingpong, bool b_turned, const TilesFinish& finish)
 {
-    const u32 lines = b_turned ? tiles_boxes(n) * 64 : n, groups = is_pingpong ? 1 : 2, wanted = m / 64 * tiles_boxes(n) / groups;
-    const u32 stage = (m + lines) * 128 + 16, other = 1040 + 2 * finish.vectors * vector_bytes(m / groups, n);
+    const u32 lines = b_turned ? tiles_boxes(n) * 64 : n, all = tiles_groups(m), groups = is_pingpong ? 1 : all, wanted = m / 64 * tiles_boxes(n) / groups;
+    const u32 stage = (m + lines) * 128 + 16, other = 1024 + 8 * all + all * finish.vectors * vector_bytes(m / groups, n);
     const u32 least = is_pingpong && wanted > 2 && !finish.has_box ? 2 : wanted, asked = finish.is_there && !is_pingpong ? stages - 1 : stages;
     u32 kept = lines % 64 != 0 ? asked + 1 : asked;
-    while (kept > (is_pingpong ? 2 : asked) && other + kept * stage + 2 * STAGING_BYTES * least > SHARED_MOST) kept--;
-    const u32 room = (SHARED_MOST - other - kept * stage) / (2 * STAGING_BYTES), buffers = wanted < room ? wanted : room;
-    return {lines, kept, buffers, other + kept * stage + 2 * STAGING_BYTES * buffers};
+    while (kept > (is_pingpong ? 2 : asked) && other + kept * stage + all * STAGING_BYTES * least > SHARED_MOST) kept--;
+    const u32 room = (SHARED_MOST - other - kept * stage) / (all * STAGING_BYTES), buffers = wanted < room ? wanted : room;
+    return {lines, kept, buffers, other + kept * stage + all * STAGING_BYTES * buffers};
 }
 // Lines of 128 bytes that come for a step of an operand whose depth lies side by side, of which `valid` of a tile's are there: the copy engine takes eight or nine
 // cycles for a line that is not (H200, 2026-11-29). Each of `sharers` blocks brings as many, whole eights, by which they are swizzled.
@@ -269,7 +273,7 @@ ANYWHERE constexpr u32 made_buffer(u32 n) { return ring_buffer(made_stages(n), m
 ANYWHERE constexpr u32 made_shared(u32 n) { return 1024 + made_buffer(n) + 16 * made_stages(n) + 8; }
 // A tile where b's lines begin at any element: of so many columns that come, those count that none is moved in behind.
 constexpr i32 ODD_WIDTH = 64, ODD_COLUMNS = ODD_WIDTH - 8;
-constexpr i32 TILES_THREADS = 384, CUT_THREADS = 512, CUT_STEP = 32;    // step: elements of depth
+constexpr i32 CUT_THREADS = 512, CUT_STEP = 32;    // step: elements of depth
 ANYWHERE constexpr i32 split_threads(i32 m) { return m * 2 + 32; }
 
 }  // namespace ng::kernels

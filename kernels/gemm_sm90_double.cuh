@@ -233,7 +233,7 @@ DEVICE void run_doubles(const GemmTilesNumbers& g)
     const i32 group = __shfl_sync(~0u, i32(threadIdx.x >> 7), 0);
     i32 started = 0;
     let_next_launch();
-    if (threadIdx.x == LOADER) {
+    if (threadIdx.x == S::LOADER) {
         fetch_map(g.a), fetch_map(g.b);
         make_barriers(memory, 8);
         started = start_tiles<S>(g, memory);
@@ -241,7 +241,7 @@ DEVICE void run_doubles(const GemmTilesNumbers& g)
     __syncthreads();
     if (group == 2) {
         keep_registers<40>();
-        if (threadIdx.x == LOADER) load_tiles<S>(g, memory, 0, started);
+        if (threadIdx.x == S::LOADER) load_tiles<S>(g, memory, 0, started);
     } else {
         take_registers<232>();
         DoubleWarp<S>(g, memory, WarpSpot<S>()).run();

@@ -10,8 +10,8 @@ struct TilesMemory {
     u32 stages, staging, vectors, barriers;
 
     DEVICE explicit TilesMemory(u32 shared)
-        : stages((shared + 1023) & ~1023u), staging(stages + S::STAGES * S::STAGE), vectors(staging + 2 * S::BUFFERS * STAGING_BYTES),
-          barriers(vectors + 2 * S::VECTORS)
+        : stages((shared + 1023) & ~1023u), staging(stages + S::STAGES * S::STAGE), vectors(staging + S::GROUPS * S::BUFFERS * STAGING_BYTES),
+          barriers(vectors + S::GROUPS * S::VECTORS)
     {
     }
     DEVICE u32 full(u32 stage) const { return barriers + 8 * stage; }

@@ -1,9 +1,9 @@
-// c = a b by Hopper's tensor cores, for products of many tiles: blocks that stay, a warpgroup that loads, two that multiply.
+// c = a b by Hopper's tensor cores, for products of many tiles: blocks that stay, a thread that loads, two or three warpgroups that multiply.
 //
 //   grid      clusters of DOWN blocks that share a tile's columns of b, or ACROSS that share its rows of a; each takes tiles in turn,
 //             `group` rows of clusters first, or, by stream-K, some steps of some of them before (gemm_sm90_stream_k.cuh)
-//   threads   0..127 and 128..255 multiply, 256 starts loads
-//             SCHEDULE >= 0: both on one tile, half of its rows each, the second begins SCHEDULE steps behind the first (with
+//   threads   0..127 and 128..255 multiply, of tiles of 192 rows 256..383, too; the next one starts loads
+//             SCHEDULE >= 0: all on one tile, as many of its rows each, the second of two begins SCHEDULE steps behind the first (with
 //             epilogues they were seen to end together all the same); PINGPONG: a tile each, in turn
 //   shared    [STAGES] of a's [TILE_M][128 bytes] and b's [TILE_N][128 bytes], swizzled; then staging, an epilogue's vectors, barriers
 //   PROMOTE   sums move to registers of f32 every few steps: what tensor cores add up alone loses bits of fp8 and of planes
@@ -18,7 +18,6 @@ namespace ng::kernels {
 namespace {
 
 constexpr i32  PINGPONG = -1;
-constexpr u32  LOADER = 256;            // the thread that loads
 
 template <class Kind_, int TILE_M_, int TILE_N_, int DOWN_, int ACROSS_, int STAGES_, int A_TURNED_, int B_TURNED_, int SCHEDULE_, bool PROMOTE_, bool TURNS_, bool STREAM_K_ = false>
 struct TilesShape {
@@ -30,12 +29,13 @@ struct TilesShape {
     static constexpr i32  A_TURNED = IS_SWAPPED ? B_TURNED_ : A_TURNED_, B_TURNED = IS_SWAPPED ? A_TURNED_ : B_TURNED_;
     static constexpr bool STREAM_K = STREAM_K_, MAY_STAND_TOGETHER = tiles_may_stand_together(CLUSTER, TILE_N, SCHEDULE == PINGPONG, TURNS_);
     static constexpr bool PROMOTE = PROMOTE_, PLANES = PROMOTE && Kind::BYTES == 2, IS_PINGPONG = SCHEDULE == PINGPONG;
-    static constexpr i32  BLOCKS = IS_PINGPONG ? TILE_M / 64 : TILE_M / 128;     // of 64 rows a warpgroup
+    static constexpr i32  GROUPS = tiles_groups(TILE_M), BLOCKS = IS_PINGPONG ? TILE_M / 64 : TILE_M / (64 * GROUPS);     // blocks: of 64 rows a warpgroup
+    static constexpr u32  LOADER = GROUPS * 128;             // the thread that loads
     static constexpr i32  SUMS = BLOCKS * TILE_N / 2 * (PROMOTE ? 2 : 1);
     static constexpr bool IN_TURNS = PROMOTE && BLOCKS * TILE_N * 3 / 2 <= 192;     // registers for two batches of products
     static constexpr bool IN_REGISTERS = A_TURNED && Kind::BYTES == 4;               // a, whose words the tensor cores take no other way so
     static constexpr bool IS_BARE = SUMS > 128 || TILE_N % 64 != 0 || IS_SWAPPED || IN_REGISTERS;    // no room for an epilogue, or no boxes for what it reads
-    static constexpr i32  LOADER_REGISTERS = IS_BARE && !IS_PINGPONG && !TURNS_ && !STREAM_K ? 24 : 40;     // of 504, of which the others have the rest
+    static constexpr i32  LOADER_REGISTERS = IS_BARE && !IS_PINGPONG && !TURNS_ && !STREAM_K ? 24 : 40;     // of 504, of which the other two have the rest
     // Not where both groups turn operands; and beside an epilogue the branch makes wide tiles spill more.
     static constexpr bool MAY_PASS = !IN_REGISTERS && !HAS_EPILOGUE && !STREAM_K;
     // Of an epilogue for 32 columns. On an H200 (2026-11-22) one for each takes 1 to 3 % less than one for all; but of pingpong's large
@@ -52,6 +52,7 @@ struct TilesShape {
     static_assert(SUMS <= (PLANES ? 128 : 192), "sums fit the registers");
     static_assert(!IS_PINGPONG || !PROMOTE, "a group that moves sums would not hand over");
     static_assert(!IS_PINGPONG || !IN_REGISTERS, "each group reads its own rows");
+    static_assert(GROUPS == 2 || (SUMS <= 96 && SCHEDULE == 0 && !PROMOTE && !STREAM_K && !IN_REGISTERS), "three groups have fewer registers each, and what two say to each other is not for three");
     static_assert(!STREAM_K || (!IS_PINGPONG && !PROMOTE && !IN_REGISTERS), "a part of a tile is what one loop multiplies");
 };
 
@@ -335,12 +336,13 @@ DEVICE void run_tiles(const GemmTilesNumbers& g)
     const u32 rank = S::CLUSTER > 1 ? cluster_rank() - first_of_cluster<S>() : 0;
     i32       started = 0;
     let_next_launch();
-    if (threadIdx.x == LOADER) {
+    if (threadIdx.x == S::LOADER) {
         fetch_map(g.a), fetch_map(g.b);
         if (!S::A_TURNED) fetch_map(g.a_edge);
         if (!S::B_TURNED) fetch_map(g.b_edge);
-        if (HAS_BOX) barrier_init(memory.brought(0), 1), barrier_init(memory.brought(1), 1);
-        make_barriers(memory, S::CLUSTER * 4 * (S::IS_PINGPONG ? 1 : 2));
+        if (HAS_BOX)
+            for (u32 i = 0; i < S::GROUPS; i++) barrier_init(memory.brought(i), 1);
+        make_barriers(memory, S::CLUSTER * 4 * (S::IS_PINGPONG ? 1 : S::GROUPS));
         // In clusters what is loaded goes to others, whose barriers must be there.
         if constexpr (S::CLUSTER == 1 && !S::STREAM_K) started = start_tiles<S>(g, memory);
     } else if (threadIdx.x == 0) {
@@ -349,11 +351,11 @@ DEVICE void run_tiles(const GemmTilesNumbers& g)
     }
     __syncthreads();
     if constexpr (S::CLUSTER > 1) cluster_barrier();
-    if (group == 2) {
-        keep_registers<S::LOADER_REGISTERS>();
-        if (threadIdx.x == LOADER) load_tiles<S>(g, memory, rank, started);
+    if (group == S::GROUPS) {
+        if constexpr (S::GROUPS == 2) keep_registers<S::LOADER_REGISTERS>();
+        if (threadIdx.x == S::LOADER) load_tiles<S>(g, memory, rank, started);
     } else {
-        take_registers<(504 - S::LOADER_REGISTERS) / 2>();
+        if constexpr (S::GROUPS == 2) take_registers<(504 - S::LOADER_REGISTERS) / 2>();
         multiply_tiles<S>(g, memory, group, rank);
     }
     // No block leaves while another may still write to it or arrive at its barriers.

@@ -34,6 +34,7 @@ struct OfU8U8 : OperandKind<i32, 128, false> {};
 #define LIST_8 "%0,%1,%2,%3,%4,%5,%6,%7"
 #define LIST_16 ONES SIX(1)
 #define LIST_32 ONES TEN(1) TEN(2) TWO(3)
+#define LIST_40 ONES TEN(1) TEN(2) "%30,%31,%32,%33,%34,%35,%36,%37,%38,%39"
 #define LIST_48 ONES TEN(1) TEN(2) TEN(3) EIGHT(4)
 #define LIST_56 ONES TEN(1) TEN(2) TEN(3) TEN(4) SIX(5)
 #define LIST_64 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) FOUR(6)
@@ -45,6 +46,7 @@ struct OfU8U8 : OperandKind<i32, 128, false> {};
 #define REGISTERS_8(C, i) C(d[i]), C(d[i + 1]), C(d[i + 2]), C(d[i + 3]), C(d[i + 4]), C(d[i + 5]), C(d[i + 6]), C(d[i + 7])
 #define REGISTERS_16(C, i) REGISTERS_8(C, i), REGISTERS_8(C, i + 8)
 #define REGISTERS_32(C, i) REGISTERS_16(C, i), REGISTERS_16(C, i + 16)
+#define REGISTERS_40(C, i) REGISTERS_32(C, i), REGISTERS_8(C, i + 32)
 #define REGISTERS_48(C, i) REGISTERS_32(C, i), REGISTERS_16(C, i + 32)
 #define REGISTERS_56(C, i) REGISTERS_48(C, i), REGISTERS_8(C, i + 48)
 #define REGISTERS_64(C, i) REGISTERS_32(C, i), REGISTERS_32(C, i + 32)
@@ -79,6 +81,7 @@ struct OfU8U8 : OperandKind<i32, 128, false> {};
     TURNABLE(Kind, REAL, 8, 16, text, 8, 9, 10, 11, 12)                                                                            \
     TURNABLE(Kind, REAL, 16, 32, text, 16, 17, 18, 19, 20)                                                                         \
     TURNABLE(Kind, REAL, 32, 64, text, 32, 33, 34, 35, 36)                                                                         \
+    TURNABLE(Kind, REAL, 40, 80, text, 40, 41, 42, 43, 44)                                                                         \
     TURNABLE(Kind, REAL, 48, 96, text, 48, 49, 50, 51, 52)                                                                         \
     TURNABLE(Kind, REAL, 56, 112, text, 56, 57, 58, 59, 60)                                                                        \
     TURNABLE(Kind, REAL, 64, 128, text, 64, 65, 66, 67, 68)                                                                        \
@@ -153,6 +156,7 @@ FIXED_FRAGMENT(OfTf32, 128, 256, "k8.f32.tf32.tf32", 128, 129, 130, 131, 132, 13
 #undef LIST_8
 #undef LIST_16
 #undef LIST_32
+#undef LIST_40
 #undef LIST_48
 #undef LIST_56
 #undef LIST_64

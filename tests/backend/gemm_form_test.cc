@@ -87,6 +87,27 @@ TEST_CASE("layouts: a stage more where columns that do not come by boxes leave r
     }
 }
 
+TEST_CASE("layouts: three warpgroups stage what they store behind the ring of a tile of 192 rows, and a warp beside them loads")
+{
+    struct Seen {
+        uint32_t n, asked;
+        bool     b_turned;
+        uint32_t stages, buffers;
+    };
+    for (const Seen& s : {Seen{80, 5, false, 5, 2}, Seen{80, 5, true, 5, 1}, Seen{112, 5, false, 5, 1}, Seen{112, 5, true, 5, 1}, Seen{160, 4, false, 4, 2}, Seen{160, 4, true, 4, 1}}) {
+        const kernels::TilesLayout l = kernels::tiles_layout(192, s.n, s.asked, false, s.b_turned, {});
+        CAPTURE(s.n);
+        CAPTURE(s.b_turned);
+        CHECK(l.stages == s.stages);
+        CHECK(l.buffers == s.buffers);
+        CHECK(l.bytes <= kernels::SHARED_MOST);
+        // The ring, each group's buffers, and barriers, from wherever shared memory begins.
+        CHECK(l.bytes >= 1023 + l.stages * ((192 + l.lines) * 128 + 16) + 3 * l.buffers * kernels::STAGING_BYTES);
+    }
+    CHECK(kernels::tiles_threads(192) == 3 * 128 + 32);
+    CHECK(kernels::tiles_threads(128) == 3 * 128);
+}
+
 TEST_CASE("layouts: beside an epilogue pingpong has as many stages as what it reads leaves, others one less than asked for")
 {
     struct Seen {

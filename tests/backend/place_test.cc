@@ -44,6 +44,24 @@ TEST_CASE("place: clusters of launches are whole numbers of clusters that share 
     CHECK(sm90::placement_of(whole_device(), 1, 1, 96).share > sm90::share_alone(whole_device(), 1, 96));
 }
 
+TEST_CASE("place: pairs of tiles of 192 rows are launched with a warp that loads beside three warpgroups, and stand where others do")
+{
+    const auto launched = [](const char* tile, const Extents& e) {
+        const uint32_t instance = instance_of(tile);
+        const Seen     seen = run_as(halves(e, {false, true, false, 0}), {instance, sm90::instances()[instance].cluster, 1, 8}, [](const gemm::Launch&) {});
+        REQUIRE(seen.launches.size() == 1);
+        return seen.launches.front();
+    };
+    const gemm::Launch pairs = launched("t192x112x1x2", {200, 11008, 4096, 1});      // 58 by 2 tiles
+    CHECK(pairs.block == 416);
+    CHECK(pairs.grid[0] == 116);
+    CHECK(pairs.cluster == 4);
+    const gemm::Launch others = launched("t128x208x2", {200, 11008, 4096, 1});       // 86
+    CHECK(others.block == 384);
+    CHECK(others.grid[0] == 90);
+    CHECK(others.cluster == 6);
+}
+
 TEST_CASE("place: of a launch's blocks, as kernels count them, each part of each tile has one")
 {
     const uint32_t instance = instance_of("s64x64");

@@ -73,7 +73,7 @@ FunctionWords product_of(const Finisher& finisher)
     if (i.is_cut) return {"CUT_THREADS, 1", "GemmSplitNumbers", text("run_cut<", shape, ">")};
     if (i.is_odd) return {text("split_threads(", i.m, "), ", i.units), "GemmOddNumbers", text("run_odd<", shape, ">")};
     if (i.is_split) return {text("split_threads(", i.m, "), ", i.units), "GemmSplitNumbers", text("run_split<", shape, ">")};
-    return {"TILES_THREADS, 1", "GemmTilesNumbers", text("run_tiles<", shape, ">")};
+    return {text("tiles_threads(", i.m, "), 1"), "GemmTilesNumbers", text("run_tiles<", shape, ">")};
 }
 
 std::optional<Finisher> finisher_for(const Problem& problem, const Device& device, const Way* way)
