@@ -62,6 +62,33 @@ TEST_CASE("place: pairs of tiles of 192 rows are launched with a warp that loads
     CHECK(others.cluster == 6);
 }
 
+TEST_CASE("place: blocks that make halves of bytes stand where others do")
+{
+    gemm::Problem p = placed(problem_of({16, 6144, 4096, 1}, {}, Dtype::f16, Dtype::i8, Dtype::f16));
+    p.prologue.side = gemm::Prologue::B, p.prologue.type = Dtype::f16;
+    const auto finisher = sm90::made_finisher_of(p, whole_device(), 16);
+    REQUIRE(finisher);
+    sm90::Form form;
+    REQUIRE(sm90::make_made_form(p, *finisher, form));
+    for (const int32_t cluster : {1, 2, 4}) {
+        int launches = 0;
+        auto body = [&](const gemm::Launch& l) {
+            const kernels::GemmSplitNumbers& n = static_cast<const kernels::GemmMadeNumbers*>(l.numbers)->split;
+            CHECK(n.blocks == uint32_t(cluster));
+            CHECK(n.tiles == 48);
+            CHECK(l.cluster == (cluster == 2 ? 6u : uint32_t(cluster)));         // 48 blocks, 96 and 192
+            CHECK(n.together == (cluster == 2 ? 3 : 1));
+            CHECK(l.grid[0] == 48u * uint32_t(cluster));
+            launches++;
+        };
+        auto basic_body = [](const cuda::basic::Launch&) { FAIL("nothing is copied"); };
+        const gemm::Launcher launcher(body);
+        const cuda::basic::Launcher basic_launcher(basic_body);
+        sm90::run_made(form, whole_device(), cluster, *finisher, {nullptr, 0, launcher, basic_launcher, &fresh_driver()});
+        CHECK(launches == 1);
+    }
+}
+
 TEST_CASE("place: of a launch's blocks, as kernels count them, each part of each tile has one")
 {
     const uint32_t instance = instance_of("s64x64");

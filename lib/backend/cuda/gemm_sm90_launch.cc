@@ -380,7 +380,8 @@ void run_made(const Form& form, const Device& device, int32_t cluster, const Fin
     encode(*place.driver, n.a, a, form.a.is_turned ? ROWS : STEP, form.a.is_turned ? STEP : ROWS, r.promotion());
     r.encode_operand(n.b, Runner::lines_in_place(form.b, p.b_type), form.b, columns, 1);
     Launch l = {};
-    cut_tiles(r, form, {{ROWS, columns}, steps_of(form), 1, cluster, 1, cluster}, n, l);
+    const int64_t blocks = divided_up(p.m, int64_t(ROWS)) * divided_up(p.n, columns) * p.batches * cluster;
+    cut_tiles(r, form, {{ROWS, columns}, steps_of(form), 1, cluster, 1, placement_of(device, 1, cluster, double(blocks)).together}, n, l);
     all.lines = int32_t(p.m), all.depth = int32_t(p.k), all.text = p.prologue.text;
     l.image = Image::Text, l.block = uint32_t(kernels::split_threads(ROWS)), l.shared_bytes = finisher.shared_bytes;
     r.launch(l, all);
