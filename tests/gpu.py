@@ -42,8 +42,8 @@ def python_with_numpy():
     return next((python for python in pythons if subprocess.run([python, "-c", "import numpy"], stderr=subprocess.DEVNULL).returncode == 0), sys.executable)
 
 
-# racecheck, which takes longest, looks at every twentieth of these on small problems: a minute of 16 processes; of all it would be twenty.
-RACED = [{"NG_TEST_PART": f"{20 * part}/320"} for part in range(16)]
+# racecheck, which takes longest, looks at every twentieth of these on small problems: three to four minutes of 16 processes; of all it would be an hour.
+RACED = [{"NG_TEST_PART": f"{20 * part}/640"} for part in range(32)]
 
 
 def shared(parts):
