@@ -80,19 +80,21 @@ double by_threads_us(const Problem& p, double sums)
     return beside * bytes_of(p.c_type) % 16 != 0 ? sums * SUM_US : 0;
 }
 
+// Warpgroups that share a tile.
+int32_t groups_of(const Instance& i) { return i.schedule < 0 ? 1 : int32_t(tiles_groups(uint32_t(i.m))); }
+
 // Strips of 16 rows of c leave by as many at once as there are buffers for, 64 of a warpgroup's columns after the other (store_turned).
 double strips_us(const Form& form, const Instance& i)
 {
     constexpr double  TURN_US = 1.45;
     constexpr int32_t STRIP = 16, STRIPS_A_BUFFER = 4;
-    const bool    is_pingpong = i.schedule < 0;
     const int32_t buffers = int32_t(layout_of(form, i).buffers);
-    return TURN_US * double(i.m / (is_pingpong ? 64 : 64 * int32_t(tiles_groups(uint32_t(i.m)))) * divided_up(i.n / STRIP, buffers * STRIPS_A_BUFFER));
+    return TURN_US * double(i.m / (64 * groups_of(i)) * divided_up(i.n / STRIP, buffers * STRIPS_A_BUFFER));
 }
 
 // Of a warpgroup's part of a tile: by the copy engine, by threads, or by either after an epilogue. What epilogues take was fitted to
 // 560 times of 8 texts at 11 shapes of f16 on an H200 (2026-11-22), which they meet within 9 % (rms). But BYTES: for a thread's sum.
-double sums_of_warpgroup(const Instance& i) { return i.m * i.n / (i.schedule < 0 ? 1.0 : double(tiles_groups(uint32_t(i.m)))); }
+double sums_of_warpgroup(const Instance& i) { return i.m * i.n / double(groups_of(i)); }
 double compute_us(const Problem& p, const Instance& i)
 {
     constexpr double WEIGHT_US = 0.00135, MATRIX_US = 0.0135;
@@ -132,7 +134,7 @@ double lasting(const Form& form, const Device& device, const Instance& i)
     // Alone and with b as it lies, 128x96 takes 5 to 14 % less than others beside it (140 shapes, 35 to 3001 rows, 2026-11-29).
     const double ninety_six = i.group == Group::Half && i.n == 96 && !i.turns && !form.a.is_turned ? 0.93 : 1;
     // Of 192 rows of c's transpose, by what they have of columns: as times of 508 shapes of 137 to 3001 rows have it (H200, 2026-11-30), of which what is chosen is 1.5 % from the fastest way in the mean.
-    const double three = i.group != Group::Half || i.m != 192 ? 1 : i.n == 80 ? 0.88 : i.n == 112 ? 0.94 : 1;
+    const double three = groups_of(i) < 3 ? 1 : i.n == 80 ? 0.88 : i.n == 112 ? 0.94 : 1;
     return wide * narrow * ninety_six * three * turned * pingpong * (is_pingpong && i.cluster == 1 ? alone(form) : 1);
 }
 
