@@ -198,6 +198,8 @@ ANYWHERE constexpr bool tiles_are_swapped(u32 n, bool a_turned, bool b_turned, b
 ANYWHERE constexpr bool tiles_turn_b(u32 n, bool a_turned, bool b_turned, bool turns) { return tiles_are_swapped(n, a_turned, b_turned, turns) ? a_turned : b_turned; }
 // Whether several clusters, of so many blocks, of such tiles may be launched as one (lib/backend/cuda/gemm_sm90_place.h). Not of pairs that large products are made of: their loops hold nothing more.
 ANYWHERE constexpr bool tiles_may_stand_together(i32 cluster, u32 n, bool is_pingpong, bool turns) { return cluster == 1 || (!is_pingpong && (turns || n < 128)); }
+// Rows of c that tiles of its transpose, of n of these, store at once.
+ANYWHERE constexpr i32 turned_box(i32 n) { return n % 16 == 0 ? 16 : 8; }
 // Columns leave by boxes of 64, and come so where they lie side by side: of a tile that is no multiple of that there is room for all.
 ANYWHERE constexpr u32 tiles_boxes(u32 n) { return (n + 63) / 64; }
 // Shared memory of a block of gemm_sm90_tiles.cuh. Pingpong, whose stores the other group's products hide, has as many stages as there is room
@@ -218,13 +220,15 @@ ANYWHERE constexpr TilesLayout tiles_layout(u32 m, u32 n, u32 stages, bool is_pi
     return {lines, kept, buffers, other + kept * stage + all * STAGING_BYTES * buffers};
 }
 // Lines of 128 bytes that come for a step of an operand whose depth lies side by side, of which `valid` of a tile's are there: the copy engine takes eight or nine
-// cycles for a line that is not (H200, 2026-11-29). Each of `sharers` blocks brings as many, whole eights, by which they are swizzled.
+// cycles for a line that is not (H200, 2026-11-29). Each of `parts` has as many, whole eights, by which they are swizzled.
 constexpr i32 EIGHT_LINES = 8;
-ANYWHERE constexpr i32 tile_lines(i32 tile, i32 sharers, i32 valid)
+ANYWHERE constexpr i32 tile_lines(i32 tile, i32 parts, i32 valid)
 {
     if (valid >= tile) return tile;
-    return valid <= 0 ? 0 : (valid + sharers * EIGHT_LINES - 1) / (sharers * EIGHT_LINES) * EIGHT_LINES * sharers;
+    return valid <= 0 ? 0 : (valid + parts * EIGHT_LINES - 1) / (parts * EIGHT_LINES) * EIGHT_LINES * parts;
 }
+// Such parts: one for each block that shares the operand, or, of a tile that is cut into no such eights, all by one, another for each step.
+ANYWHERE constexpr i32 tile_parts(i32 tile, i32 sharers) { return tile % (sharers * EIGHT_LINES) == 0 ? sharers : 1; }
 // Sums of a split tile go from block to block by units of 16 rows and up to four patches of 8 columns. A patch is 32 lanes' four
 // sums and room that keeps rows of neighbouring patches in other banks.
 constexpr u32 PATCH_BYTES = 528, MOST_BLOCKS = 8;

@@ -75,17 +75,18 @@ struct EdgeLines {
 template <int TILE, int SHARERS>
 DEVICE EdgeLines edge_lines(const TensorMap& whole, const TensorMap& edge, i32 all, i32 first)
 {
-    const i32 lines = tile_lines(TILE, SHARERS, all - first);
+    const i32 lines = tile_lines(TILE, tile_parts(TILE, SHARERS), all - first);
     return {lines == TILE ? whole : edge, lines};
 }
 
-// What a step takes of an operand: of SHARERS blocks each loads a part and gives it to all.
+// What a step takes of an operand: of SHARERS blocks each loads a part and gives it to all, or one does so with all of it.
 template <class S, int TILE, int SHARERS, int IS_TURNED, class Lines>
 DEVICE void load_operand(u32 to, const Lines& from, const OperandSpot& at, u32 full, u32 rank)
 {
     constexpr i32 STEP = S::Kind::STEP, BOXES = IS_TURNED ? (TILE + STEP - 1) / STEP : 1;      // of lines, as many as steps: 128 bytes
-    const i32 part = SHARERS > 1 ? i32(rank) * ((IS_TURNED ? STEP : from.lines()) / SHARERS) : 0;
-    if (from.lines() == 0) return;
+    constexpr i32 PARTS = IS_TURNED ? SHARERS : tile_parts(TILE, SHARERS);
+    const i32 part = PARTS > 1 ? i32(rank) * ((IS_TURNED ? STEP : from.lines()) / PARTS) : 0;
+    if (from.lines() == 0 || (PARTS < SHARERS && u32(at.depth) / STEP % SHARERS != rank)) return;
     UNROLLED for (i32 i = 0; i < BOXES; i++) {
         const u32 place = to + u32(i * STEP + part) * 128;
         const i32 x = IS_TURNED ? at.line + i * STEP : at.depth, y = part + (IS_TURNED ? at.depth : at.line);

@@ -325,25 +325,46 @@ DEVICE void stage_turned(u32 block, i32 type, const float* q)
                  "r"(two_halves(type, q[2], q[3])), "r"(two_halves(type, q[4], q[5])), "r"(two_halves(type, q[6], q[7]))
                  : "memory");
 }
+// The first 8 of these columns, to 8 rows.
+DEVICE void stage_turned_half(u32 block, i32 type, const float* q)
+{
+    const i32 lane = i32(threadIdx.x) & 31, row = lane & 7, piece = i32(threadIdx.x >> 5 & 3) * 2 + (lane >> 3 & 1);
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(block + u32(row * 128 + ((piece ^ row) << 4))), "r"(two_halves(type, q[0], q[1])), "r"(two_halves(type, q[2], q[3]))
+                 : "memory");
+}
 template <u32 BUFFERS, int WORDS>
 DEVICE void store_turned(const TensorMap& map, const GemmOutput& o, const TileSpot& first, const float (&d)[WORDS], Staging& s)
 {
-    constexpr i32 STRIPS = WORDS / 8, AT_ONCE = i32(BUFFERS) * 4, STRIP_BYTES = 2048;    // strips of 16 rows of c
+    constexpr i32 STRIPS = (WORDS + 7) / 8, AT_ONCE = i32(BUFFERS) * 4, STRIP_BYTES = 2048;    // strips of 16 rows of c, of which the last may have 8
+    constexpr i32 BOX = turned_box(2 * WORDS), BOXES = 16 / BOX;                               // rows that the copy engine stores at once
     const bool is_elected = (threadIdx.x & 127) == 0, by_engine = o.store == STORE_HALVES;
     UNROLLED for (i32 begin = 0; begin < STRIPS; begin += AT_ONCE) {
         if (is_elected && by_engine) wait_stores_read<0>();
         named_barrier(s.barrier, 128);
-        UNROLLED for (i32 i = begin; i < STRIPS && i < begin + AT_ONCE; i++) stage_turned(s.buffers + u32((i - begin) * STRIP_BYTES), result_type(o), d + i * 8);
+        UNROLLED for (i32 i = begin; i < STRIPS && i < begin + AT_ONCE; i++) {
+            if (i * 8 + 8 <= WORDS) stage_turned(s.buffers + u32((i - begin) * STRIP_BYTES), result_type(o), d + i * 8);
+            else stage_turned_half(s.buffers + u32((i - begin) * STRIP_BYTES), result_type(o), d + i * 8);
+        }
         async_fence();
         named_barrier(s.barrier, 128);
         if (by_engine) {
             if (is_elected) {
-                ROLLED for (i32 i = begin; i < STRIPS && i < begin + AT_ONCE; i++) store_box(map, s.buffers + u32((i - begin) * STRIP_BYTES), first.row, first.column + i * 16, first.batch);
+                ROLLED for (i32 i = begin * BOXES; i < 2 * WORDS / BOX && i < (begin + AT_ONCE) * BOXES; i++)
+                    store_box(map, s.buffers + u32((i - begin * BOXES) * BOX * 128), first.row, first.column + i * BOX, first.batch);
                 end_stores();
             }
         } else {
-            ROLLED for (i32 i = begin + i32(threadIdx.x >> 5 & 3); i < STRIPS && i < begin + AT_ONCE; i += 4)
-                store_rows<1, 0>(o, {first.batch, first.column + i * 16, first.row}, s.buffers + u32((i - begin) * STRIP_BYTES), false);
+            const auto store = [&](const GemmOutput& c) {
+                ROLLED for (i32 i = begin + i32(threadIdx.x >> 5 & 3); i < STRIPS && i < begin + AT_ONCE; i += 4)
+                    store_rows<1, 0>(c, {first.batch, first.column + i * 16, first.row}, s.buffers + u32((i - begin) * STRIP_BYTES), false);
+            };
+            if constexpr (BOX == 16) {
+                store(o);
+            } else {
+                GemmOutput c = o;
+                c.m = min(o.m, first.column + 2 * WORDS);        // the rest of the last strip is the next tile's
+                store(c);
+            }
         }
     }
 }

@@ -34,25 +34,38 @@ struct OfU8U8 : OperandKind<i32, 128, false> {};
 #define LIST_8 "%0,%1,%2,%3,%4,%5,%6,%7"
 #define LIST_16 ONES SIX(1)
 #define LIST_32 ONES TEN(1) TEN(2) TWO(3)
+#define LIST_36 ONES TEN(1) TEN(2) SIX(3)
 #define LIST_40 ONES TEN(1) TEN(2) "%30,%31,%32,%33,%34,%35,%36,%37,%38,%39"
 #define LIST_48 ONES TEN(1) TEN(2) TEN(3) EIGHT(4)
+#define LIST_52 ONES TEN(1) TEN(2) TEN(3) TEN(4) TWO(5)
 #define LIST_56 ONES TEN(1) TEN(2) TEN(3) TEN(4) SIX(5)
+#define LIST_60 ONES TEN(1) TEN(2) TEN(3) TEN(4) "%50,%51,%52,%53,%54,%55,%56,%57,%58,%59"
 #define LIST_64 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) FOUR(6)
 #define LIST_72 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TWO(7)
+#define LIST_76 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) SIX(7)
 #define LIST_80 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) "%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"
+#define LIST_88 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) EIGHT(8)
 #define LIST_96 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) SIX(9)
+#define LIST_100 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) "%90,%91,%92,%93,%94,%95,%96,%97,%98,%99"
 #define LIST_104 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) TEN(9) FOUR(10)
 #define LIST_128 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) TEN(9) TEN(10) TEN(11) EIGHT(12)
+#define REGISTERS_4(C, i) C(d[i]), C(d[i + 1]), C(d[i + 2]), C(d[i + 3])
 #define REGISTERS_8(C, i) C(d[i]), C(d[i + 1]), C(d[i + 2]), C(d[i + 3]), C(d[i + 4]), C(d[i + 5]), C(d[i + 6]), C(d[i + 7])
 #define REGISTERS_16(C, i) REGISTERS_8(C, i), REGISTERS_8(C, i + 8)
 #define REGISTERS_32(C, i) REGISTERS_16(C, i), REGISTERS_16(C, i + 16)
+#define REGISTERS_36(C, i) REGISTERS_32(C, i), REGISTERS_4(C, i + 32)
 #define REGISTERS_40(C, i) REGISTERS_32(C, i), REGISTERS_8(C, i + 32)
 #define REGISTERS_48(C, i) REGISTERS_32(C, i), REGISTERS_16(C, i + 32)
+#define REGISTERS_52(C, i) REGISTERS_48(C, i), REGISTERS_4(C, i + 48)
 #define REGISTERS_56(C, i) REGISTERS_48(C, i), REGISTERS_8(C, i + 48)
+#define REGISTERS_60(C, i) REGISTERS_56(C, i), REGISTERS_4(C, i + 56)
 #define REGISTERS_64(C, i) REGISTERS_32(C, i), REGISTERS_32(C, i + 32)
 #define REGISTERS_72(C, i) REGISTERS_64(C, i), REGISTERS_8(C, i + 64)
+#define REGISTERS_76(C, i) REGISTERS_72(C, i), REGISTERS_4(C, i + 72)
 #define REGISTERS_80(C, i) REGISTERS_64(C, i), REGISTERS_16(C, i + 64)
+#define REGISTERS_88(C, i) REGISTERS_80(C, i), REGISTERS_8(C, i + 80)
 #define REGISTERS_96(C, i) REGISTERS_64(C, i), REGISTERS_32(C, i + 64)
+#define REGISTERS_100(C, i) REGISTERS_96(C, i), REGISTERS_4(C, i + 96)
 #define REGISTERS_104(C, i) REGISTERS_96(C, i), REGISTERS_8(C, i + 96)
 #define REGISTERS_128(C, i) REGISTERS_64(C, i), REGISTERS_64(C, i + 64)
 #define REAL(x) "+f"(x)
@@ -81,13 +94,19 @@ struct OfU8U8 : OperandKind<i32, 128, false> {};
     TURNABLE(Kind, REAL, 8, 16, text, 8, 9, 10, 11, 12)                                                                            \
     TURNABLE(Kind, REAL, 16, 32, text, 16, 17, 18, 19, 20)                                                                         \
     TURNABLE(Kind, REAL, 32, 64, text, 32, 33, 34, 35, 36)                                                                         \
+    TURNABLE(Kind, REAL, 36, 72, text, 36, 37, 38, 39, 40)                                                                         \
     TURNABLE(Kind, REAL, 40, 80, text, 40, 41, 42, 43, 44)                                                                         \
     TURNABLE(Kind, REAL, 48, 96, text, 48, 49, 50, 51, 52)                                                                         \
+    TURNABLE(Kind, REAL, 52, 104, text, 52, 53, 54, 55, 56)                                                                        \
     TURNABLE(Kind, REAL, 56, 112, text, 56, 57, 58, 59, 60)                                                                        \
+    TURNABLE(Kind, REAL, 60, 120, text, 60, 61, 62, 63, 64)                                                                        \
     TURNABLE(Kind, REAL, 64, 128, text, 64, 65, 66, 67, 68)                                                                        \
     TURNABLE(Kind, REAL, 72, 144, text, 72, 73, 74, 75, 76)                                                                        \
+    TURNABLE(Kind, REAL, 76, 152, text, 76, 77, 78, 79, 80)                                                                        \
     TURNABLE(Kind, REAL, 80, 160, text, 80, 81, 82, 83, 84)                                                                        \
+    TURNABLE(Kind, REAL, 88, 176, text, 88, 89, 90, 91, 92)                                                                        \
     TURNABLE(Kind, REAL, 96, 192, text, 96, 97, 98, 99, 100)                                                                       \
+    TURNABLE(Kind, REAL, 100, 200, text, 100, 101, 102, 103, 104)                                                                  \
     TURNABLE(Kind, REAL, 104, 208, text, 104, 105, 106, 107, 108)                                                                  \
     TURNABLE(Kind, REAL, 128, 256, text, 128, 129, 130, 131, 132)
 #define FIXED_KIND(Kind, Word_, words, scales, text)                                                                               \
@@ -102,6 +121,14 @@ struct OfU8U8 : OperandKind<i32, 128, false> {};
     FIXED(Kind, Word_, words, scales, 96, 192, text, 96, 97, 98)                                                                   \
     FIXED(Kind, Word_, words, scales, 104, 208, text, 104, 105, 106)                                                               \
     FIXED(Kind, Word_, words, scales, 128, 256, text, 128, 129, 130)
+
+// Of sums of f32 there are these columns, too.
+#define FIXED_REAL_KIND(Kind, text)                                                                                                \
+    FIXED_KIND(Kind, float, REAL, ", 1, 1", text)                                                                                  \
+    FIXED(Kind, float, REAL, ", 1, 1", 36, 72, text, 36, 37, 38)                                                                   \
+    FIXED(Kind, float, REAL, ", 1, 1", 52, 104, text, 52, 53, 54)                                                                  \
+    FIXED(Kind, float, REAL, ", 1, 1", 60, 120, text, 60, 61, 62)                                                                  \
+    FIXED(Kind, float, REAL, ", 1, 1", 76, 152, text, 76, 77, 78)
 
 // The same with a in registers, as mma has its fragments.
 #define FRAGMENT(Kind, COUNT, n, text, A0, A1, A2, A3, B, P, TURN_B)                                                               \
@@ -129,11 +156,11 @@ struct OfU8U8 : OperandKind<i32, 128, false> {};
 
 TURNABLE_KIND(OfF16, "k16.f32.f16.f16")
 TURNABLE_KIND(OfBf16, "k16.f32.bf16.bf16")
-FIXED_KIND(OfTf32, float, REAL, ", 1, 1", "k8.f32.tf32.tf32")
-FIXED_KIND(OfE4m3E4m3, float, REAL, ", 1, 1", "k32.f32.e4m3.e4m3")
-FIXED_KIND(OfE4m3E5m2, float, REAL, ", 1, 1", "k32.f32.e4m3.e5m2")
-FIXED_KIND(OfE5m2E4m3, float, REAL, ", 1, 1", "k32.f32.e5m2.e4m3")
-FIXED_KIND(OfE5m2E5m2, float, REAL, ", 1, 1", "k32.f32.e5m2.e5m2")
+FIXED_REAL_KIND(OfTf32, "k8.f32.tf32.tf32")
+FIXED_REAL_KIND(OfE4m3E4m3, "k32.f32.e4m3.e4m3")
+FIXED_REAL_KIND(OfE4m3E5m2, "k32.f32.e4m3.e5m2")
+FIXED_REAL_KIND(OfE5m2E4m3, "k32.f32.e5m2.e4m3")
+FIXED_REAL_KIND(OfE5m2E5m2, "k32.f32.e5m2.e5m2")
 FIXED_KIND(OfI8I8, i32, WHOLE, "", "k32.s32.s8.s8")
 FIXED_KIND(OfI8U8, i32, WHOLE, "", "k32.s32.s8.u8")
 FIXED_KIND(OfU8I8, i32, WHOLE, "", "k32.s32.u8.s8")
@@ -156,24 +183,40 @@ FIXED_FRAGMENT(OfTf32, 128, 256, "k8.f32.tf32.tf32", 128, 129, 130, 131, 132, 13
 #undef LIST_8
 #undef LIST_16
 #undef LIST_32
+#undef LIST_36
 #undef LIST_40
 #undef LIST_48
+#undef LIST_52
 #undef LIST_56
+#undef LIST_60
 #undef LIST_64
 #undef LIST_72
+#undef LIST_76
 #undef LIST_80
+#undef LIST_88
 #undef LIST_96
+#undef LIST_100
 #undef LIST_104
 #undef LIST_128
+#undef REGISTERS_4
 #undef REGISTERS_8
 #undef REGISTERS_16
 #undef REGISTERS_32
+#undef REGISTERS_36
+#undef REGISTERS_40
 #undef REGISTERS_48
+#undef REGISTERS_52
 #undef REGISTERS_56
+#undef REGISTERS_60
 #undef REGISTERS_64
+#undef REGISTERS_72
+#undef REGISTERS_76
+#undef REGISTERS_80
+#undef REGISTERS_88
 #undef REGISTERS_72
 #undef REGISTERS_80
 #undef REGISTERS_96
+#undef REGISTERS_100
 #undef REGISTERS_104
 #undef REGISTERS_128
 #undef REAL
@@ -185,6 +228,7 @@ FIXED_FRAGMENT(OfTf32, 128, 256, "k8.f32.tf32.tf32", 128, 129, 130, 131, 132, 13
 #undef FIXED_FRAGMENT
 #undef TURNABLE_KIND
 #undef FIXED_KIND
+#undef FIXED_REAL_KIND
 
 }  // namespace
 }  // namespace ng::kernels

@@ -46,7 +46,7 @@ void with_numbers(const sm90::Form& form, const gemm::Device& device, const sm90
     CHECK(seen == 1);
 }
 
-// Boxes that `sharers` blocks bring of tiles of `tile` lines of `all`, the last by `edge`.
+// Boxes that `sharers` blocks bring of tiles of `tile` lines of `all`, the last by `edge`: each a part of the tile, or all of it in turn where parts would be no whole eights.
 void check_tiles(const kernels::TensorMap& whole, const kernels::TensorMap& edge, bool is_turned, bool are_all, int64_t tile, int64_t sharers, int64_t all)
 {
     const int64_t rest = all % tile;
@@ -56,10 +56,11 @@ void check_tiles(const kernels::TensorMap& whole, const kernels::TensorMap& edge
         CHECK(box_length(edge) == box_length(whole));
         return;
     }
-    CHECK(box_lines(whole) * sharers == tile);
-    CHECK(box_lines(edge) * sharers == kernels::tile_lines(int32_t(tile), int32_t(sharers), int32_t(rest)));
-    CHECK(box_lines(edge) * sharers >= rest);
-    CHECK(box_lines(edge) * sharers < rest + 8 * sharers);
+    const int64_t parts = tile / sharers % 8 == 0 ? sharers : 1;
+    CHECK(box_lines(whole) * parts == tile);
+    CHECK(box_lines(edge) * parts == kernels::tile_lines(int32_t(tile), int32_t(parts), int32_t(rest)));
+    CHECK(box_lines(edge) * parts >= rest);
+    CHECK(box_lines(edge) * parts < rest + 8 * parts);
     CHECK(box_lines(edge) % 8 == 0);                         // of which swizzled lines repeat
     CHECK(box_length(edge) == box_length(whole));
 }
@@ -77,6 +78,9 @@ TEST_CASE("boxes: of a tile's lines those come that are there, in whole eights o
             CHECK(kernels::tile_lines(tile, sharers, 1) == 8 * sharers);
             CHECK(kernels::tile_lines(tile, sharers, 8 * sharers + 1) <= tile);
         }
+    CHECK(kernels::tile_parts(160, 2) == 2);
+    CHECK(kernels::tile_parts(152, 2) == 1);                 // 76 are no whole eights
+    CHECK(kernels::tile_parts(152, 1) == 1);
     CHECK(kernels::tile_lines(128, 2, 35) == 48);
     CHECK(kernels::tile_lines(128, 1, 35) == 40);
     for (const int32_t tile : {16, 64, 128})
@@ -107,6 +111,7 @@ TEST_CASE("boxes: tiles' last ones are no longer than what is left, of every ins
                         const bool are_all = form.planes == 3 || kind.type == Dtype::f64;
                         check_tiles(n.a, n.a_edge, own.a.is_turned, are_all, instance.m, instance.across, own.problem.m);
                         check_tiles(n.b, n.b_edge, own.b.is_turned, are_all, instance.n, instance.down, own.problem.n);
+                        if (n.output.store == kernels::STORE_HALVES) CHECK(box_lines(n.c) == (!sm90::is_swapped(form, instance) ? 64 : instance.n % 16 == 0 ? 16 : 8));
                         CHECK(n.a_lines == (are_all ? INT32_MAX : own.problem.m));
                         CHECK(n.b_lines == (are_all ? INT32_MAX : own.problem.n));
                         seen++;

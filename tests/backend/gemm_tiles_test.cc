@@ -81,11 +81,13 @@ TEST_CASE("tiles: as wide as rows want it that are as many as they happen to be,
     };
     const auto tile = [&](const Extents& e, Dtype type) { return std::string(chosen(problem(e, type, 0)).tile); };
     CHECK(tile({137, 11008, 4096, 1}, Dtype::f16) == "t192x80x1x2");      // 30 us by 116 tiles for 132 multiprocessors, 31 by 86 of 128 x 144, other ways 44 (H200)
-    CHECK(tile({200, 11008, 4096, 1}, Dtype::f16) == "t192x112x1x2");     // 34, the fastest of the others 38
-    CHECK(tile({300, 12288, 4096, 1}, Dtype::f16) == "t192x160x2");       // 52, 61
-    CHECK(tile({777, 4096, 11008, 1}, Dtype::f16) == "t128x208x2");       // 105, 125
-    CHECK(tile({300, 8192, 8192, 1}, Dtype::e4m3) == "t128x160x2");       // 41, 58
-    CHECK(tile({600, 4096, 11008, 1}, Dtype::e4m3) == "t128x160x2");      // 46, 52
+    CHECK(tile({200, 11008, 4096, 1}, Dtype::f16) == "t192x104x1x2");     // 34, with 112 rows 35, of 128 columns 38
+    CHECK(tile({300, 12288, 4096, 1}, Dtype::f16) == "t192x152x1x2");     // 51, with 160 rows 53, of 128 columns 61
+    CHECK(tile({777, 4096, 11008, 1}, Dtype::f16) == "t128x200x2");       // 117, with 208 rows 121
+    CHECK(tile({1400, 4096, 4096, 1}, Dtype::f16) == "t128x176x2");       // 80, other ways 84
+    CHECK(tile({300, 8192, 8192, 1}, Dtype::e4m3) == "t128x152x2");       // 36, with 160 rows 37
+    CHECK(tile({600, 4096, 11008, 1}, Dtype::e4m3) == "t128x152x2");      // 47, 49
+    CHECK(tile({400, 4096, 11008, 1}, Dtype::e4m3) == "t128x104x1x2");    // 30, the fastest of the others 33
     CHECK(tile({3001, 8192, 8192, 1}, Dtype::e4m3) == "128x128x1");       // 305, where 128 x 192 takes 329
     CHECK(!chosen(problem({777, 4096, 11008, 1}, Dtype::f16, 1)).turns);
 }
@@ -102,7 +104,7 @@ TEST_CASE("splits: of c's transpose where a few rows more than a tile's are by a
     CHECK(tile({137, 4096, 11008, 1}) == "st64x160");    // 30, the fastest of the others 40
     CHECK(tile({152, 4096, 14336, 1}) == "st64x160");    // 38, 53
     CHECK(tile({200, 4096, 14336, 1}) == "st64x208");    // 47, 51
-    CHECK(tile({137, 8192, 8192, 1}) == "st64x160");     // 42, 51
+    CHECK(tile({137, 8192, 8192, 1}) == "t128x72x1x2");  // 40, so 42: 128 tiles of 72 rows
     CHECK(tile({304, 4096, 11008, 1}) == "st64x160");    // 50, 57
     CHECK(tile({137, 11008, 4096, 1}) == "t192x80x1x2"); // 172 of 64 rows would be two rounds
     // Fewer have tiles that were fitted to them: of 2048 x 64 x 2048 7.1 us as these, 5.2 as those.

@@ -89,7 +89,7 @@ double strips_us(const Form& form, const Instance& i)
     constexpr double  TURN_US = 1.45;
     constexpr int32_t STRIP = 16, STRIPS_A_BUFFER = 4;
     const int32_t buffers = int32_t(layout_of(form, i).buffers);
-    return TURN_US * double(i.m / (64 * groups_of(i)) * divided_up(i.n / STRIP, buffers * STRIPS_A_BUFFER));
+    return TURN_US * double(i.m / (64 * groups_of(i)) * divided_up(divided_up(i.n, STRIP), buffers * STRIPS_A_BUFFER));
 }
 
 // Of a warpgroup's part of a tile: by the copy engine, by threads, or by either after an epilogue. What epilogues take was fitted to
@@ -120,6 +120,20 @@ double alone(const Form& form)
     return by_threads_us(p, 1) > 0 && p.m > FEW_ROWS && p.k >= LITTLE_DEPTH ? 1.05 : 1;
 }
 
+// Of tiles of c's transpose that shared memory limits: as times of 400 shapes of f16, 92 of them under lasting power, too, and 147 of bytes have it, 137 to 3001 rows (H200, 2026-11-30).
+double by_extents(const Instance& i)
+{
+    struct Fitted {
+        Group   group;
+        int32_t m, n;
+        double  factor;
+    };
+    constexpr Fitted FITTED[] = {{Group::Half, 128, 72, 0.9}, {Group::Half, 128, 112, 0.94}, {Group::Half, 128, 120, 0.94}, {Group::Half, 192, 80, 0.86}, {Group::Half, 192, 104, 0.94}, {Group::Half, 192, 112, 0.96}, {Group::Half, 192, 152, 1.08},
+                                 {Group::Byte, 128, 72, 0.92}, {Group::Byte, 128, 104, 0.98}, {Group::Byte, 128, 120, 0.98}};
+    const Fitted* const f = std::ranges::find_if(FITTED, [&](const Fitted& x) { return i.turns && x.group == i.group && x.m == i.m && x.n == i.n; });
+    return f == std::end(FITTED) ? 1 : f->factor;
+}
+
 // What times of short runs, which all this was fitted to, do not show is the clock that lasting power leaves; nor did pingpong have six stages then. Times
 // of 220 shapes in turns with cuBLASLt's, of 60 of all tiles in turns, and with epilogues of 10, also each for long, do (H200, 2026-11-23): wide tiles gain
 // less than they should, pingpong more, beside an epilogue in pairs above all; tiles of c's transpose less, least where threads store.
@@ -133,9 +147,7 @@ double lasting(const Form& form, const Device& device, const Instance& i)
     const double turned = !i.turns ? 1 : !is_pingpong ? 1.01 : by_threads_us(form.problem, 1) > 0 ? 1.08 : layout_of(form, i).stages > uint32_t(i.stages) ? 1.03 : 1.05;
     // Alone and with b as it lies, 128x96 takes 5 to 14 % less than others beside it (140 shapes, 35 to 3001 rows, 2026-11-29).
     const double ninety_six = i.group == Group::Half && i.n == 96 && !i.turns && !form.a.is_turned ? 0.93 : 1;
-    // Of 192 rows of c's transpose, by what they have of columns: as times of 508 shapes of 137 to 3001 rows have it (H200, 2026-11-30), of which what is chosen is 1.5 % from the fastest way in the mean.
-    const double three = groups_of(i) < 3 ? 1 : i.n == 80 ? 0.88 : i.n == 112 ? 0.94 : 1;
-    return wide * narrow * ninety_six * three * turned * pingpong * (is_pingpong && i.cluster == 1 ? alone(form) : 1);
+    return wide * narrow * ninety_six * by_extents(i) * turned * pingpong * (is_pingpong && i.cluster == 1 ? alone(form) : 1);
 }
 
 // What it takes stream-K to leave sums in memory, and to add them; where there are more clusters than tiles, of several clusters for each tile. As times of 420 shapes of f16

@@ -132,11 +132,11 @@ struct Runner {
         constexpr int64_t FEW_LINES = 128;
         return std::min(form.problem.m, form.problem.n) <= FEW_LINES ? PROMOTE_128_BYTES : PROMOTE_256_BYTES;
     }
-    // sharers: blocks of which each loads a part of the tile's rows or columns.
-    void encode_operand(kernels::TensorMap& map, const Lines& l, const Source& s, int32_t tile, int32_t sharers) const
+    // parts: what the tile's rows or columns come in.
+    void encode_operand(kernels::TensorMap& map, const Lines& l, const Source& s, int32_t tile, int32_t parts) const
     {
         const int32_t across = s.is_turned ? std::min(tile, form.step) : form.step, down = s.is_turned ? form.step : tile;
-        encode(*place.driver, map, l, uint32_t(across), uint32_t(down / sharers), promotion());
+        encode(*place.driver, map, l, uint32_t(across), uint32_t(down / parts), promotion());
     }
 
     // Eight lines as one, whatever lies between them: whole eights, and what is left of the last.
@@ -246,9 +246,12 @@ kernels::GemmOutput turned_output(const Runner& r, const Form& form)
 bool takes_all_lines(const Form& form) { return form.planes == 3 || is_double(form); }
 int32_t lines_that_come(const Form& form, int64_t extent) { return takes_all_lines(form) ? INT32_MAX : int32_t(extent); }
 
+// What a step of a tile's operand comes in, of blocks that share it (load_operand).
+int32_t parts_of(const Source& s, int32_t tile, int32_t sharers) { return s.is_turned ? sharers : kernels::tile_parts(tile, sharers); }
+
 // The boxes of an operand's last tile: shorter than the others' where not all its lines are there.
 struct Edge {
-    int32_t tile, sharers;
+    int32_t tile, parts;
     int64_t extent;
 };
 kernels::TensorMap edge_map(const Runner& r, const kernels::TensorMap& others, const Lines& l, const Source& s, const Edge& e)
@@ -256,7 +259,7 @@ kernels::TensorMap edge_map(const Runner& r, const kernels::TensorMap& others, c
     const int32_t rest = int32_t(e.extent % e.tile);
     if (rest == 0 || s.is_turned || takes_all_lines(r.form)) return others;
     kernels::TensorMap map = {};
-    r.encode_operand(map, l, s, kernels::tile_lines(e.tile, e.sharers, rest), e.sharers);
+    r.encode_operand(map, l, s, kernels::tile_lines(e.tile, e.parts, rest), e.parts);
     return map;
 }
 
@@ -282,16 +285,17 @@ void run_tiles(Runner& r, const Instance& i, const Choice& c)
     const Form     form = form_of(r.form, i);
     const Lines    a = r.lines_of(form.a, p.a_type), b = r.lines_of(form.b, p.b_type);
     kernels::GemmTilesNumbers n = {};
-    r.encode_operand(n.a, a, form.a, i.m, i.across);
-    r.encode_operand(n.b, b, form.b, i.n, i.down);
+    const int32_t a_parts = parts_of(form.a, i.m, i.across), b_parts = parts_of(form.b, i.n, i.down);
+    r.encode_operand(n.a, a, form.a, i.m, a_parts);
+    r.encode_operand(n.b, b, form.b, i.n, b_parts);
     n.a_lines = lines_that_come(r.form, form.problem.m), n.b_lines = lines_that_come(r.form, form.problem.n);
-    n.a_edge = edge_map(r, n.a, a, form.a, {i.m, i.across, form.problem.m});
-    n.b_edge = edge_map(r, n.b, b, form.b, {i.n, i.down, form.problem.n});
+    n.a_edge = edge_map(r, n.a, a, form.a, {i.m, a_parts, form.problem.m});
+    n.b_edge = edge_map(r, n.b, b, form.b, {i.n, b_parts, form.problem.n});
     n.output = is_turned ? turned_output(r, form) : r.output(r.form, true);
     // Words leave by boxes of 32 columns.
     if (n.output.store == kernels::STORE_WORDS && i.n % 32 != 0) n.output.store = kernels::STORE_FOURS;
     if (n.output.store <= kernels::STORE_WORDS)
-        encode(*r.place.driver, n.c, {p.c, map_type(p.c_type), bytes_of(p.c_type), p.n, p.m, p.batches, p.m > 1 ? p.c_row : 16, p.c_batch}, n.output.store == kernels::STORE_HALVES ? 64 : 32, turns ? 16 : 64);
+        encode(*r.place.driver, n.c, {p.c, map_type(p.c_type), bytes_of(p.c_type), p.n, p.m, p.batches, p.m > 1 ? p.c_row : 16, p.c_batch}, n.output.store == kernels::STORE_HALVES ? 64 : 32, turns ? kernels::turned_box(i.n) : 64);
     n.k_steps = int32_t(steps_of(r.form)), n.batches = int32_t(p.batches), n.group = c.group;
     n.row_clusters = int32_t(divided_up(form.problem.m, i.m * i.down)), n.column_clusters = int32_t(divided_up(form.problem.n, i.n * i.across));
     n.a_moves = form.a.batches > 1, n.b_moves = form.b.batches > 1;
