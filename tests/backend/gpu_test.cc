@@ -104,6 +104,10 @@ TEST_CASE("gpu: copies, launches, events of two streams and memory of a pool")
     CHECK(f.registers > 0);
     CHECK(f.local_bytes == 0);
     CHECK(blocks_per_unit(home, f, 256, 0) > 0);
+    if (compute_of(*driver, home.device()) >= 90) {
+        CHECK(clusters_at_once(home, f, 2, 256, 0) > 0);
+        CHECK(clusters_at_once(home, f, 8, 256, 0) <= clusters_at_once(home, f, 2, 256, 0) / 4);
+    }
     const Stream first = make_stream(home, StreamKind::Ordered), second = make_stream(home, StreamKind::Independent);
     MemoryPool pool(home);
     const HostMemory staging = make_host_memory(home, COUNT * 4);

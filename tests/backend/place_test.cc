@@ -2,6 +2,7 @@
 #include "lib/backend/cuda/gemm_sm90_place.h"
 #include "tests/backend/gemm_launches.h"
 
+#include <algorithm>
 #include <set>
 
 namespace ng::gemm_check {
@@ -41,6 +42,14 @@ TEST_CASE("place: clusters of launches are whole numbers of clusters that share 
             }
     CHECK(placed_ones > 100);
     CHECK(sm90::placement_of(whole_device(), 1, 1, 96).together == 6);
+    for (const int32_t fours : {27, 29, 30, 33}) {
+        gemm::Device device = whole_device();
+        device.clusters_of_four = fours;
+        for (int32_t blocks = 97; blocks <= 132; blocks++) {
+            INFO(blocks, " blocks where ", fours, " clusters of four find room");
+            CHECK(sm90::placement_of(device, 1, 1, blocks).together == (blocks <= std::min(4 * fours, 120) ? 4 : 1));
+        }
+    }
     CHECK(sm90::placement_of(whole_device(), 1, 1, 96).share > sm90::share_alone(whole_device(), 1, 96));
 }
 

@@ -65,6 +65,7 @@ void everything(const Driver& driver)
     const Function f = module.function("twice");
     allow_shared(home, f, 100 * 1024);
     if (blocks_per_unit(home, f, 256, 100 * 1024) != 2) throw Error(NG_E_BUG, "occupancy");
+    if (clusters_at_once(home, f, 4, 256, 100 * 1024) != 2) throw Error(NG_E_BUG, "clusters of four by two blocks on each of four multiprocessors");
 
     const DeviceMemory a(pool, 400, first.get()), b(pool, 400, first.get());
     const WaitAtEnd wait{driver};                               // both streams use what is freed on the first

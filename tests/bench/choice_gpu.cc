@@ -211,6 +211,7 @@ class Bench {
                 if (k.shared_bytes) allow_shared(home_, functions_[image].back(), k.shared_bytes);
             }
         }
+        card.clusters_of_four = clusters_of_four(home_, gemm::Image::Sm90Half, functions_[gemm::Image::Sm90Half]);
     }
     void measure(const Case& s, const sm90::Form& form, double within, std::FILE* out);
     void judge(const Case& s, const sm90::Form& form, size_t most, std::FILE* out, Verdicts& verdicts);

@@ -296,6 +296,16 @@ int blocks_per_unit(const DeviceContext& home, const Function& f, uint32_t threa
     return blocks;
 }
 
+int clusters_at_once(const DeviceContext& home, const Function& f, uint32_t cluster, uint32_t threads, uint32_t shared_bytes)
+{
+    CUlaunchAttribute blocks = {};
+    blocks.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, blocks.value.clusterDim = {cluster, 1, 1};
+    const CUlaunchConfig config = {cluster, 1, 1, threads, 1, 1, shared_bytes, nullptr, &blocks, 1};
+    int clusters = 0;
+    home.driver().cuOccupancyMaxActiveClusters(&clusters, f.native, &config);
+    return clusters;
+}
+
 namespace {
 
 // Whether it needs what only cuLaunchKernelEx has.

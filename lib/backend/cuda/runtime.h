@@ -238,6 +238,8 @@ inline constexpr uint32_t MOST_PORTABLE_CLUSTER = 8;
 void allow_large_clusters(const DeviceContext& home, const Function& f);       // of more than eight blocks
 // Blocks of a size that share one multiprocessor.
 int blocks_per_unit(const DeviceContext& home, const Function& f, uint32_t threads, uint32_t shared_bytes);
+// Clusters of so many blocks of a size that a device holds at once.
+int clusters_at_once(const DeviceContext& home, const Function& f, uint32_t cluster, uint32_t threads, uint32_t shared_bytes);
 
 struct Launch {
     std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1}, cluster{1, 1, 1};

@@ -3,6 +3,8 @@
 #include "lib/backend/cuda/gemm.h"
 #include "lib/backend/cuda/runtime.h"
 
+#include <algorithm>
+
 namespace ng::cuda {
 
 inline Launch shape_of(const basic::Launch& l)
@@ -24,6 +26,15 @@ inline void launch_with(const DeviceContext& home, const Function& f, const Laun
 {
     void* arguments[] = {const_cast<void*>(numbers)};
     launch(home, f, shape, stream, arguments);
+}
+
+// What gemm::Device says of clusters of four, by the kernel of one of Hopper's images that takes most shared memory; functions: as gemm::kernels_of has them.
+inline int32_t clusters_of_four(const DeviceContext& home, gemm::Image image, std::span<const Function> functions)
+{
+    const auto      kernels = gemm::kernels_of(image);
+    const auto      largest = std::ranges::max_element(kernels, {}, &gemm::KernelFacts::shared_bytes);
+    const Function& f = functions[size_t(largest - kernels.begin())];
+    return clusters_at_once(home, f, 4, uint32_t(f.max_threads), largest->shared_bytes);
 }
 
 }  // namespace ng::cuda

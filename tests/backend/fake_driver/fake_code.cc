@@ -37,6 +37,16 @@ Function* function_of(CUfunction handle)
 }
 
 struct Shape { unsigned grid[3], block[3], cluster[3], shared_bytes; };
+Shape shape_of(const CUlaunchConfig* c)
+{
+    Shape shape = {{c->gridDimX, c->gridDimY, c->gridDimZ}, {c->blockDimX, c->blockDimY, c->blockDimZ}, {1, 1, 1}, c->sharedMemBytes};
+    for (unsigned i = 0; i < c->numAttrs; i++) {
+        if (c->attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) continue;
+        const auto& cluster = c->attrs[i].value.clusterDim;
+        shape.cluster[0] = cluster.x, shape.cluster[1] = cluster.y, shape.cluster[2] = cluster.z;
+    }
+    return shape;
+}
 
 CUresult check(const Function& f, const Shape& s)
 {
@@ -174,13 +184,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction function, void** arguments, void** extra)
 {
-    Shape shape = {{c->gridDimX, c->gridDimY, c->gridDimZ}, {c->blockDimX, c->blockDimY, c->blockDimZ}, {1, 1, 1}, c->sharedMemBytes};
-    for (unsigned i = 0; i < c->numAttrs; i++) {
-        if (c->attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) continue;
-        const auto& cluster = c->attrs[i].value.clusterDim;
-        shape.cluster[0] = cluster.x, shape.cluster[1] = cluster.y, shape.cluster[2] = cluster.z;
-    }
-    return launch(function_of(function), shape, c->hStream, arguments, extra);
+    return launch(function_of(function), shape_of(c), c->hStream, arguments, extra);
 }
 
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function, int threads, size_t shared_bytes)
@@ -190,9 +194,13 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction fun
     return *blocks = std::min({2048 / threads, 32, by_shared}), CUDA_SUCCESS;
 }
 
-CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction function, const CUlaunchConfig*)
+CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction function, const CUlaunchConfig* c)
 {
-    return function_of(function) ? *clusters = 1, CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    const Shape shape = shape_of(c);
+    int units = 0, blocks = 0;
+    cuDeviceGetAttribute(&units, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0);
+    const CUresult result = cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, int(c->blockDimX), shape.shared_bytes);
+    return *clusters = units * blocks / int(shape.cluster[0]), result;
 }
 
 // A box's lines are whole units of 16 bytes, and no longer than what they are swizzled by.
