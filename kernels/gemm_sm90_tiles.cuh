@@ -32,7 +32,7 @@ struct TilesShape {
     static constexpr i32  GROUPS = tiles_groups(TILE_M), BLOCKS = IS_PINGPONG ? TILE_M / 64 : TILE_M / (64 * GROUPS);     // blocks: of 64 rows a warpgroup
     static constexpr u32  LOADER = GROUPS * 128;             // the thread that loads
     static constexpr i32  SUMS = BLOCKS * TILE_N / 2 * (PROMOTE ? 2 : 1);
-    static constexpr bool IN_TURNS = PROMOTE && BLOCKS * TILE_N * 3 / 2 <= 192;     // registers for two batches of products
+    static constexpr bool IN_TURNS = PROMOTE && BLOCKS * TILE_N * 3 / 2 <= (GROUPS == 2 ? 192 : 96);     // registers for two batches of products
     static constexpr bool IN_REGISTERS = A_TURNED && Kind::BYTES == 4;               // a, whose words the tensor cores take no other way so
     static constexpr bool IS_BARE = SUMS > 128 || TILE_N % 64 != 0 || IS_SWAPPED || IN_REGISTERS;    // no room for an epilogue, or no boxes for what it reads
     static constexpr i32  LOADER_REGISTERS = IS_BARE && !IS_PINGPONG && !TURNS_ && !STREAM_K ? 24 : 40;     // of 504, of which the other two have the rest
@@ -52,7 +52,7 @@ struct TilesShape {
     static_assert(SUMS <= (PLANES ? 128 : 192), "sums fit the registers");
     static_assert(!IS_PINGPONG || !PROMOTE, "a group that moves sums would not hand over");
     static_assert(!IS_PINGPONG || !IN_REGISTERS, "each group reads its own rows");
-    static_assert(GROUPS == 2 || (SUMS <= 96 && SCHEDULE == 0 && !PROMOTE && !STREAM_K && !IN_REGISTERS), "three groups have fewer registers each, and what two say to each other is not for three");
+    static_assert(GROUPS == 2 || (SUMS <= 96 && SCHEDULE == 0 && !PLANES && !STREAM_K && !IN_REGISTERS), "three groups have fewer registers each, and what two say to each other is not for three");
     static_assert(!STREAM_K || (!IS_PINGPONG && !PROMOTE && !IN_REGISTERS), "a part of a tile is what one loop multiplies");
 };
 

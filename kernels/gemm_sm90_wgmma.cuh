@@ -48,6 +48,7 @@ struct OfU8U8 : OperandKind<i32, 128, false> {};
 #define LIST_96 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) SIX(9)
 #define LIST_100 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) "%90,%91,%92,%93,%94,%95,%96,%97,%98,%99"
 #define LIST_104 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) TEN(9) FOUR(10)
+#define LIST_116 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) TEN(9) TEN(10) SIX(11)
 #define LIST_128 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) TEN(9) TEN(10) TEN(11) EIGHT(12)
 #define REGISTERS_4(C, i) C(d[i]), C(d[i + 1]), C(d[i + 2]), C(d[i + 3])
 #define REGISTERS_8(C, i) C(d[i]), C(d[i + 1]), C(d[i + 2]), C(d[i + 3]), C(d[i + 4]), C(d[i + 5]), C(d[i + 6]), C(d[i + 7])
@@ -67,6 +68,7 @@ struct OfU8U8 : OperandKind<i32, 128, false> {};
 #define REGISTERS_96(C, i) REGISTERS_64(C, i), REGISTERS_32(C, i + 64)
 #define REGISTERS_100(C, i) REGISTERS_96(C, i), REGISTERS_4(C, i + 96)
 #define REGISTERS_104(C, i) REGISTERS_96(C, i), REGISTERS_8(C, i + 96)
+#define REGISTERS_116(C, i) REGISTERS_100(C, i), REGISTERS_16(C, i + 100)
 #define REGISTERS_128(C, i) REGISTERS_64(C, i), REGISTERS_64(C, i + 64)
 #define REAL(x) "+f"(x)
 #define WHOLE(x) "+r"(x)
@@ -108,6 +110,7 @@ struct OfU8U8 : OperandKind<i32, 128, false> {};
     TURNABLE(Kind, REAL, 96, 192, text, 96, 97, 98, 99, 100)                                                                       \
     TURNABLE(Kind, REAL, 100, 200, text, 100, 101, 102, 103, 104)                                                                  \
     TURNABLE(Kind, REAL, 104, 208, text, 104, 105, 106, 107, 108)                                                                  \
+    TURNABLE(Kind, REAL, 116, 232, text, 116, 117, 118, 119, 120)                                                                  \
     TURNABLE(Kind, REAL, 128, 256, text, 128, 129, 130, 131, 132)
 #define FIXED_KIND(Kind, Word_, words, scales, text)                                                                               \
     FIXED(Kind, Word_, words, scales, 8, 16, text, 8, 9, 10)                                                                       \
@@ -126,6 +129,7 @@ struct OfU8U8 : OperandKind<i32, 128, false> {};
 #define FIXED_REAL_KIND(Kind, text)                                                                                                \
     FIXED_KIND(Kind, float, REAL, ", 1, 1", text)                                                                                  \
     FIXED(Kind, float, REAL, ", 1, 1", 36, 72, text, 36, 37, 38)                                                                   \
+    FIXED(Kind, float, REAL, ", 1, 1", 40, 80, text, 40, 41, 42)                                                                   \
     FIXED(Kind, float, REAL, ", 1, 1", 52, 104, text, 52, 53, 54)                                                                  \
     FIXED(Kind, float, REAL, ", 1, 1", 60, 120, text, 60, 61, 62)                                                                  \
     FIXED(Kind, float, REAL, ", 1, 1", 76, 152, text, 76, 77, 78)
@@ -197,6 +201,7 @@ FIXED_FRAGMENT(OfTf32, 128, 256, "k8.f32.tf32.tf32", 128, 129, 130, 131, 132, 13
 #undef LIST_96
 #undef LIST_100
 #undef LIST_104
+#undef LIST_116
 #undef LIST_128
 #undef REGISTERS_4
 #undef REGISTERS_8
@@ -218,6 +223,7 @@ FIXED_FRAGMENT(OfTf32, 128, 256, "k8.f32.tf32.tf32", 128, 129, 130, 131, 132, 13
 #undef REGISTERS_96
 #undef REGISTERS_100
 #undef REGISTERS_104
+#undef REGISTERS_116
 #undef REGISTERS_128
 #undef REAL
 #undef WHOLE

@@ -87,7 +87,10 @@ TEST_CASE("tiles: as wide as rows want it that are as many as they happen to be,
     CHECK(tile({1400, 4096, 4096, 1}, Dtype::f16) == "t128x176x2");       // 80, other ways 84
     CHECK(tile({300, 8192, 8192, 1}, Dtype::e4m3) == "t128x152x2");       // 36, with 160 rows 37
     CHECK(tile({600, 4096, 11008, 1}, Dtype::e4m3) == "t128x152x2");      // 47, 49
+    CHECK(tile({450, 8192, 8192, 1}, Dtype::f16) == "t128x232x2");        // 100, other ways 103
+    CHECK(tile({700, 14336, 4096, 1}, Dtype::f16) == "t256x104x2");       // 138, 146
     CHECK(tile({400, 4096, 11008, 1}, Dtype::e4m3) == "t128x104x1x2");    // 30, the fastest of the others 33
+    CHECK(tile({280, 6144, 4096, 1}, Dtype::e4m3) == "t192x72x1x2");      // 16, 21
     CHECK(tile({3001, 8192, 8192, 1}, Dtype::e4m3) == "128x128x1");       // 305, where 128 x 192 takes 329
     CHECK(!chosen(problem({777, 4096, 11008, 1}, Dtype::f16, 1)).turns);
 }
@@ -134,7 +137,7 @@ TEST_CASE("tiles: wide where they are a round less by far, others where lasting 
 {
     const auto tile = [](const Extents& e) { return std::string(chosen(e, {}, 0).tile); };
     CHECK(tile({4096, 7000, 4096, 1}) == "128x192x2");     // nine full rounds, where 128 x 256 has seven that are nearly so: 364 and 376 us
-    CHECK(tile({5120, 5120, 4096, 1}) != "128x208x2");     // 10 to 13 % more
+    CHECK(tile({5120, 5120, 4096, 1}) == "tp128x160x1x2");     // 128 x 208, which there was once, took 10 to 13 % more
     CHECK(tile({8192, 1024, 8192, 1}) == "128x256x2");
     CHECK(tile({4096, 4096, 4096, 1}).starts_with("p128x128"));      // 210 us, where 128 x 256 takes 216
     CHECK(chosen({4096, 4096, 4096, 1}, {}, 10).schedule < 0);        // an epilogue under the other group's products

@@ -65,7 +65,7 @@ TEST_CASE("place: pairs of tiles of 192 rows are launched with a warp that loads
     CHECK(pairs.block == 416);
     CHECK(pairs.grid[0] == 116);
     CHECK(pairs.cluster == 4);
-    const gemm::Launch others = launched("t128x208x2", {200, 11008, 4096, 1});       // 86
+    const gemm::Launch others = launched("t128x200x2", {200, 11008, 4096, 1});       // 86
     CHECK(others.block == 384);
     CHECK(others.grid[0] == 90);
     CHECK(others.cluster == 6);

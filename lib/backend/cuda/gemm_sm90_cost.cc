@@ -128,7 +128,7 @@ double by_extents(const Instance& i)
         int32_t m, n;
         double  factor;
     };
-    constexpr Fitted FITTED[] = {{Group::Half, 128, 72, 0.9}, {Group::Half, 128, 112, 0.94}, {Group::Half, 128, 120, 0.94}, {Group::Half, 192, 80, 0.86}, {Group::Half, 192, 104, 0.94}, {Group::Half, 192, 112, 0.96}, {Group::Half, 192, 152, 1.08},
+    constexpr Fitted FITTED[] = {{Group::Half, 128, 72, 0.9}, {Group::Half, 128, 112, 0.94}, {Group::Half, 128, 120, 0.94}, {Group::Half, 192, 80, 0.86}, {Group::Half, 192, 104, 0.94}, {Group::Half, 192, 112, 0.96}, {Group::Half, 192, 152, 1.17}, {Group::Half, 256, 104, 0.96},
                                  {Group::Byte, 128, 72, 0.92}, {Group::Byte, 128, 104, 0.98}, {Group::Byte, 128, 120, 0.98}};
     const Fitted* const f = std::ranges::find_if(FITTED, [&](const Fitted& x) { return i.turns && x.group == i.group && x.m == i.m && x.n == i.n; });
     return f == std::end(FITTED) ? 1 : f->factor;
