@@ -18,6 +18,8 @@ struct Lying {
 struct Extents {
     int64_t m, n, k, batches;
 };
+// Of each instance three clusters' tiles or more, in each of which its ring of stages goes round.
+inline constexpr Extents DEEP[] = {{14, 1030, 1720, 1}, {34, 130, 1720, 3}};
 
 // Dense but for the gaps, batch after batch; addresses are null, there is no epilogue.
 inline gemm::Problem problem_of(const Extents& e, const Lying& lying, Dtype a, Dtype b, Dtype c)

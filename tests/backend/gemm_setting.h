@@ -39,8 +39,6 @@ class Bytes {
 };
 
 inline constexpr Extents EXTENTS[] = {{1, 1, 1, 1}, {129, 67, 93, 1}, {64, 200, 1000, 1}, {7, 300, 31, 4}, {7, 264, 136, 2}, {16, 520, 264, 1}, {257, 136, 72, 2}, {300, 530, 264, 1}};
-// Of each instance three tiles or more, in each of which its ring of stages goes round.
-inline constexpr Extents DEEP[] = {{14, 790, 1720, 1}, {34, 130, 1720, 3}};
 inline std::vector<Extents> all_extents()
 {
     std::vector<Extents> all(std::begin(EXTENTS), std::end(EXTENTS));

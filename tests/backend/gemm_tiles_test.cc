@@ -133,6 +133,27 @@ TEST_CASE("splits: of c's transpose where a few rows more than a tile's are by a
     CHECK((kernels::split_width(16, 64) == 16 && kernels::split_width(64, 64) == 64 && kernels::split_width(128, 32) == 32 && kernels::split_width(144, 64) == 16));
 }
 
+TEST_CASE("tiles: of each instance there are three clusters' in the products that are to go from tile to tile on a device")
+{
+    size_t seen = 0;
+    for (const Extents& e : DEEP)
+        for (int bits = 0; bits < 8; bits++)
+            for (const Dtype type : {Dtype::f16, Dtype::e4m3, Dtype::i8, Dtype::f32, Dtype::f64}) {
+                gemm::Problem p = problem_of(e, {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, 0}, type, type, type == Dtype::f64 || type == Dtype::f32 ? type : type == Dtype::i8 ? Dtype::i32 : Dtype::f16);
+                p.allows_tf32 = true;
+                sm90::Form form;
+                REQUIRE(sm90::make_form(placed(p), true, form));
+                for (uint32_t i = 0; i < sm90::instances().size(); i++) {
+                    const sm90::Instance& instance = sm90::instances()[i];
+                    if (instance.is_split || !sm90::is_possible(form, {i, instance.cluster, 1, 8})) continue;
+                    INFO(std::string(instance.tile), " of ", e.m, " x ", e.n, ", ", bits);
+                    CHECK(sm90::tiling_of(sm90::form_of(form, instance), whole_device(), instance).tiles >= 3);
+                    seen++;
+                }
+            }
+    CHECK(seen > 500);
+}
+
 TEST_CASE("tiles: wide where they are a round less by far, others where lasting power would make up for it")
 {
     const auto tile = [](const Extents& e) { return std::string(chosen(e, {}, 0).tile); };
