@@ -89,6 +89,7 @@ TEST_CASE("tiles: as wide as rows want it that are as many as they happen to be,
     CHECK(tile({600, 4096, 11008, 1}, Dtype::e4m3) == "t128x152x2");      // 47, 49
     CHECK(tile({450, 8192, 8192, 1}, Dtype::f16) == "t128x232x2");        // 100, other ways 103
     CHECK(tile({700, 14336, 4096, 1}, Dtype::f16) == "t256x104x2");       // 138, 146
+    CHECK(tile({64, 28672, 8192, 1}, Dtype::f16) == "s64x128");           // few rows, of which those of 256 columns were not timed
     CHECK(tile({400, 4096, 11008, 1}, Dtype::e4m3) == "t128x104x1x2");    // 30, the fastest of the others 33
     CHECK(tile({280, 6144, 4096, 1}, Dtype::e4m3) == "t192x72x1x2");      // 16, 21
     CHECK(tile({3001, 8192, 8192, 1}, Dtype::e4m3) == "128x128x1");       // 305, where 128 x 192 takes 329

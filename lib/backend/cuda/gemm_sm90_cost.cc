@@ -120,8 +120,9 @@ double alone(const Form& form)
     return by_threads_us(p, 1) > 0 && p.m > FEW_ROWS && p.k >= LITTLE_DEPTH ? 1.05 : 1;
 }
 
+constexpr int64_t FEW_LINES = 128;       // rows of c up to which tiles of its transpose were not fitted to what follows
 // Of tiles of c's transpose that shared memory limits: as times of 400 shapes of f16, 92 of them under lasting power, too, and 147 of bytes have it, 137 to 3001 rows (H200, 2026-11-30).
-double by_extents(const Instance& i)
+double by_extents(const Form& form, const Instance& i)
 {
     struct Fitted {
         Group   group;
@@ -130,7 +131,7 @@ double by_extents(const Instance& i)
     };
     constexpr Fitted FITTED[] = {{Group::Half, 128, 72, 0.9}, {Group::Half, 128, 112, 0.94}, {Group::Half, 128, 120, 0.94}, {Group::Half, 192, 80, 0.86}, {Group::Half, 192, 104, 0.94}, {Group::Half, 192, 112, 0.96}, {Group::Half, 192, 152, 1.17}, {Group::Half, 256, 104, 0.96},
                                  {Group::Byte, 128, 72, 0.92}, {Group::Byte, 128, 104, 0.98}, {Group::Byte, 128, 120, 0.98}};
-    const Fitted* const f = std::ranges::find_if(FITTED, [&](const Fitted& x) { return i.turns && x.group == i.group && x.m == i.m && x.n == i.n; });
+    const Fitted* const f = std::ranges::find_if(FITTED, [&](const Fitted& x) { return i.turns && form.problem.n > FEW_LINES && x.group == i.group && x.m == i.m && x.n == i.n; });
     return f == std::end(FITTED) ? 1 : f->factor;
 }
 
@@ -147,7 +148,7 @@ double lasting(const Form& form, const Device& device, const Instance& i)
     const double turned = !i.turns ? 1 : !is_pingpong ? 1.01 : by_threads_us(form.problem, 1) > 0 ? 1.08 : layout_of(form, i).stages > uint32_t(i.stages) ? 1.03 : 1.05;
     // Alone and with b as it lies, 128x96 takes 5 to 14 % less than others beside it (140 shapes, 35 to 3001 rows, 2026-11-29).
     const double ninety_six = i.group == Group::Half && i.n == 96 && !i.turns && !form.a.is_turned ? 0.93 : 1;
-    return wide * narrow * ninety_six * by_extents(i) * turned * pingpong * (is_pingpong && i.cluster == 1 ? alone(form) : 1);
+    return wide * narrow * ninety_six * by_extents(form, i) * turned * pingpong * (is_pingpong && i.cluster == 1 ? alone(form) : 1);
 }
 
 // What it takes stream-K to leave sums in memory, and to add them; where there are more clusters than tiles, of several clusters for each tile. As times of 420 shapes of f16
@@ -176,6 +177,7 @@ double some_lines(const Form& form, const Device& device, const Instance& i)
 double tiles_us(const Form& form, const Device& device, const Instance& i)
 {
     constexpr double LAUNCH_US = 0.844, LIGHT_LAUNCH_US = 1.05, CLUSTER_US = 0.628, ROUND_US = 0.75, OPEN_ROUND_US = 0.661, SLOWED = 0.4;
+    constexpr int32_t WIDEST_OF_FEW = 192;   // columns of tiles of c's transpose that were timed of few of its rows
     constexpr Traffic TRAFFIC = {2.3e7, 2.3e7, 1.23e7};
     const Problem& p = form.problem;
     const Tiling   t = tiling_of(form, device, i);
@@ -187,7 +189,8 @@ double tiles_us(const Form& form, const Device& device, const Instance& i)
     // many these are: by gelu of 128x128 a round is 2.0 to 2.5 us longer at depths of 1024 to 8192 (H200, 2026-11-23).
     const double open = has_epilogue ? store : (i.schedule > 0 ? ROUND_US : OPEN_ROUND_US) + by_threads_us(p, i.m * i.n / 2.0);
     const double between = is_pingpong ? SLOWED * compute_us(p, i) + std::max(0.0, (store - tile) / 2) : open;
-    const double met = is_dealt ? dealt_us(t.waves()) : 0, unfitted = i.is_stream_k && (t.waves() < LEAST_DEALT || t.waves() > MOST_DEALT) ? UNFITTED : 1;
+    const bool   is_unfitted = i.is_stream_k ? t.waves() < LEAST_DEALT || t.waves() > MOST_DEALT : i.m > WIDEST_OF_FEW && p.n <= FEW_LINES;
+    const double met = is_dealt ? dealt_us(t.waves()) : 0, unfitted = is_unfitted ? UNFITTED : 1;
     return unfitted * some_lines(form, device, i) * ((is_light(form, i) ? LIGHT_LAUNCH_US : LAUNCH_US) + rounds * tile + (std::ceil(rounds) - 1) * between + met + store + (i.cluster > 1 ? CLUSTER_US : 0) + traffic_us(form, i, TRAFFIC));
 }
 
