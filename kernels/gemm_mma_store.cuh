@@ -70,6 +70,18 @@ DEVICE void staged_four(u32 base, u32 row, u32 column, SUM (&v)[MMA_FOUR])
     }
 }
 
+// One of four, which are in registers.
+template <class T>
+DEVICE T one_of(const T* v, int j)
+{
+    return j < 2 ? (j == 0 ? v[0] : v[1]) : (j == 2 ? v[2] : v[3]);
+}
+// One by one, by one text: of any type it is long.
+template <class T>
+DEVICE void store_singles(const MmaNumbers& n, i64 at, i32 valid, const T* v)
+{
+    ROLLED for (int j = 0; j < MMA_FOUR && j < valid; j++) store(result_type(n), n.c, at + j * n.c_column, one_of(v, j));
+}
 // f32 as elements of c, side by side where there are four of them in one piece.
 DEVICE void store_floats(const MmaNumbers& n, i64 at, i32 valid, const float* v)
 {
@@ -85,8 +97,7 @@ DEVICE void store_floats(const MmaNumbers& n, i64 at, i32 valid, const float* v)
             return;
         }
     }
-    UNROLLED for (int j = 0; j < MMA_FOUR; j++)
-        if (j < valid) store(result_type(n), n.c, at + j * n.c_column, v[j]);
+    store_singles(n, at, valid, v);
 }
 
 // Four of them, whose first is the one at `place` of c.
@@ -102,8 +113,9 @@ DEVICE void finish_neighbours(const MmaNumbers& n, const EpilogueSpot& spot, i64
     }
     if (!HAS_RESULT) return;
     if (!IS_REAL<SUM> && stays_integer(n)) {
-        UNROLLED for (int j = 0; j < MMA_FOUR; j++)
-            if (j < spot.valid) store(result_type(n), n.c, place + j * n.c_column, i64(HAS_EPILOGUE ? i32(bits[j]) : i32(sums[j])));
+        i64 whole[MMA_FOUR];
+        UNROLLED for (int j = 0; j < MMA_FOUR; j++) whole[j] = HAS_EPILOGUE ? i32(bits[j]) : i32(sums[j]);
+        store_singles(n, place, spot.valid, whole);
         return;
     }
     UNROLLED for (int j = 0; j < MMA_FOUR; j++) x[j] = HAS_EPILOGUE ? __uint_as_float(bits[j]) : float(sums[j]);
@@ -117,8 +129,7 @@ DEVICE void finish(const MmaNumbers& n, i64 batch, i64 row, i64 column, SUM (&v)
     const i32 valid = HAS_LIST && row >= n.m ? 0 : n.n - column < COUNT ? i32(n.n - column) : COUNT;
     const i64 at = batch * n.c_batch + row * n.c_row + column * n.c_column;
     if constexpr (sizeof(SUM) == 8) {
-        UNROLLED for (int j = 0; j < COUNT; j++)
-            if (j < valid) store(result_type(n), n.c, at + j * n.c_column, v[j]);
+        UNROLLED for (int j = 0; j < COUNT; j += MMA_FOUR) store_singles(n, at + j * n.c_column, valid - j, v + j);
     } else {
         constexpr int FOURS = COUNT / MMA_FOUR;
         EpilogueOperands<4> operands[FOURS];

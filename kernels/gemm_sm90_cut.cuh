@@ -18,7 +18,7 @@ struct CutShape {
     struct Kind { static constexpr i32 STEP = CUT_STEP, BYTES = 4; };
     using Word = float;
     static constexpr i32  TILE_M = TILE_M_, TILE_N = TILE_N_, STAGES = STAGES_, SLOTS = SLOTS_, A_TURNED = A_TURNED_, B_TURNED = B_TURNED_;
-    static constexpr bool PROMOTE = true, IN_REGISTERS = false, IN_PLACE = false, IN_PAIRS = false;
+    static constexpr bool PROMOTE = true, PLANES = true, IN_REGISTERS = false, IN_PLACE = false, IN_PAIRS = false;
     static constexpr i32  GROUPS = 2, DOWN = TILE_M / 64, ACROSS = GROUPS / DOWN, GROUP_N = TILE_N / ACROSS, STEP = CUT_STEP;
     // 32 columns a product would take as long as 64, since a is in registers: so groups take steps in turn instead.
     static constexpr bool BY_DEPTH = GROUP_N < 64;

@@ -14,7 +14,7 @@ template <class Kind_, int TILE_N_, bool IS_DEEP_>
 struct MadeShape {
     using Kind = Kind_;
     using Word = float;
-    static constexpr bool IS_DEEP = IS_DEEP_, PROMOTE = false, IN_PAIRS = !IS_DEEP, IN_REGISTERS = true, IN_PLACE = false;
+    static constexpr bool IS_DEEP = IS_DEEP_, PROMOTE = false, PLANES = false, IN_PAIRS = !IS_DEEP, IN_REGISTERS = true, IN_PLACE = false;
     static constexpr i32  TILE_M = MADE_ROWS, TILE_N = TILE_N_, STAGES = made_stages(TILE_N), A_ACROSS = 0, B_TURNED = 0, B_SWIZZLE = 128;
     static constexpr i32  BLOCKS = 1, GROUPS = TILE_M / 64, DOWN = GROUPS, GROUP_N = TILE_N;
     static constexpr u32  A_BYTES = MADE_ROWS * MADE_STEP, STAGE = made_stage(TILE_N), KEPT = made_kept(TILE_N), BUFFER = made_buffer(TILE_N);

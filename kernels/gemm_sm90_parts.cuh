@@ -274,7 +274,7 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const S
     const GemmOutput& o = g.output;
     const bool is_whole = stays_whole<Word>(o), is_half = is_of_halves(o);
     const bool is_apart = may_be_apart<S>() && o.store == STORE_APART, is_bare = !HAS_EPILOGUE && IS_REAL<Word> != is_whole && g.splits == 1;
-    const bool is_plain = is_bare && !is_apart && (is_half || result_type(o) == F32 || is_whole);
+    const bool are_fours = is_bare && o.store <= STORE_FOURS && (is_half || result_type(o) == F32 || is_whole);
     const i32  below = part.at.row + g.tile_rows, beyond = part.at.column + g.tile_columns;  // of the tile's rows and columns that count
     finish_units<S, HALVES>(o, part, [&](u32 unit, const UnitLane<S, HALVES>& lane) {
         const i32      rows = min(o.m, lane.is_turned ? beyond : below), columns = min(o.n, lane.is_turned ? below : beyond);
@@ -288,17 +288,9 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const S
         u32 v[EACH][4];
         add_unit(sums, part, lane, unit, v);
         u32 most = 0;                    // of sums of planes
-        if constexpr (S::PROMOTE)
+        if constexpr (S::PLANES)
             UNROLLED for (i32 i = 0; i < EACH * 4; i++) most = g.planes == 3 ? max(most, v[i / 4][i % 4] & 0x7fffffff) : 0;
-        if (is_plain && !is_no_number(most)) {
-            if (o.store <= STORE_FOURS && first.column + 4 <= columns) return store_fours(o, first, lane.down, rows, v);
-            UNROLLED for (i32 i = 0; i < EACH; i++) store_four(o, place(i), valid_at(place(i)), v[i], is_whole);
-            return;
-        }
-        if (is_bare && is_apart) {
-            UNROLLED for (i32 i = 0; i < EACH; i++) store_apart(o, place(i), valid_at(place(i)), v[i], is_whole);
-            return;
-        }
+        if (are_fours && !is_no_number(most) && first.column + 4 <= columns) return store_fours(o, first, lane.down, rows, v);
         EpilogueTerms<4> terms[EACH];
         if constexpr (FOLDS > 0)
             UNROLLED for (i32 i = 0; i < EACH; i++) leave_out(terms[i], 0);
@@ -321,7 +313,7 @@ DEVICE void store_part(const GemmSplitNumbers& g, const SumsPlace& sums, const S
                 store_partial(g, part.split, at, valid, w);
                 continue;
             }
-            if constexpr (S::PROMOTE)
+            if constexpr (S::PLANES)
                 if (g.planes == 3) sum_four_again(g.plain, at, valid, w);
             finish_four<Word>(o, at, valid, read, w, terms[IS_TEXT_OF_EACH ? i : 0]);
             if constexpr (FOLDS > 0) leave_out(terms[i], valid);
@@ -343,10 +335,10 @@ DEVICE void finish_part(const GemmSplitNumbers& g, const SumsPlace& sums, const 
         if (!is_there) barrier_wait(sums.handed, 0), __syncwarp(), cluster_arrive();
         is_there = true;
     };
-    // Where there are fewer units than warps each is two warps'; of folds a part is a unit's.
-    const bool by_halves = FOLDS == 0 && part.units<S>() * 2 <= S::WARPS;
+    // Where there are fewer units than warps each is two warps'; of folds a part is a unit's. Lists, which are long, have one text.
+    const bool by_halves = FOLDS == 0 && (HAS_LIST || part.units<S>() * 2 <= S::WARPS);
     if (by_halves) store_part<S, FOLDS == 0 ? 2 : 1>(g, sums, part, receive);
-    else store_part<S, 1>(g, sums, part, receive);
+    else store_part<S, HAS_LIST ? 2 : 1>(g, sums, part, receive);
     receive();
     // No block leaves before all have what it sent them.
     if (part.blocks > 1) __syncwarp(), cluster_wait();

@@ -45,11 +45,12 @@ DEVICE char* place_of(const GemmOutput& o, const TileSpot& at)
 }
 
 // Of eight bits.
-DEVICE void store_one(const GemmOutput& o, const TileSpot& at, u32 bits)
+DEVICE void store_byte(const GemmOutput& o, char* to, u32 bits)
 {
-    if (result_type(o) == E4M3) store<float>(E4M3, place_of(o, at), 0, __uint_as_float(bits));
-    else store<float>(E5M2, place_of(o, at), 0, __uint_as_float(bits));
+    if (result_type(o) == E4M3) store<float>(E4M3, to, 0, __uint_as_float(bits));
+    else store<float>(E5M2, to, 0, __uint_as_float(bits));
 }
+DEVICE void store_one(const GemmOutput& o, const TileSpot& at, u32 bits) { store_byte(o, place_of(o, at), bits); }
 
 // `valid` of four, as the bits of f32, or i32 where is_whole.
 DEVICE void store_four(const GemmOutput& o, const TileSpot& at, i32 valid, const u32 (&v)[4], bool is_whole)
@@ -79,12 +80,15 @@ DEVICE void store_apart(const GemmOutput& o, const TileSpot& at, i32 valid, cons
     const i64   step = o.c_column * bytes_of(result_type(o));
     const bool  is_wide = is_whole || result_type(o) == F32, is_half = is_of_halves(o);
     char* const to = place_of(o, {at.batch, at.row, 0}) + at.column * step;
+    if (!is_wide && !is_half) {
+        ROLLED for (i32 j = 0; j < valid; j++) store_byte(o, to + j * step, j == 0 ? v[0] : j == 1 ? v[1] : j == 2 ? v[2] : v[3]);
+        return;
+    }
     UNROLLED for (i32 j = 0; j < 4; j++) {
         const float x = __uint_as_float(v[j]);
         if (j >= valid) continue;
         if (is_wide) *reinterpret_cast<u32*>(to + j * step) = v[j];
-        else if (is_half) *reinterpret_cast<u16*>(to + j * step) = u16(two_halves(result_type(o), x, x));
-        else store<float>(result_type(o), to + j * step, 0, x);
+        else *reinterpret_cast<u16*>(to + j * step) = u16(two_halves(result_type(o), x, x));
     }
 }
 

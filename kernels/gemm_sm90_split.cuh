@@ -17,7 +17,7 @@ struct SplitShape {
     static constexpr i32  TILE_M = TILE_M_, TILE_N = TILE_N_, STAGES = STAGES_;
     static constexpr i32  A_TURNED = TURNS_ ? B_TURNED_ : A_TURNED_, B_TURNED = TURNS_ ? A_TURNED_ : B_TURNED_;      // turns: tiles are of c's transpose, b' a'
     // How a comes, whose rows lie side by side: words by way of registers, bytes turned in shared memory.
-    static constexpr bool PROMOTE = PROMOTE_, IN_REGISTERS = A_TURNED && Kind::BYTES == 4, IN_PLACE = A_TURNED && Kind::BYTES == 1, IN_PAIRS = IN_REGISTERS;
+    static constexpr bool PROMOTE = PROMOTE_, PLANES = PROMOTE && Kind::BYTES == 2, IN_REGISTERS = A_TURNED && Kind::BYTES == 4, IN_PLACE = A_TURNED && Kind::BYTES == 1, IN_PAIRS = IN_REGISTERS;
     static constexpr i32  A_ACROSS = A_TURNED && !IN_PLACE;      // as the tensor cores take it
     static constexpr i32  BLOCKS = 1, GROUPS = TILE_M / 64, DOWN = GROUPS, GROUP_N = TILE_N, THREADS = split_threads(TILE_M);
     static constexpr i32  B_WIDTH = split_width(TILE_N, Kind::STEP), B_SWIZZLE = B_WIDTH * 2;      // of a turned b
@@ -67,8 +67,7 @@ template <class S>
 DEVICE SplitStep split_step(const GemmSplitNumbers& g, const SplitPart& part, i32 step)
 {
     const i32 a_batch = part.at.batch * g.a_moves, b_batch = part.at.batch * g.b_moves;
-    if constexpr (!S::PROMOTE) return {step * S::Kind::STEP, a_batch, b_batch};
-    if (g.planes == 1) return {step * S::Kind::STEP, a_batch, b_batch};
+    if (!S::PLANES || g.planes == 1) return {step * S::Kind::STEP, a_batch, b_batch};
     const i32 product = step / g.k_steps;
     return {(step - product * g.k_steps) * S::Kind::STEP, a_batch * 3 + plane_of_a(product), b_batch * 3 + plane_of_b(product)};
 }
@@ -178,7 +177,7 @@ struct PartMultiplier {
 template <class S>
 DEVICE void add_step(const GemmSplitNumbers& g, i32 step, typename PartMultiplier<S>::Sums& sums, typename PartMultiplier<S>::Sums& d)
 {
-    const i32   product = g.planes == 1 ? 5 : step / g.k_steps;
+    const i32   product = !S::PLANES || g.planes == 1 ? 5 : step / g.k_steps;
     const float weight = product == 5 ? 1.0f : product >= 3 ? 0x1p-8f : 0x1p-16f;
     settle(d);
     UNROLLED for (i32 i = 0; i < S::TILE_N / 2; i++) sums[i] = fmaf(d[i], weight, sums[i]);
