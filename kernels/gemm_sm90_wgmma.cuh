@@ -36,11 +36,13 @@ struct OfU8U8 : OperandKind<i32, 128, false> {};
 #define LIST_32 ONES TEN(1) TEN(2) TWO(3)
 #define LIST_36 ONES TEN(1) TEN(2) SIX(3)
 #define LIST_40 ONES TEN(1) TEN(2) "%30,%31,%32,%33,%34,%35,%36,%37,%38,%39"
+#define LIST_44 ONES TEN(1) TEN(2) TEN(3) FOUR(4)
 #define LIST_48 ONES TEN(1) TEN(2) TEN(3) EIGHT(4)
 #define LIST_52 ONES TEN(1) TEN(2) TEN(3) TEN(4) TWO(5)
 #define LIST_56 ONES TEN(1) TEN(2) TEN(3) TEN(4) SIX(5)
 #define LIST_60 ONES TEN(1) TEN(2) TEN(3) TEN(4) "%50,%51,%52,%53,%54,%55,%56,%57,%58,%59"
 #define LIST_64 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) FOUR(6)
+#define LIST_68 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) EIGHT(6)
 #define LIST_72 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TWO(7)
 #define LIST_76 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) SIX(7)
 #define LIST_80 ONES TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) "%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"
@@ -56,11 +58,13 @@ struct OfU8U8 : OperandKind<i32, 128, false> {};
 #define REGISTERS_32(C, i) REGISTERS_16(C, i), REGISTERS_16(C, i + 16)
 #define REGISTERS_36(C, i) REGISTERS_32(C, i), REGISTERS_4(C, i + 32)
 #define REGISTERS_40(C, i) REGISTERS_32(C, i), REGISTERS_8(C, i + 32)
+#define REGISTERS_44(C, i) REGISTERS_40(C, i), REGISTERS_4(C, i + 40)
 #define REGISTERS_48(C, i) REGISTERS_32(C, i), REGISTERS_16(C, i + 32)
 #define REGISTERS_52(C, i) REGISTERS_48(C, i), REGISTERS_4(C, i + 48)
 #define REGISTERS_56(C, i) REGISTERS_48(C, i), REGISTERS_8(C, i + 48)
 #define REGISTERS_60(C, i) REGISTERS_56(C, i), REGISTERS_4(C, i + 56)
 #define REGISTERS_64(C, i) REGISTERS_32(C, i), REGISTERS_32(C, i + 32)
+#define REGISTERS_68(C, i) REGISTERS_64(C, i), REGISTERS_4(C, i + 64)
 #define REGISTERS_72(C, i) REGISTERS_64(C, i), REGISTERS_8(C, i + 64)
 #define REGISTERS_76(C, i) REGISTERS_72(C, i), REGISTERS_4(C, i + 72)
 #define REGISTERS_80(C, i) REGISTERS_64(C, i), REGISTERS_16(C, i + 64)
@@ -98,11 +102,13 @@ struct OfU8U8 : OperandKind<i32, 128, false> {};
     TURNABLE(Kind, REAL, 32, 64, text, 32, 33, 34, 35, 36)                                                                         \
     TURNABLE(Kind, REAL, 36, 72, text, 36, 37, 38, 39, 40)                                                                         \
     TURNABLE(Kind, REAL, 40, 80, text, 40, 41, 42, 43, 44)                                                                         \
+    TURNABLE(Kind, REAL, 44, 88, text, 44, 45, 46, 47, 48)                                                                         \
     TURNABLE(Kind, REAL, 48, 96, text, 48, 49, 50, 51, 52)                                                                         \
     TURNABLE(Kind, REAL, 52, 104, text, 52, 53, 54, 55, 56)                                                                        \
     TURNABLE(Kind, REAL, 56, 112, text, 56, 57, 58, 59, 60)                                                                        \
     TURNABLE(Kind, REAL, 60, 120, text, 60, 61, 62, 63, 64)                                                                        \
     TURNABLE(Kind, REAL, 64, 128, text, 64, 65, 66, 67, 68)                                                                        \
+    TURNABLE(Kind, REAL, 68, 136, text, 68, 69, 70, 71, 72)                                                                        \
     TURNABLE(Kind, REAL, 72, 144, text, 72, 73, 74, 75, 76)                                                                        \
     TURNABLE(Kind, REAL, 76, 152, text, 76, 77, 78, 79, 80)                                                                        \
     TURNABLE(Kind, REAL, 80, 160, text, 80, 81, 82, 83, 84)                                                                        \
@@ -130,8 +136,10 @@ struct OfU8U8 : OperandKind<i32, 128, false> {};
     FIXED_KIND(Kind, float, REAL, ", 1, 1", text)                                                                                  \
     FIXED(Kind, float, REAL, ", 1, 1", 36, 72, text, 36, 37, 38)                                                                   \
     FIXED(Kind, float, REAL, ", 1, 1", 40, 80, text, 40, 41, 42)                                                                   \
+    FIXED(Kind, float, REAL, ", 1, 1", 44, 88, text, 44, 45, 46)                                                                   \
     FIXED(Kind, float, REAL, ", 1, 1", 52, 104, text, 52, 53, 54)                                                                  \
     FIXED(Kind, float, REAL, ", 1, 1", 60, 120, text, 60, 61, 62)                                                                  \
+    FIXED(Kind, float, REAL, ", 1, 1", 68, 136, text, 68, 69, 70)                                                                  \
     FIXED(Kind, float, REAL, ", 1, 1", 76, 152, text, 76, 77, 78)
 
 // The same with a in registers, as mma has its fragments.
@@ -189,11 +197,13 @@ FIXED_FRAGMENT(OfTf32, 128, 256, "k8.f32.tf32.tf32", 128, 129, 130, 131, 132, 13
 #undef LIST_32
 #undef LIST_36
 #undef LIST_40
+#undef LIST_44
 #undef LIST_48
 #undef LIST_52
 #undef LIST_56
 #undef LIST_60
 #undef LIST_64
+#undef LIST_68
 #undef LIST_72
 #undef LIST_76
 #undef LIST_80
@@ -209,17 +219,17 @@ FIXED_FRAGMENT(OfTf32, 128, 256, "k8.f32.tf32.tf32", 128, 129, 130, 131, 132, 13
 #undef REGISTERS_32
 #undef REGISTERS_36
 #undef REGISTERS_40
+#undef REGISTERS_44
 #undef REGISTERS_48
 #undef REGISTERS_52
 #undef REGISTERS_56
 #undef REGISTERS_60
 #undef REGISTERS_64
+#undef REGISTERS_68
 #undef REGISTERS_72
 #undef REGISTERS_76
 #undef REGISTERS_80
 #undef REGISTERS_88
-#undef REGISTERS_72
-#undef REGISTERS_80
 #undef REGISTERS_96
 #undef REGISTERS_100
 #undef REGISTERS_104
