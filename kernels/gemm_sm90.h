@@ -180,10 +180,9 @@ struct GemmPlanesNumbers {
 
 constexpr u32 STAGING_BYTES = 8192;      // of one buffer: 64 rows of 128 bytes
 constexpr u32 SHARED_MOST = 232448;      // bytes of a block
-// Warpgroups that multiply: three of a tile of 192 rows, 64 each, else two. Beside three one warp loads, since by a whole group no thread would have more registers; beside
-// two a whole one, which gives up its own for them.
+// Warpgroups that multiply: three of a tile of 192 rows, 64 each, else two. Beside them one loads, whole, since it gives up its registers for them.
 ANYWHERE constexpr u32 tiles_groups(u32 m) { return m == 192 ? 3 : 2; }
-ANYWHERE constexpr i32 tiles_threads(u32 m) { return tiles_groups(m) == 3 ? 416 : 384; }
+ANYWHERE constexpr i32 tiles_threads(u32 m) { return i32(tiles_groups(m) + 1) * 128; }
 // What an epilogue that is compiled with a tile's kernel brings there: vectors, of elements of up to 32 bits, for each of these groups, and a
 // tensor by boxes to where results are staged.
 struct TilesFinish {

@@ -32,10 +32,11 @@ struct TilesShape {
     static constexpr i32  GROUPS = tiles_groups(TILE_M), BLOCKS = IS_PINGPONG ? TILE_M / 64 : TILE_M / (64 * GROUPS);     // blocks: of 64 rows a warpgroup
     static constexpr u32  LOADER = GROUPS * 128;             // the thread that loads
     static constexpr i32  SUMS = BLOCKS * TILE_N / 2 * (PROMOTE ? 2 : 1);
-    static constexpr bool IN_TURNS = PROMOTE && BLOCKS * TILE_N * 3 / 2 <= (GROUPS == 2 ? 192 : 96);     // registers for two batches of products
+    static constexpr bool IN_TURNS = PROMOTE && BLOCKS * TILE_N * 3 / 2 <= (GROUPS == 2 ? 192 : 144);    // registers for two batches of products
     static constexpr bool IN_REGISTERS = A_TURNED && Kind::BYTES == 4;               // a, whose words the tensor cores take no other way so
     static constexpr bool IS_BARE = SUMS > 128 || TILE_N % 64 != 0 || IS_SWAPPED || IN_REGISTERS;    // no room for an epilogue, or no boxes for what it reads
-    static constexpr i32  LOADER_REGISTERS = IS_BARE && !IS_PINGPONG && !TURNS_ && !STREAM_K ? 24 : 40;     // of 504, of which the other two have the rest
+    // What a thread of each group has of registers in all, and the one that loads; the others have the rest.
+    static constexpr i32  REGISTERS = GROUPS == 3 ? 512 : 504, LOADER_REGISTERS = GROUPS == 3 ? 32 : IS_BARE && !IS_PINGPONG && !TURNS_ && !STREAM_K ? 24 : 40;
     // Not where both groups turn operands; and beside an epilogue the branch makes wide tiles spill more.
     static constexpr bool MAY_PASS = !IN_REGISTERS && !HAS_EPILOGUE && !STREAM_K;
     // Of an epilogue for 32 columns. On an H200 (2026-11-22) one for each takes 1 to 3 % less than one for all; but of pingpong's large
@@ -52,7 +53,7 @@ struct TilesShape {
     static_assert(SUMS <= (PLANES ? 128 : 192), "sums fit the registers");
     static_assert(!IS_PINGPONG || !PROMOTE, "a group that moves sums would not hand over");
     static_assert(!IS_PINGPONG || !IN_REGISTERS, "each group reads its own rows");
-    static_assert(GROUPS == 2 || (SUMS <= 96 && SCHEDULE == 0 && !PLANES && !STREAM_K && !IN_REGISTERS), "three groups have fewer registers each, and what two say to each other is not for three");
+    static_assert(GROUPS == 2 || (SUMS <= 112 && SCHEDULE == 0 && !PLANES && !STREAM_K && !IN_REGISTERS), "three groups have fewer registers each, and what two say to each other is not for three");
     static_assert(!STREAM_K || (!IS_PINGPONG && !PROMOTE && !IN_REGISTERS), "a part of a tile is what one loop multiplies");
 };
 
@@ -352,10 +353,10 @@ DEVICE void run_tiles(const GemmTilesNumbers& g)
     __syncthreads();
     if constexpr (S::CLUSTER > 1) cluster_barrier();
     if (group == S::GROUPS) {
-        if constexpr (S::GROUPS == 2) keep_registers<S::LOADER_REGISTERS>();
+        keep_registers<S::LOADER_REGISTERS>();
         if (threadIdx.x == S::LOADER) load_tiles<S>(g, memory, rank, started);
     } else {
-        if constexpr (S::GROUPS == 2) take_registers<(504 - S::LOADER_REGISTERS) / 2>();
+        take_registers<(S::REGISTERS - S::LOADER_REGISTERS) / S::GROUPS>();
         multiply_tiles<S>(g, memory, group, rank);
     }
     // No block leaves while another may still write to it or arrive at its barriers.

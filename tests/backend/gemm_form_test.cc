@@ -104,7 +104,7 @@ TEST_CASE("layouts: three warpgroups stage what they store behind the ring of a 
         // The ring, each group's buffers, and barriers, from wherever shared memory begins.
         CHECK(l.bytes >= 1023 + l.stages * ((192 + l.lines) * 128 + 16) + 3 * l.buffers * kernels::STAGING_BYTES);
     }
-    CHECK(kernels::tiles_threads(192) == 3 * 128 + 32);
+    CHECK(kernels::tiles_threads(192) == 4 * 128);
     CHECK(kernels::tiles_threads(128) == 3 * 128);
 }
 

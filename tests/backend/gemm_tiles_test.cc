@@ -96,6 +96,7 @@ TEST_CASE("tiles: as wide as rows want it that are as many as they happen to be,
     CHECK(tile({400, 4096, 11008, 1}, Dtype::e4m3) == "t128x104x1x2");    // 30, the fastest of the others 33
     CHECK(tile({280, 6144, 4096, 1}, Dtype::e4m3) == "t192x72x1x2");      // 16, 21
     CHECK(tile({350, 6144, 4096, 1}, Dtype::e4m3) == "t192x88x1x2");      // 19, 25
+    CHECK(tile({200, 11008, 4096, 1}, Dtype::e4m3) == "t192x104x1x2");    // 19, 22
     CHECK(tile({250, 5120, 5120, 1}, Dtype::e4m3) == "t128x88x2");        // 16, 18
     CHECK(tile({400, 5120, 5120, 1}, Dtype::e4m3) == "t128x136x2");       // 23, 24
     CHECK(tile({3001, 8192, 8192, 1}, Dtype::e4m3) == "128x128x1");       // 305, where 128 x 192 takes 329
