@@ -86,6 +86,7 @@ TEST_CASE("tiles: as wide as rows want it that are as many as they happen to be,
     CHECK(tile({400, 11008, 4096, 1}, Dtype::f16) == "t128x136x2");       // 62, with 144 rows 65
     CHECK(tile({200, 11008, 4096, 1}, Dtype::f16) == "t192x104x1x2");     // 34, with 112 rows 35, of 128 columns 38
     CHECK(tile({300, 12288, 4096, 1}, Dtype::f16) == "t192x152x1x2");     // 51, with 160 rows 53, of 128 columns 61
+    CHECK(tile({250, 5120, 5120, 1}, Dtype::f16) == "128x96x1");          // 27, by pairs of 128 x 128, which fill less of a round, 33
     CHECK(tile({777, 4096, 11008, 1}, Dtype::f16) == "t128x200x2");       // 117, with 208 rows 121
     CHECK(tile({1400, 4096, 4096, 1}, Dtype::f16) == "t128x176x2");       // 80, other ways 84
     CHECK(tile({300, 8192, 8192, 1}, Dtype::e4m3) == "t128x152x2");       // 36, with 160 rows 37

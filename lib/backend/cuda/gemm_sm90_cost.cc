@@ -162,16 +162,17 @@ double dealt_us(double waves)
 
 // Of some lines of halves: wide tiles in pairs take longer beside others than the model says, of c's transpose by pingpong most; those of 96 and 144 columns alone less, where hardly
 // a place is empty. As times of 420 shapes have it, and of 192 under lasting power (H200, 2026-11-29): what is chosen of 129 to 512 lines is 1.0 % from the fastest way
-// in the mean, was 1.9.
+// in the mean, was 1.9. And what nearly fills one round takes less than splits, several rounds and fewer tiles: of 240 other shapes what is chosen is 1.2 % from the
+// fastest way (was 1.6), of 21 under lasting power 1.2 (1.7); 250 x 5120 x 5120 28 us in place of 36 (2026-11-30).
 double some_lines(const Form& form, const Device& device, const Instance& i)
 {
-    constexpr double TURNED_PINGPONG = 1.12, PAIRS = 1.04, FULL = 0.9, FULL_WAVES = 0.93;
+    constexpr double TURNED_PINGPONG = 1.12, PAIRS = 1.04, FULL = 0.9, FULL_WAVES = 0.93, ONE_ROUND = 0.9, ONE_ROUND_WAVES = 0.8;
     const Tiling t = tiling_of(form, device, i);
     if (i.group != Group::Half || (i.is_stream_k && !t.is_full()) || !has_some_lines(form.problem)) return 1;
-    if (i.schedule < 0) return i.turns ? TURNED_PINGPONG : 1;
-    if (i.cluster > 1) return i.n > 128 || i.turns ? PAIRS : 1;
-    const double waves = t.waves();
-    return i.n % 64 != 0 && !form.a.is_turned && waves >= FULL_WAVES * std::ceil(waves) ? FULL : 1;
+    const double waves = t.waves(), round = !i.is_stream_k && waves >= ONE_ROUND_WAVES && waves <= 1 ? ONE_ROUND : 1;
+    if (i.schedule < 0) return round * (i.turns ? TURNED_PINGPONG : 1);
+    if (i.cluster > 1) return round * (i.n > 128 || i.turns ? PAIRS : 1);
+    return i.n % 64 != 0 && !form.a.is_turned && waves >= FULL_WAVES * std::ceil(waves) ? FULL : round;
 }
 
 double tiles_us(const Form& form, const Device& device, const Instance& i)
