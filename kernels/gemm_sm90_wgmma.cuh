@@ -126,9 +126,7 @@ struct OfU8U8 : OperandKind<i32, 128, false> {};
     FIXED(Kind, Word_, words, scales, 56, 112, text, 56, 57, 58)                                                                   \
     FIXED(Kind, Word_, words, scales, 64, 128, text, 64, 65, 66)                                                                   \
     FIXED(Kind, Word_, words, scales, 72, 144, text, 72, 73, 74)                                                                   \
-    FIXED(Kind, Word_, words, scales, 80, 160, text, 80, 81, 82)                                                                   \
     FIXED(Kind, Word_, words, scales, 96, 192, text, 96, 97, 98)                                                                   \
-    FIXED(Kind, Word_, words, scales, 104, 208, text, 104, 105, 106)                                                               \
     FIXED(Kind, Word_, words, scales, 128, 256, text, 128, 129, 130)
 
 // Of sums of f32 there are these columns, too.
