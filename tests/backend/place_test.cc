@@ -42,14 +42,19 @@ TEST_CASE("place: clusters of launches are whole numbers of clusters that share 
             }
     CHECK(placed_ones > 100);
     CHECK(sm90::placement_of(whole_device(), 1, 1, 96).together == 6);
-    for (const int32_t fours : {27, 29, 30, 33}) {
-        gemm::Device device = whole_device();
-        device.clusters_of_four = fours;
-        for (int32_t blocks = 97; blocks <= 132; blocks++) {
-            INFO(blocks, " blocks where ", fours, " clusters of four find room");
-            CHECK(sm90::placement_of(device, 1, 1, blocks).together == (blocks <= std::min(4 * fours, 120) ? 4 : 1));
+    for (const int32_t fours : {27, 29, 30, 33})
+        for (const int32_t eights : {0, 13, 14, 15, 16}) {
+            gemm::Device device = whole_device();
+            device.clusters_of_four = fours, device.clusters_of_eight = eights;
+            for (int32_t blocks = 97; blocks <= 132; blocks++) {
+                INFO(blocks, " blocks where ", fours, " clusters of four find room, or ", eights, " of eight");
+                CHECK(sm90::placement_of(device, 1, 1, blocks).together == (blocks > 116 && blocks <= std::min(8 * eights, 120) ? 8 : blocks <= std::min(4 * fours, 120) ? 4 : 1));
+            }
+            // Behind the first round clusters are as many as need no more rounds than blocks alone.
+            CHECK(sm90::placement_of(device, 1, 1, 240).together == (eights >= 15 ? 8 : 1));
+            CHECK(sm90::placement_of(device, 1, 1, 224).together == (fours >= 28 ? 4 : 1));
+            CHECK(sm90::placement_of(device, 1, 2, 480).together == (eights >= 15 ? 8 : 2));
         }
-    }
     CHECK(sm90::placement_of(whole_device(), 1, 1, 96).share > sm90::share_alone(whole_device(), 1, 96));
 }
 
@@ -85,8 +90,8 @@ TEST_CASE("place: blocks that make halves of bytes stand where others do")
             const kernels::GemmSplitNumbers& n = static_cast<const kernels::GemmMadeNumbers*>(l.numbers)->split;
             CHECK(n.blocks == uint32_t(cluster));
             CHECK(n.tiles == 48);
-            CHECK(l.cluster == (cluster == 2 ? 6u : uint32_t(cluster)));         // 48 blocks, 96 and 192
-            CHECK(n.together == (cluster == 2 ? 3 : 1));
+            CHECK(l.cluster == (cluster == 1 ? 1u : cluster == 2 ? 6u : 8u));    // 48 blocks, 96 and 192
+            CHECK(n.together == int32_t(l.cluster) / cluster);
             CHECK(l.grid[0] == 48u * uint32_t(cluster));
             launches++;
         };

@@ -11,7 +11,7 @@
 // the card's power leaves. --memory: what the model takes the card's for, in TB
 // a second. --behind: products with what follows them compiled in, "f16(gelu(a @ b + row) + r)" (choice_behind.h). --dry: what the model says alone, on any
 // machine, of an H200 or of --memory.
-#include "lib/backend/cuda/gemm_sm90.h"
+#include "lib/backend/cuda/gemm_sm90_cost.h"
 #include "lib/backend/cuda/images.h"
 #include "lib/backend/cuda/rounding.h"
 #include "lib/backend/cuda/shipped_launch.h"
@@ -211,7 +211,7 @@ class Bench {
                 if (k.shared_bytes) allow_shared(home_, functions_[image].back(), k.shared_bytes);
             }
         }
-        card.clusters_of_four = clusters_of_four(home_, gemm::Image::Sm90Half, functions_[gemm::Image::Sm90Half]);
+        card.clusters_of_four = clusters_of(4, home_, gemm::Image::Sm90Half, functions_[gemm::Image::Sm90Half]), card.clusters_of_eight = clusters_of(8, home_, gemm::Image::Sm90Half, functions_[gemm::Image::Sm90Half]);
     }
     void measure(const Case& s, const sm90::Form& form, double within, std::FILE* out);
     void judge(const Case& s, const sm90::Form& form, size_t most, std::FILE* out, Verdicts& verdicts);
@@ -325,11 +325,13 @@ void Bench::release(std::vector<Timed>& all)
     for (Timed& t : all) home_.driver().cuGraphExecDestroy(t.graph), t.graph = nullptr;
 }
 
-void print(std::FILE* out, const Case& s, const Timed& t)
+void print(std::FILE* out, const Case& s, const sm90::Form& form, const Timed& t)
 {
     const sm90::Instance& i = sm90::instances()[t.choice.instance];
-    std::fprintf(out, "%s,%lld,%lld,%lld,%c%c,%s,%d,%d,%d,%.4g,%.5g,%zu\n", s.kind.name, (long long)s.m, (long long)s.n, (long long)s.k, s.a, s.b, i.tile, t.choice.cluster, t.choice.splits, t.choice.group,
-                 t.model_us, t.us.empty() ? 0 : t.median(), t.us.size());
+    const sm90::Form      own = sm90::form_of(form, i);
+    const double          blocks = i.is_split ? sm90::blocks_of(own, card, i, t.choice).blocks : double(sm90::tiling_of(own, card, i).tiles * i.cluster);
+    std::fprintf(out, "%s,%lld,%lld,%lld,%c%c,%s,%d,%d,%d,%.4g,%.5g,%zu,%g\n", s.kind.name, (long long)s.m, (long long)s.n, (long long)s.k, s.a, s.b, i.tile, t.choice.cluster, t.choice.splits, t.choice.group,
+                 t.model_us, t.us.empty() ? 0 : t.median(), t.us.size(), blocks);
 }
 
 // Ways are ready to be replayed.
@@ -350,7 +352,7 @@ void Bench::measure(const Case& s, const sm90::Form& form, double within, std::F
     warm(all);
     rounds(all, 1, 1), rounds(all, 1.5, 1), rounds(all, 1.2, 3), rounds(all, 1.06, 5);
     release(all);
-    for (const Timed& t : all) print(out, s, t);
+    for (const Timed& t : all) print(out, s, form, t);
     std::vector<Timed> grouped;
     std::ranges::stable_sort(all, {}, &Timed::median);
     for (const Timed& t : all) {
@@ -361,7 +363,7 @@ void Bench::measure(const Case& s, const sm90::Form& form, double within, std::F
     for (Timed& t : grouped) capture(s, t);
     rounds(grouped, HUGE_VAL, 5);
     release(grouped);
-    for (const Timed& t : grouped) std::fputs("group,", out), print(out, s, t);
+    for (const Timed& t : grouped) std::fputs("group,", out), print(out, s, form, t);
     std::fflush(out);
 }
 
@@ -380,7 +382,7 @@ void Bench::judge(const Case& s, const sm90::Form& form, size_t most, std::FILE*
         for (const size_t j : order) all[j].us.push_back(replay(all[j]));
     }
     release(all);
-    for (const Timed& t : all) print(out, s, t);
+    for (const Timed& t : all) print(out, s, form, t);
     std::fflush(out);
     verdicts.add(s, all);
 }
@@ -424,7 +426,7 @@ int main(int argc, char** argv)
             else if (bench && is_of_choice) bench->judge(s, form, most, out, verdicts);
             else if (bench) bench->measure(s, form, within, out);
             else
-                for (const Timed& t : is_of_choice ? best_ways_of(form, most) : ways_of(form, within)) print(out, s, t);
+                for (const Timed& t : is_of_choice ? best_ways_of(form, most) : ways_of(form, within)) print(out, s, form, t);
             done++;
         }
     } catch (const Error& error) {

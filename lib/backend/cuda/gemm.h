@@ -69,7 +69,7 @@ struct Device {
     uint32_t units;                      // multiprocessors
     bool     has[size_t(Image::count_)];
     double   memory_bytes_per_us = 4.8e6;    // at most, by its clock; an H200's
-    int32_t  clusters_of_four = 29;          // of blocks that have a multiprocessor each: how many it holds at once; of H200s the least that was seen
+    int32_t  clusters_of_four = 29, clusters_of_eight = 14;      // of blocks that have a multiprocessor each: how many it holds at once; of H200s the least that was seen
 };
 bool needs(Image image, Dtype a, Dtype b, bool has_list = false);    // whether products of these types may launch kernels of it
 
