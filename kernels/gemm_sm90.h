@@ -180,9 +180,10 @@ struct GemmPlanesNumbers {
 
 constexpr u32 STAGING_BYTES = 8192;      // of one buffer: 64 rows of 128 bytes
 constexpr u32 SHARED_MOST = 232448;      // bytes of a block
-// Warpgroups that multiply: three of a tile of 192 rows, 64 each, else two. Beside them one loads, whole, since it gives up its registers for them.
-ANYWHERE constexpr u32 tiles_groups(u32 m) { return m == 192 ? 3 : 2; }
-ANYWHERE constexpr i32 tiles_threads(u32 m) { return i32(tiles_groups(m) + 1) * 128; }
+// Warpgroups that multiply: three of a tile of 192 rows, one of 64 rows of c's transpose, else two. Beside them one loads, whole, since it gives up
+// its registers for several.
+ANYWHERE constexpr u32 tiles_groups(u32 m, bool turns) { return m == 192 ? 3 : m == 64 && turns ? 1 : 2; }
+ANYWHERE constexpr i32 tiles_threads(u32 m, bool turns) { return i32(tiles_groups(m, turns) + 1) * 128; }
 // What an epilogue that is compiled with a tile's kernel brings there: vectors, of elements of up to 32 bits, for each of these groups, and a
 // tensor by boxes to where results are staged.
 struct TilesFinish {
@@ -201,20 +202,27 @@ ANYWHERE constexpr bool tiles_may_stand_together(i32 cluster, u32 n, bool is_pin
 ANYWHERE constexpr i32 turned_box(i32 n) { return n % 16 == 0 ? 16 : 8; }
 // Columns leave by boxes of 64, and come so where they lie side by side: of a tile that is no multiple of that there is room for all.
 ANYWHERE constexpr u32 tiles_boxes(u32 n) { return (n + 63) / 64; }
+// What of a row of gemm_sm90.def a block's shared memory goes by.
+struct TilesRow {
+    u32  m, n, stages;
+    bool is_pingpong, turns;
+};
 // Shared memory of a block of gemm_sm90_tiles.cuh. Pingpong, whose stores the other group's products hide, has as many stages as there is room
 // for beside two buffers, up to what was asked for (f16(gelu(a @ b + v)) of 8192^3 with five on an H200, 2026-11-22: 1709 us, with four 1822); others
-// have a stage less beside an epilogue, and all buffers that they want. Where columns that do not come by boxes leave it there is a stage more.
+// have a stage less beside an epilogue, and all buffers that they want. Where columns that do not come by boxes leave it there is a stage more;
+// of a single warpgroup, whose stages are many and small, as many as leave room for its buffers.
 struct TilesLayout {
     u32 lines;                           // of 128 bytes, of b in a stage
     u32 stages, buffers, bytes;          // buffers: a warpgroup's, one for each 64 x 64 of its tile where there is room
 };
-ANYWHERE constexpr TilesLayout tiles_layout(u32 m, u32 n, u32 stages, bool is_pingpong, bool b_turned, const TilesFinish& finish)
+ANYWHERE constexpr TilesLayout tiles_layout(const TilesRow& row, bool b_turned, const TilesFinish& finish)
 {
-    const u32 lines = b_turned ? tiles_boxes(n) * 64 : n, all = tiles_groups(m), groups = is_pingpong ? 1 : all, wanted = m / 64 * tiles_boxes(n) / groups;
+    const auto [m, n, stages, is_pingpong, turns] = row;
+    const u32 lines = b_turned ? tiles_boxes(n) * 64 : n, all = tiles_groups(m, turns), groups = is_pingpong ? 1 : all, wanted = m / 64 * tiles_boxes(n) / groups;
     const u32 stage = (m + lines) * 128 + 16, other = 1024 + 8 * all + all * finish.vectors * vector_bytes(m / groups, n);
     const u32 least = is_pingpong && wanted > 2 && !finish.has_box ? 2 : wanted, asked = finish.is_there && !is_pingpong ? stages - 1 : stages;
     u32 kept = lines % 64 != 0 ? asked + 1 : asked;
-    while (kept > (is_pingpong ? 2 : asked) && other + kept * stage + all * STAGING_BYTES * least > SHARED_MOST) kept--;
+    while (kept > (is_pingpong || all == 1 ? 2 : asked) && other + kept * stage + all * STAGING_BYTES * least > SHARED_MOST) kept--;
     const u32 room = (SHARED_MOST - other - kept * stage) / (all * STAGING_BYTES), buffers = wanted < room ? wanted : room;
     return {lines, kept, buffers, other + kept * stage + all * STAGING_BYTES * buffers};
 }

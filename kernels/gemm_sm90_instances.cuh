@@ -19,7 +19,7 @@ DEVICE void run_any_tiles(const GemmTilesNumbers& g)
     else run_tiles<S>(g);
 }
 #define TILES_KERNEL(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns, stream_k)                 \
-    extern "C" __global__ void __launch_bounds__(tiles_threads(m), 1) GEMM_NAME(types##_##way##_##tile)(const __grid_constant__ GemmTilesNumbers numbers) \
+    extern "C" __global__ void __launch_bounds__(tiles_threads(m, turns), 1) GEMM_NAME(types##_##way##_##tile)(const __grid_constant__ GemmTilesNumbers numbers) \
     {                                                                                                                              \
         run_any_tiles<TilesShape<Kind, m, n, down, across, stages, a, b, schedule, promote, turns, stream_k>>(numbers);            \
     }

@@ -1,8 +1,8 @@
-// c = a b by Hopper's tensor cores, for products of many tiles: blocks that stay, a thread that loads, two or three warpgroups that multiply.
+// c = a b by Hopper's tensor cores, for products of many tiles: blocks that stay, a thread that loads, one to three warpgroups that multiply.
 //
 //   grid      clusters of DOWN blocks that share a tile's columns of b, or ACROSS that share its rows of a; each takes tiles in turn,
 //             `group` rows of clusters first, or, by stream-K, some steps of some of them before (gemm_sm90_stream_k.cuh)
-//   threads   0..127 and 128..255 multiply, of tiles of 192 rows 256..383, too; the next one starts loads
+//   threads   0..127 multiply, but of 64 rows of c's transpose 128..255, too, of tiles of 192 rows 256..383; the next one starts loads
 //             SCHEDULE >= 0: all on one tile, as many of its rows each, the second of two begins SCHEDULE steps behind the first (with
 //             epilogues they were seen to end together all the same); PINGPONG: a tile each, in turn
 //   shared    [STAGES] of a's [TILE_M][128 bytes] and b's [TILE_N][128 bytes], swizzled; then staging, an epilogue's vectors, barriers
@@ -29,13 +29,13 @@ struct TilesShape {
     static constexpr i32  A_TURNED = IS_SWAPPED ? B_TURNED_ : A_TURNED_, B_TURNED = IS_SWAPPED ? A_TURNED_ : B_TURNED_;
     static constexpr bool STREAM_K = STREAM_K_, MAY_STAND_TOGETHER = tiles_may_stand_together(CLUSTER, TILE_N, SCHEDULE == PINGPONG, TURNS_);
     static constexpr bool PROMOTE = PROMOTE_, PLANES = PROMOTE && Kind::BYTES == 2, IS_PINGPONG = SCHEDULE == PINGPONG;
-    static constexpr i32  GROUPS = tiles_groups(TILE_M), BLOCKS = IS_PINGPONG ? TILE_M / 64 : TILE_M / (64 * GROUPS);     // blocks: of 64 rows a warpgroup
+    static constexpr i32  GROUPS = tiles_groups(TILE_M, TURNS_), BLOCKS = IS_PINGPONG ? TILE_M / 64 : TILE_M / (64 * GROUPS);     // blocks: of 64 rows a warpgroup
     static constexpr u32  LOADER = GROUPS * 128;             // the thread that loads
     static constexpr i32  SUMS = BLOCKS * TILE_N / 2 * (PROMOTE ? 2 : 1);
-    static constexpr bool IN_TURNS = PROMOTE && BLOCKS * TILE_N * 3 / 2 <= (GROUPS == 2 ? 192 : 144);    // registers for two batches of products
+    static constexpr bool IN_TURNS = PROMOTE && BLOCKS * TILE_N * 3 / 2 <= (GROUPS == 1 ? 216 : GROUPS == 2 ? 192 : 144);    // registers for two batches of products
     static constexpr bool IN_REGISTERS = A_TURNED && Kind::BYTES == 4;               // a, whose words the tensor cores take no other way so
     static constexpr bool IS_BARE = SUMS > 128 || TILE_N % 64 != 0 || IS_SWAPPED || IN_REGISTERS;    // no room for an epilogue, or no boxes for what it reads
-    // What a thread of each group has of registers in all, and the one that loads; the others have the rest.
+    // What a thread of each group has of registers in all, and the one that loads; the others have the rest. A single group has all it can.
     static constexpr i32  REGISTERS = GROUPS == 3 ? 512 : 504, LOADER_REGISTERS = GROUPS == 3 ? 32 : IS_BARE && !IS_PINGPONG && !TURNS_ && !STREAM_K ? 24 : 40;
     // Not where both groups turn operands; and beside an epilogue the branch makes wide tiles spill more.
     static constexpr bool MAY_PASS = !IN_REGISTERS && !HAS_EPILOGUE && !STREAM_K;
@@ -43,7 +43,7 @@ struct TilesShape {
     // epilogues (gelu), whose groups are at different places, one takes 2 to 4 % less than two, and these took 3 to 9 % less than eight.
     static constexpr int  TEXTS = IS_PINGPONG && EPILOGUE_WEIGHT > 20 ? 1 : 8;
     static constexpr TilesFinish FINISH = {HAS_EPILOGUE, HAS_BOX, u32(vector_count())};
-    static constexpr TilesLayout LAYOUT = tiles_layout(TILE_M, TILE_N, STAGES_, IS_PINGPONG, B_TURNED, FINISH);
+    static constexpr TilesLayout LAYOUT = tiles_layout({TILE_M, TILE_N, STAGES_, IS_PINGPONG, TURNS_}, B_TURNED, FINISH);
     static constexpr i32  STAGES = LAYOUT.stages;
     static constexpr u32  A_BYTES = TILE_M * 128, STAGE = A_BYTES + LAYOUT.lines * 128;
     static constexpr u32  SHARED = LAYOUT.bytes, BUFFERS = LAYOUT.buffers, VECTORS = FINISH.vectors * vector_bytes(BLOCKS * 64, TILE_N);    // a group's
@@ -53,7 +53,8 @@ struct TilesShape {
     static_assert(SUMS <= (PLANES ? 128 : 192), "sums fit the registers");
     static_assert(!IS_PINGPONG || !PROMOTE, "a group that moves sums would not hand over");
     static_assert(!IS_PINGPONG || !IN_REGISTERS, "each group reads its own rows");
-    static_assert(GROUPS == 2 || (SUMS <= 112 && SCHEDULE == 0 && !PLANES && !STREAM_K && !IN_REGISTERS), "three groups have fewer registers each, and what two say to each other is not for three");
+    static_assert(GROUPS < 3 || SUMS <= 112, "three groups have fewer registers each");
+    static_assert(GROUPS == 2 || (SCHEDULE == 0 && !PLANES && !STREAM_K && !IN_REGISTERS), "what two groups say to each other is not for one or three");
     static_assert(!STREAM_K || (!IS_PINGPONG && !PROMOTE && !IN_REGISTERS), "a part of a tile is what one loop multiplies");
 };
 
@@ -353,10 +354,10 @@ DEVICE void run_tiles(const GemmTilesNumbers& g)
     __syncthreads();
     if constexpr (S::CLUSTER > 1) cluster_barrier();
     if (group == S::GROUPS) {
-        keep_registers<S::LOADER_REGISTERS>();
+        if constexpr (S::GROUPS > 1) keep_registers<S::LOADER_REGISTERS>();
         if (threadIdx.x == S::LOADER) load_tiles<S>(g, memory, rank, started);
     } else {
-        take_registers<(S::REGISTERS - S::LOADER_REGISTERS) / S::GROUPS>();
+        if constexpr (S::GROUPS > 1) take_registers<(S::REGISTERS - S::LOADER_REGISTERS) / S::GROUPS>();
         multiply_tiles<S>(g, memory, group, rank);
     }
     // No block leaves while another may still write to it or arrive at its barriers.

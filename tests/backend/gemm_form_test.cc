@@ -77,7 +77,7 @@ TEST_CASE("layouts: a stage more where columns that do not come by boxes leave r
     };
     for (const Seen& s : {Seen{256, 4, false, true, 256, 4, 2}, Seen{128, 6, true, true, 128, 6, 2}, Seen{144, 4, false, false, 144, 5, 3}, Seen{144, 4, false, true, 192, 4, 3},
                           Seen{160, 4, false, false, 160, 4, 3}, Seen{160, 4, true, false, 160, 5, 2}, Seen{160, 4, true, true, 192, 4, 4}}) {
-        const kernels::TilesLayout l = kernels::tiles_layout(128, s.n, s.asked, s.is_pingpong, s.b_turned, {});
+        const kernels::TilesLayout l = kernels::tiles_layout({128, s.n, s.asked, s.is_pingpong, false}, s.b_turned, {});
         CAPTURE(s.n);
         CAPTURE(s.b_turned);
         CHECK(l.lines == s.lines);
@@ -95,7 +95,7 @@ TEST_CASE("layouts: three warpgroups stage what they store behind the ring of a 
         uint32_t stages, buffers;
     };
     for (const Seen& s : {Seen{80, 5, false, 5, 2}, Seen{80, 5, true, 5, 1}, Seen{112, 5, false, 5, 1}, Seen{112, 5, true, 5, 1}, Seen{160, 4, false, 4, 2}, Seen{160, 4, true, 4, 1}}) {
-        const kernels::TilesLayout l = kernels::tiles_layout(192, s.n, s.asked, false, s.b_turned, {});
+        const kernels::TilesLayout l = kernels::tiles_layout({192, s.n, s.asked, false, true}, s.b_turned, {});
         CAPTURE(s.n);
         CAPTURE(s.b_turned);
         CHECK(l.stages == s.stages);
@@ -104,8 +104,28 @@ TEST_CASE("layouts: three warpgroups stage what they store behind the ring of a 
         // The ring, each group's buffers, and barriers, from wherever shared memory begins.
         CHECK(l.bytes >= 1023 + l.stages * ((192 + l.lines) * 128 + 16) + 3 * l.buffers * kernels::STAGING_BYTES);
     }
-    CHECK(kernels::tiles_threads(192) == 4 * 128);
-    CHECK(kernels::tiles_threads(128) == 3 * 128);
+    CHECK(kernels::tiles_threads(192, true) == 4 * 128);
+    CHECK(kernels::tiles_threads(128, true) == 3 * 128);
+}
+
+TEST_CASE("layouts: one warpgroup of 64 rows of c's transpose has the stages that its buffers leave, up to one more than asked for")
+{
+    struct Seen {
+        uint32_t n, asked;
+        bool     b_turned;
+        uint32_t stages, buffers;
+    };
+    for (const Seen& s : {Seen{72, 8, false, 9, 2}, Seen{72, 12, false, 12, 2}, Seen{72, 12, true, 8, 2}, Seen{152, 12, false, 7, 3}, Seen{152, 12, true, 6, 3}}) {
+        const kernels::TilesLayout l = kernels::tiles_layout({64, s.n, s.asked, false, true}, s.b_turned, {});
+        CAPTURE(s.n);
+        CAPTURE(s.b_turned);
+        CHECK(l.stages == s.stages);
+        CHECK(l.buffers == s.buffers);
+        CHECK(l.bytes <= kernels::SHARED_MOST);
+        CHECK(l.bytes >= 1023 + l.stages * ((64 + l.lines) * 128 + 16) + l.buffers * kernels::STAGING_BYTES);
+    }
+    CHECK(kernels::tiles_threads(64, true) == 2 * 128);
+    CHECK(kernels::tiles_threads(64, false) == 3 * 128);         // of doubles
 }
 
 TEST_CASE("layouts: beside an epilogue pingpong has as many stages as what it reads leaves, others one less than asked for")
@@ -117,7 +137,7 @@ TEST_CASE("layouts: beside an epilogue pingpong has as many stages as what it re
     };
     for (const Seen& s : {Seen{128, 6, true, false, 0, 6, 2}, Seen{128, 6, true, false, 1, 6, 2}, Seen{128, 6, true, false, 2, 5, 3}, Seen{128, 6, true, true, 0, 5, 4}, Seen{128, 6, true, true, 1, 5, 4},
                           Seen{128, 6, true, true, 4, 4, 4}, Seen{256, 4, false, false, 4, 3, 4}, Seen{256, 4, false, true, 4, 3, 4}, Seen{128, 6, false, true, 1, 5, 2}}) {
-        const kernels::TilesLayout l = kernels::tiles_layout(128, s.n, s.asked, s.is_pingpong, true, {true, s.has_box, s.vectors});
+        const kernels::TilesLayout l = kernels::tiles_layout({128, s.n, s.asked, s.is_pingpong, false}, true, {true, s.has_box, s.vectors});
         CAPTURE(s.n);
         CAPTURE(s.has_box);
         CAPTURE(s.vectors);

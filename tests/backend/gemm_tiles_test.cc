@@ -86,6 +86,9 @@ TEST_CASE("tiles: as wide as rows want it that are as many as they happen to be,
     CHECK(tile({400, 11008, 4096, 1}, Dtype::f16) == "t128x136x2");       // 62, with 144 rows 65
     CHECK(tile({200, 11008, 4096, 1}, Dtype::f16) == "t192x104x1x2");     // 34, with 112 rows 35, of 128 columns 38
     CHECK(tile({300, 12288, 4096, 1}, Dtype::f16) == "t192x152x1x2");     // 51, with 160 rows 53, of 128 columns 61
+    CHECK(tile({137, 4096, 4096, 1}, Dtype::f16) == "t64x72x1x2");        // 12.5 by 128 tiles of one warpgroup, as the fastest split 13.7
+    CHECK(tile({170, 4096, 4096, 1}, Dtype::f16) == "t64x88x1x2");        // 15.9, 17.5
+    CHECK(tile({300, 4096, 4096, 1}, Dtype::f16) == "t64x152x1x2");       // 20.5, 23
     CHECK(tile({250, 5120, 5120, 1}, Dtype::f16) == "128x96x1");          // 27, by pairs of 128 x 128, which fill less of a round, 33
     CHECK(tile({777, 4096, 11008, 1}, Dtype::f16) == "t128x200x2");       // 117, with 208 rows 121
     CHECK(tile({1400, 4096, 4096, 1}, Dtype::f16) == "t128x176x2");       // 80, other ways 84
@@ -98,6 +101,7 @@ TEST_CASE("tiles: as wide as rows want it that are as many as they happen to be,
     CHECK(tile({280, 6144, 4096, 1}, Dtype::e4m3) == "t192x72x1x2");      // 16, 21
     CHECK(tile({350, 6144, 4096, 1}, Dtype::e4m3) == "t192x88x1x2");      // 19, 25
     CHECK(tile({200, 11008, 4096, 1}, Dtype::e4m3) == "t192x104x1x2");    // 19, 22
+    CHECK(tile({150, 4096, 4096, 1}, Dtype::e4m3) == "t64x88x1x2");       // 9.1, 10.6
     CHECK(tile({250, 5120, 5120, 1}, Dtype::e4m3) == "t128x88x2");        // 16, 18
     CHECK(tile({400, 5120, 5120, 1}, Dtype::e4m3) == "t128x136x2");       // 23, 24
     CHECK(tile({3001, 8192, 8192, 1}, Dtype::e4m3) == "128x128x1");       // 305, where 128 x 192 takes 329
@@ -117,7 +121,7 @@ TEST_CASE("splits: of c's transpose where a few rows more than a tile's are by a
     CHECK(tile({152, 4096, 14336, 1}) == "st64x160");    // 38, 53
     CHECK(tile({200, 4096, 14336, 1}) == "st64x208");    // 47, 51
     CHECK(tile({137, 8192, 8192, 1}) == "t128x72x1x2");  // 40, so 42: 128 tiles of 72 rows
-    CHECK(tile({304, 4096, 11008, 1}) == "st64x160");    // 50, 57
+    CHECK(tile({304, 4096, 11008, 1}) == "t64x152x1x2"); // 47, as a split of 160 rows 51
     CHECK(tile({137, 11008, 4096, 1}) == "t192x72x1x2"); // 172 of 64 rows would be two rounds
     // Fewer have tiles that were fitted to them: of 2048 x 64 x 2048 7.1 us as these, 5.2 as those.
     for (const Extents& e : {Extents{32, 4096, 14336, 1}, Extents{32, 28672, 8192, 1}, Extents{1, 18944, 3584, 1}, Extents{2048, 64, 2048, 1}, Extents{2048, 128, 2048, 1}, Extents{1024, 16, 500000, 1}}) {

@@ -86,10 +86,11 @@ Form form_of(const Form& form, const Instance& instance);        // as its tiles
 bool takes_group(const Form& form, const Instance& instance);
 // Whether odd instances take the form, whose a is straight or has few rows. Their tiles are no multiple of what folds have parts of.
 bool takes_odd(const Form& form);
+inline kernels::TilesRow row_of(const Instance& i) { return {uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages), i.schedule < 0, i.turns}; }
 // Of one that is not split and has no epilogue, for a form that is swapped where that is so.
 inline kernels::TilesLayout layout_of(const Form& form, const Instance& i)
 {
-    return kernels::tiles_layout(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages), i.schedule < 0, form.b.is_turned, {});
+    return kernels::tiles_layout(row_of(i), form.b.is_turned, {});
 }
 // Of a Strided copy: words or bytes whose lines lie side by side instead.
 inline bool is_turned_by_blocks(const Source& s, const Form& form)

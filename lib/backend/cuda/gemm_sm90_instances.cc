@@ -62,7 +62,7 @@ constexpr std::array<Instance, COUNT> numbered()
 }
 constexpr std::array<Instance, COUNT> INSTANCES = numbered();
 
-#define TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns, stream_k) {"gemm_" #types "_" #way "_" #tile, tiles_layout(m, n, stages, schedule < 0, tiles_turn_b(n, a, b, turns), {}).bytes},
+#define TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns, stream_k) {"gemm_" #types "_" #way "_" #tile, tiles_layout({m, n, stages, schedule < 0, turns}, tiles_turn_b(n, a, b, turns), {}).bytes},
 #define SPLIT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, units, turns) {"gemm_" #types "_" #way "_s" #tile, split_shared(m, n, stages)},
 #define ODD_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, units) {"gemm_" #types "_" #way "_o" #tile, split_shared(m, ODD_WIDTH, stages)},
 #define CUT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, slots) {"gemm_" #types "_" #way "_c" #tile, cut_shared(m, n, stages, slots)},
@@ -128,10 +128,10 @@ constexpr uint32_t COUNTS[] = {
 static_assert(COUNTS[0] + COUNTS[1] + COUNTS[2] == std::size(FACTS), "every kernel is of one image");
 // Kernels that carry out lists, those without a box and those with one.
 #define NAMED(prefix, name, bytes) {"gemm_" prefix "_" name, bytes},
-#define LISTED_TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns, stream_k) NAMED("listed", #types "_" #way "_" #tile, tiles_layout(m, n, stages, schedule < 0, tiles_turn_b(n, a, b, turns), LISTED_FINISH).bytes)
+#define LISTED_TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns, stream_k) NAMED("listed", #types "_" #way "_" #tile, tiles_layout({m, n, stages, schedule < 0, turns}, tiles_turn_b(n, a, b, turns), LISTED_FINISH).bytes)
 #define LISTED_SPLIT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, units, turns) NAMED("listed", #types "_" #way "_s" #tile, split_shared(m, n, stages))
 #define LISTED_CUT_FACTS(types, way, Kind, a, b, promote, tile, m, n, stages, slots) NAMED("listed", #types "_" #way "_c" #tile, cut_shared(m, n, stages, slots))
-#define BOXED_TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns, stream_k) NAMED("boxed", #types "_" #way "_" #tile, tiles_layout(m, n, stages, schedule < 0, tiles_turn_b(n, a, b, turns), BOXED_FINISH).bytes)
+#define BOXED_TILES_FACTS(types, way, Kind, a, b, promote, tile, m, n, down, across, stages, schedule, turns, stream_k) NAMED("boxed", #types "_" #way "_" #tile, tiles_layout({m, n, stages, schedule < 0, turns}, tiles_turn_b(n, a, b, turns), BOXED_FINISH).bytes)
 #define LISTED_TILES(group, ...) GEMM_SM90_##group(LISTED_TILES_FACTS, __VA_ARGS__)
 #define LISTED_SPLIT(group, ...) GEMM_SM90_##group(LISTED_SPLIT_FACTS, __VA_ARGS__)
 #define LISTED_CUT(group, ...) GEMM_SM90_##group(LISTED_CUT_FACTS, __VA_ARGS__)

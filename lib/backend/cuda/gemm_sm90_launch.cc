@@ -308,7 +308,7 @@ void run_tiles(Runner& r, const Instance& i, const Choice& c)
     const Dealing d = i.is_stream_k ? dealing_of(form, r.device, i) : Dealing{std::min(t.tiles, t.together), 0};
     if (i.is_stream_k) n.stream_k = stream_k(r, form, i, d);
     const int64_t blocks = d.clusters * i.cluster;
-    l.block = uint32_t(kernels::tiles_threads(uint32_t(i.m))), l.cluster = uint32_t(may_stand_together(i) ? placement_of(r.device, 1, i.cluster, double(blocks)).together : i.cluster);
+    l.block = uint32_t(kernels::tiles_threads(uint32_t(i.m), i.turns)), l.cluster = uint32_t(may_stand_together(i) ? placement_of(r.device, 1, i.cluster, double(blocks)).together : i.cluster);
     l.grid[0] = uint32_t(rounded_up(blocks, l.cluster)), l.grid[1] = l.grid[2] = 1;
     l.shared_bytes = r.finisher ? r.finisher->shared_bytes : layout_of(form, i).bytes;
     r.launch(l, n);

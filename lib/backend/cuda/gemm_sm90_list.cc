@@ -26,7 +26,7 @@ Finisher listed_finisher(const Form& form, uint32_t instance)
         if (can_come(p, k, kernels::OF_COLUMNS)) f.kinds[k] = kernels::OF_COLUMNS, vectors++;
         else if (can_come(p, k, kernels::OF_ROWS)) f.kinds[k] = kernels::OF_ROWS, vectors++;
     }
-    f.shared_bytes = kernels::tiles_layout(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages), i.schedule < 0, form.b.is_turned, finish).bytes;
+    f.shared_bytes = kernels::tiles_layout(row_of(i), form.b.is_turned, finish).bytes;
     return f;
 }
 

@@ -62,7 +62,7 @@ Finisher finisher_of(const Form& form, uint32_t instance)
         else if (vectors < kernels::FINISH_VECTORS && can_come(p, k, kernels::OF_ROWS)) f.kinds[k] = kernels::OF_ROWS, vectors++;
         else if (!has_box && can_come(p, k, kernels::BY_ENGINE)) f.kinds[k] = kernels::BY_ENGINE, has_box = true;
     }
-    f.shared_bytes = kernels::tiles_layout(uint32_t(i.m), uint32_t(i.n), uint32_t(i.stages), i.schedule < 0, form.b.is_turned, {true, has_box, vectors}).bytes;
+    f.shared_bytes = kernels::tiles_layout(row_of(i), form.b.is_turned, {true, has_box, vectors}).bytes;
     return f;
 }
 
@@ -73,7 +73,7 @@ FunctionWords product_of(const Finisher& finisher)
     if (i.is_cut) return {"CUT_THREADS, 1", "GemmSplitNumbers", text("run_cut<", shape, ">")};
     if (i.is_odd) return {text("split_threads(", i.m, "), ", i.units), "GemmOddNumbers", text("run_odd<", shape, ">")};
     if (i.is_split) return {text("split_threads(", i.m, "), ", i.units), "GemmSplitNumbers", text("run_split<", shape, ">")};
-    return {text("tiles_threads(", i.m, "), 1"), "GemmTilesNumbers", text("run_tiles<", shape, ">")};
+    return {text("tiles_threads(", i.m, ", ", i.turns ? "true" : "false", "), 1"), "GemmTilesNumbers", text("run_tiles<", shape, ">")};
 }
 
 std::optional<Finisher> finisher_for(const Problem& problem, const Device& device, const Way* way)
