@@ -28,7 +28,7 @@ def check(what, is_so, text):
     global passed, failed
     passed, failed = passed + bool(is_so), failed + (not is_so)
     if not is_so:
-        print(f"{what}:\n{text[-2000:]}")
+        print(f"{text[-2000:]}\nwrong: {what}")
 
 
 def measured_in(text):

@@ -244,6 +244,20 @@ TEST_CASE("a table's lines say what it holds; what cannot be read is passed over
     CHECK((own.find(kept[1].first) == kept[1].second));
 }
 
+TEST_CASE("a time that was just measured is what a later process reads of it, whatever follows its nanoseconds")
+{
+    for (const double us : {4.335, 4.34499999, 4.345, 1.0 / 3, 0.0004, 8.16450001, 123456.7895}) {
+        const gemm::Problem p = placed(problem_of({512, 512, 512, 1}, {true, false, false, 8}, Dtype::bf16, Dtype::bf16, Dtype::bf16));
+        gemm::Tuned now, later;
+        now.keep(gemm::shape_of(p), {gemm::ways(p, whole_device(), 0).back(), us, us * 1.1});
+        later.add(now.text());
+        INFO(us);
+        REQUIRE(now.find(gemm::shape_of(p)));
+        CHECK((now.find(gemm::shape_of(p)) == later.find(gemm::shape_of(p))));
+        CHECK(now.find(gemm::shape_of(p))->us == doctest::Approx(us).epsilon(0.0005 / us));
+    }
+}
+
 TEST_CASE("runs take what was measured, from the moment that it is known; what cannot run so is chosen as ever")
 {
     const gemm::Problem p = placed(problem_of({512, 512, 512, 1}, {}, Dtype::f16, Dtype::f16, Dtype::f16));

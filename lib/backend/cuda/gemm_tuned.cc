@@ -6,6 +6,7 @@
 #include "lib/backend/cuda/gemm_sm90.h"
 
 #include <charconv>
+#include <cmath>
 #include <concepts>
 
 namespace ng::cuda::gemm {
@@ -50,9 +51,9 @@ class Words {
     }
     void read(double& us)
     {
-        int64_t nanoseconds = 0;
-        read(nanoseconds);
-        us = double(nanoseconds) / 1000;
+        int64_t whole = 0;
+        read(whole);
+        us = double(whole) / 1000;
     }
     void read(bool& truth)
     {
@@ -96,12 +97,15 @@ void each_time(M& m, const Visit& visit)
     visit(m.us), visit(m.usual_us);
 }
 
+// What lines have of times.
+int64_t nanoseconds(double us) { return std::llround(us * 1000); }
+
 struct Writer {
     std::string& line;
     void operator()(Dtype t) const { line += text(ng::name_of(t), " "); }
     void operator()(bool b) const { line += b ? "1 " : "0 "; }
     void operator()(std::integral auto v) const { line += text(int64_t(v), " "); }
-    void operator()(double us) const { line += text(int64_t(us * 1000), " "); }          // nanoseconds
+    void operator()(double us) const { line += text(nanoseconds(us), " "); }
 };
 
 }  // namespace
@@ -130,7 +134,9 @@ std::optional<Measured> Tuned::find(const Shape& shape) const
 void Tuned::keep(const Shape& shape, const Measured& measured)
 {
     const std::lock_guard hold(lock_);
-    measured_[shape] = measured;
+    Measured& kept = measured_[shape];
+    kept = measured;
+    each_time(kept, [](double& us) { us = double(nanoseconds(us)) / 1000; });
     count_.fetch_add(1, std::memory_order_release);
 }
 

@@ -24,7 +24,7 @@ class Tuned {
   public:
     // Nothing where that shape was not measured. It locks, but never before something is kept.
     std::optional<Measured> find(const Shape& shape) const;
-    void     keep(const Shape& shape, const Measured& measured);
+    void     keep(const Shape& shape, const Measured& measured);         // its times in whole nanoseconds, as lines have them
     uint64_t count() const noexcept { return count_.load(std::memory_order_acquire); }   // of keep() and add(): what find() said may be otherwise since
 
     // A line for each shape: its numbers, both times, the way's words.
