@@ -120,9 +120,8 @@ double alone(const Form& form)
     return by_threads_us(p, 1) > 0 && p.m > FEW_ROWS && p.k >= LITTLE_DEPTH ? 1.05 : 1;
 }
 
-constexpr double  SECOND_CACHE = 50e6;   // bytes
 constexpr int64_t FEW_LINES = 128;       // rows of c up to which tiles of its transpose were not fitted to what follows
-// Of tiles of c's transpose that shared memory limits, and of a single warpgroup's where what their rows are of comes from memory: as times of 640 shapes of f16,
+// Of tiles of c's transpose that shared memory limits, and of a single warpgroup's where the operand that their rows are of is more than STREAMED_BYTES: as times of 640 shapes of f16,
 // 92 of them under lasting power, too, and 257 of bytes have it, 132 to 3001 rows (H200, 2026-11-30).
 double by_extents(const Form& form, const Instance& i)
 {
@@ -133,11 +132,11 @@ double by_extents(const Form& form, const Instance& i)
     };
     constexpr Fitted FITTED[] = {{Group::Half, 64, 72, 1.05}, {Group::Half, 64, 88, 1.02}, {Group::Half, 64, 120, 0.9}, {Group::Half, 64, 136, 0.93}, {Group::Half, 64, 152, 0.95}, {Group::Half, 128, 72, 0.9}, {Group::Half, 128, 104, 0.98}, {Group::Half, 128, 112, 0.94},
                                  {Group::Half, 128, 120, 0.96}, {Group::Half, 128, 136, 0.98}, {Group::Half, 192, 72, 0.92}, {Group::Half, 192, 80, 0.86}, {Group::Half, 192, 88, 0.92}, {Group::Half, 192, 104, 0.94}, {Group::Half, 192, 112, 0.96}, {Group::Half, 192, 152, 1.19},
-                                 {Group::Half, 256, 96, 0.94}, {Group::Half, 256, 104, 0.96}, {Group::Byte, 64, 72, 1.05}, {Group::Byte, 64, 120, 0.95}, {Group::Byte, 64, 152, 1.12}, {Group::Byte, 128, 72, 0.92}, {Group::Byte, 128, 88, 0.98}, {Group::Byte, 128, 104, 0.98},
+                                 {Group::Half, 256, 96, 0.94}, {Group::Half, 256, 104, 0.96}, {Group::Byte, 64, 72, 1.1}, {Group::Byte, 64, 120, 0.95}, {Group::Byte, 64, 152, 1.12}, {Group::Byte, 128, 72, 0.92}, {Group::Byte, 128, 88, 0.98}, {Group::Byte, 128, 104, 0.98},
                                  {Group::Byte, 128, 120, 0.98}, {Group::Byte, 128, 136, 1.04}};
-    constexpr double STREAMED = 1.14;
+    constexpr double STREAMED = 1.14, STREAMED_BYTES = 4e7;
     const Problem&      p = form.problem;
-    const bool          is_streamed = i.turns && i.m == 64 && double(p.m) * double(p.k) * element_bytes(form) > SECOND_CACHE;
+    const bool          is_streamed = i.turns && i.m == 64 && double(p.m) * double(p.k) * element_bytes(form) > STREAMED_BYTES;
     const Fitted* const f = std::ranges::find_if(FITTED, [&](const Fitted& x) { return i.turns && p.n > FEW_LINES && x.group == i.group && x.m == i.m && x.n == i.n; });
     return (f == std::end(FITTED) ? 1 : f->factor) * (is_streamed ? STREAMED : 1);
 }
@@ -288,7 +287,7 @@ double cost_us(const Form& form, const Form& own, const Device& device, const Ch
     const bool     is_narrow = p.n <= NARROW;
     // Few columns come faster to many small blocks: tiles take 1.2 to 1.5 times what the model says of them, of bytes 2.1, and are nowhere faster (13 shapes of one to 16
     // columns, H200, 2026-11-29; six of 32 took 1.3 to 1.5 times that), so that they are kept from being chosen. So it is of 16 with whatever does not fit the second cache (117 MB, 2026-11-25).
-    constexpr double WIDE = 1.75, WIDE_BYTES = 2.1;
+    constexpr double WIDE = 1.75, WIDE_BYTES = 2.1, SECOND_CACHE = 50e6;
     const bool   is_streamed = form.group == Group::Half && double(form.a.batches) * double(p.m) * double(p.k) * 2 > SECOND_CACHE;
     const double wide = !has_few_columns(p) && !has_small_columns(p) && !(is_narrow && is_streamed) ? 1 : form.group == Group::Half ? WIDE : WIDE_BYTES;
     if (!i.is_split) return copies_us(own, i) + std::max(tiles_us(own, device, i) * wide, least_streamed_us(form, own, device, i));
