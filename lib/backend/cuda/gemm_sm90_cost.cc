@@ -196,7 +196,7 @@ double tiles_us(const Form& form, const Device& device, const Instance& i)
     // many these are: by gelu of 128x128 a round is 2.0 to 2.5 us longer at depths of 1024 to 8192 (H200, 2026-11-23).
     const double open = has_epilogue ? store : (i.schedule > 0 ? ROUND_US : OPEN_ROUND_US) + by_threads_us(p, i.m * i.n / 2.0);
     const double between = is_pingpong ? SLOWED * compute_us(p, i) + std::max(0.0, (store - tile) / 2) : open;
-    const bool   is_unfitted = i.is_stream_k ? t.waves() < LEAST_DEALT || t.waves() > MOST_DEALT : i.m > WIDEST_OF_FEW && p.n <= FEW_LINES;
+    const bool   is_unfitted = i.is_stream_k ? t.waves() < LEAST_DEALT || t.waves() > MOST_DEALT : (i.m > WIDEST_OF_FEW && p.n <= FEW_LINES) || (i.turns && i.m == 64 && p.m <= FEW_LINES);
     const double met = is_dealt ? dealt_us(t.waves()) : 0, unfitted = is_unfitted ? UNFITTED : 1;
     return unfitted * some_lines(form, device, i) * ((is_light(form, i) ? LIGHT_LAUNCH_US : LAUNCH_US) + rounds * tile + (std::ceil(rounds) - 1) * between + met + store + (i.cluster > 1 ? CLUSTER_US : 0) + traffic_us(form, i, TRAFFIC));
 }
@@ -273,6 +273,20 @@ double copies_us(const Form& form, const Instance& i)
     return us;
 }
 
+// Where a tile is shared by several blocks, a warpgroup whose threads have many sums hands them over for longer the more there are: as times of 640 shapes of f16 and 257 of e4m3 have it, what
+// is chosen is 0.9 % from the fastest way in the mean, without this 1.1 (H200, 2026-11-30).
+double handed_over(const Form& own, const Instance& i, int32_t cluster)
+{
+    struct Shared {
+        int32_t m, n;
+        double  by_two, by_more;
+    };
+    constexpr Shared SHARED[] = {{64, 128, 0.95, 1.03}, {64, 160, 1, 1.03}, {64, 208, 0.98, 1.03}, {128, 64, 1, 0.94}, {128, 128, 1, 1.04}};
+    const Shared* const s = std::ranges::find_if(SHARED, [&](const Shared& x) { return x.m == i.m && x.n == i.n; });
+    if (s == std::end(SHARED) || (i.group != Group::Half && i.group != Group::Byte) || std::min(own.problem.m, own.problem.n) <= FEW_LINES) return 1;
+    return cluster > 2 ? s->by_more : s->by_two;
+}
+
 }  // namespace
 
 double cost_us(const Form& form, const Form& own, const Device& device, const Choice& c)
@@ -297,9 +311,6 @@ double cost_us(const Form& form, const Form& own, const Device& device, const Ch
     // Of 192 columns they are for rows of which one has all, by a turned b: of 128 rows they were nowhere the fastest, by columns along depth in one shape of 52 (H200, 2026-11-30).
     const bool   is_wide_for_few = i.n == 192 && (own.problem.m > i.m || !own.b.is_turned);
     const double unfitted = (i.turns && !is_fitted) || is_wide_for_few ? UNFITTED : 1;
-    // Of some lines such tiles take less than the others' times say: of 390 shapes of f16 and e4m3 what is chosen is 0.9 % from the fastest way, without it 1.1 (H200, 2026-11-30).
-    constexpr double SOME_OF_64_BY_128 = 0.97;
-    const double beside = i.m == 64 && i.n == 128 && has_some_lines(own.problem) ? SOME_OF_64_BY_128 : 1;
     const bool   has_half_boxes = i.group == Group::Half && i.m == 64 && p.m > 64 && is_narrow;
     const auto split = [&] {
         if (takes_few_lines(own, i)) return few_lines_us(own, device, i, c);
@@ -308,7 +319,7 @@ double cost_us(const Form& form, const Form& own, const Device& device, const Ch
         const double us = split_us(own, device, i, c);
         return i.is_odd ? std::max(us * MOVED, least_odd_us(own, device, i, c)) : us * (has_half_boxes ? HALF_BOXES : 1);
     };
-    return copies_us(own, i) + split() * unfitted * beside;
+    return copies_us(own, i) + split() * unfitted * handed_over(own, i, c.cluster);
 }
 
 double resident_blocks(const Device& device, int32_t units, int32_t cluster) { return RESIDENT[units - 1][cluster - 1] * device.units / RESIDENT_UNITS; }
