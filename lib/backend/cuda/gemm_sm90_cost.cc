@@ -196,7 +196,9 @@ double tiles_us(const Form& form, const Device& device, const Instance& i)
     // many these are: by gelu of 128x128 a round is 2.0 to 2.5 us longer at depths of 1024 to 8192 (H200, 2026-11-23).
     const double open = has_epilogue ? store : (i.schedule > 0 ? ROUND_US : OPEN_ROUND_US) + by_threads_us(p, i.m * i.n / 2.0);
     const double between = is_pingpong ? SLOWED * compute_us(p, i) + std::max(0.0, (store - tile) / 2) : open;
-    const bool   is_unfitted = i.is_stream_k ? t.waves() < LEAST_DEALT || t.waves() > MOST_DEALT : (i.m > WIDEST_OF_FEW && p.n <= FEW_LINES) || (i.turns && i.m == 64 && p.m <= FEW_LINES);
+    // A single warpgroup's are for some rows of c whose depth lies side by side, of many columns: where it does not, or columns are few, they take up to twice as long as others (H200, 2026-11-30, 60 shapes).
+    const bool   is_no_place = i.m > WIDEST_OF_FEW ? p.n <= FEW_LINES : i.turns && i.m == 64 && (p.m <= FEW_LINES || form.b.is_turned);
+    const bool   is_unfitted = i.is_stream_k ? t.waves() < LEAST_DEALT || t.waves() > MOST_DEALT : is_no_place;
     const double met = is_dealt ? dealt_us(t.waves()) : 0, unfitted = is_unfitted ? UNFITTED : 1;
     return unfitted * some_lines(form, device, i) * ((is_light(form, i) ? LIGHT_LAUNCH_US : LAUNCH_US) + rounds * tile + (std::ceil(rounds) - 1) * between + met + store + (i.cluster > 1 ? CLUSTER_US : 0) + traffic_us(form, i, TRAFFIC));
 }
