@@ -106,7 +106,7 @@ TEST_CASE("tiles: as wide as rows want it that are as many as they happen to be,
     CHECK(tile({400, 5120, 5120, 1}, Dtype::e4m3) == "t128x136x2");       // 23, 24
     CHECK(tile({3001, 8192, 8192, 1}, Dtype::e4m3) == "128x128x1");       // 305, where 128 x 192 takes 329
     CHECK(!chosen(problem({777, 4096, 11008, 1}, Dtype::f16, 1)).turns);
-    // A single warpgroup's tiles of other operands, which take 15 us of 128 x 5120 x 2560 where others take 11: rows side by side, or few columns.
+    // A single warpgroup's are not for rows side by side, of which 5120 x 128 x 2560 takes 15.9 us where others take 11.0, nor for few columns.
     const auto lying = [&](const Extents& e, const Lying& l) { return std::string(chosen(problem_of(e, l, Dtype::f16, Dtype::f16, Dtype::f16)).tile); };
     for (const bool b_turned : {false, true}) CHECK(!lying({137, 4096, 4096, 1}, {true, b_turned, false, 0}).starts_with("t64x"));
     CHECK(lying({137, 4096, 4096, 1}, {}) == "t64x72x1x2");
