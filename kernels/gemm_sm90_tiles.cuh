@@ -2,7 +2,7 @@
 //
 //   grid      clusters of DOWN blocks that share a tile's columns of b, or ACROSS that share its rows of a; each takes tiles in turn,
 //             `group` rows of clusters first, or, by stream-K, some steps of some of them before (gemm_sm90_stream_k.cuh)
-//   threads   0..127 multiply, but of 64 rows of c's transpose 128..255, too, of tiles of 192 rows 256..383; the next one starts loads
+//   threads   0..127 multiply, and 128..255 but of 64 rows of c's transpose, of tiles of 192 rows 256..383 as well; the next one starts loads
 //             SCHEDULE >= 0: all on one tile, as many of its rows each, the second of two begins SCHEDULE steps behind the first (with
 //             epilogues they were seen to end together all the same); PINGPONG: a tile each, in turn
 //   shared    [STAGES] of a's [TILE_M][128 bytes] and b's [TILE_N][128 bytes], swizzled; then staging, an epilogue's vectors, barriers

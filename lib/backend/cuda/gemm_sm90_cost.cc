@@ -196,7 +196,7 @@ double tiles_us(const Form& form, const Device& device, const Instance& i)
     // many these are: by gelu of 128x128 a round is 2.0 to 2.5 us longer at depths of 1024 to 8192 (H200, 2026-11-23).
     const double open = has_epilogue ? store : (i.schedule > 0 ? ROUND_US : OPEN_ROUND_US) + by_threads_us(p, i.m * i.n / 2.0);
     const double between = is_pingpong ? SLOWED * compute_us(p, i) + std::max(0.0, (store - tile) / 2) : open;
-    // A single warpgroup's are for some rows of c whose depth lies side by side, of many columns: where it does not, or columns are few, they take up to twice as long as others (H200, 2026-11-30, 60 shapes).
+    // A single warpgroup's are for some rows of c whose depth lies side by side, of many columns: where it does not, or columns are few, they take up to twice as long as others (H200, 2026-11-30, 72 shapes).
     const bool   is_no_place = i.m > WIDEST_OF_FEW ? p.n <= FEW_LINES : i.turns && i.m == 64 && (p.m <= FEW_LINES || form.b.is_turned);
     const bool   is_unfitted = i.is_stream_k ? t.waves() < LEAST_DEALT || t.waves() > MOST_DEALT : is_no_place;
     const double met = is_dealt ? dealt_us(t.waves()) : 0, unfitted = is_unfitted ? UNFITTED : 1;
@@ -275,8 +275,8 @@ double copies_us(const Form& form, const Instance& i)
     return us;
 }
 
-// Where a tile is shared by several blocks, a warpgroup whose threads have many sums hands them over for longer the more there are: as times of 640 shapes of f16 and 257 of e4m3 have it, what
-// is chosen is 0.9 % from the fastest way in the mean, without this 1.1 (H200, 2026-11-30).
+// Where a tile is shared by several blocks, a warpgroup whose threads have many sums hands them over for longer the more there are: as times of 640 shapes of f16 and 257 of e4m3 have it, of which what
+// is chosen is 0.9 % from the fastest way in the mean, without this 1.0 (H200, 2026-11-30).
 double handed_over(const Form& own, const Instance& i, int32_t cluster)
 {
     struct Shared {
