@@ -80,6 +80,7 @@ double by_threads_us(const Problem& p, double sums)
     return beside * bytes_of(p.c_type) % 16 != 0 ? sums * SUM_US : 0;
 }
 
+bool is_of_one_group(const Instance& i) { return tiles_groups(uint32_t(i.m), i.turns) == 1; }
 // Warpgroups that share a tile.
 int32_t groups_of(const Instance& i) { return i.schedule < 0 ? 1 : int32_t(tiles_groups(uint32_t(i.m), i.turns)); }
 
@@ -136,7 +137,7 @@ double by_extents(const Form& form, const Instance& i)
                                  {Group::Byte, 128, 120, 0.98}, {Group::Byte, 128, 136, 1.04}};
     constexpr double STREAMED = 1.14, STREAMED_BYTES = 4e7;
     const Problem&      p = form.problem;
-    const bool          is_streamed = i.turns && i.m == 64 && double(p.m) * double(p.k) * element_bytes(form) > STREAMED_BYTES;
+    const bool          is_streamed = is_of_one_group(i) && double(p.m) * double(p.k) * element_bytes(form) > STREAMED_BYTES;
     const Fitted* const f = std::ranges::find_if(FITTED, [&](const Fitted& x) { return i.turns && p.n > FEW_LINES && x.group == i.group && x.m == i.m && x.n == i.n; });
     return (f == std::end(FITTED) ? 1 : f->factor) * (is_streamed ? STREAMED : 1);
 }
@@ -197,8 +198,8 @@ double tiles_us(const Form& form, const Device& device, const Instance& i)
     const double open = has_epilogue ? store : (i.schedule > 0 ? ROUND_US : OPEN_ROUND_US) + by_threads_us(p, i.m * i.n / 2.0);
     const double between = is_pingpong ? SLOWED * compute_us(p, i) + std::max(0.0, (store - tile) / 2) : open;
     // A single warpgroup's are for some rows of c whose depth lies side by side, of many columns: where it does not, or columns are few, they take up to twice as long as others (H200, 2026-11-30, 72 shapes).
-    const bool   is_no_place = i.m > WIDEST_OF_FEW ? p.n <= FEW_LINES : i.turns && i.m == 64 && (p.m <= FEW_LINES || form.b.is_turned);
-    const bool   is_unfitted = i.is_stream_k ? t.waves() < LEAST_DEALT || t.waves() > MOST_DEALT : is_no_place;
+    const bool   is_out_of_place = is_of_one_group(i) && (p.m <= FEW_LINES || form.b.is_turned), is_too_wide = i.m > WIDEST_OF_FEW && p.n <= FEW_LINES;
+    const bool   is_unfitted = i.is_stream_k ? t.waves() < LEAST_DEALT || t.waves() > MOST_DEALT : is_out_of_place || is_too_wide;
     const double met = is_dealt ? dealt_us(t.waves()) : 0, unfitted = is_unfitted ? UNFITTED : 1;
     return unfitted * some_lines(form, device, i) * ((is_light(form, i) ? LIGHT_LAUNCH_US : LAUNCH_US) + rounds * tile + (std::ceil(rounds) - 1) * between + met + store + (i.cluster > 1 ? CLUSTER_US : 0) + traffic_us(form, i, TRAFFIC));
 }
@@ -275,18 +276,18 @@ double copies_us(const Form& form, const Instance& i)
     return us;
 }
 
-// Where a tile is shared by several blocks, a warpgroup whose threads have many sums hands them over for longer the more there are: as times of 640 shapes of f16 and 257 of e4m3 have it, of which what
-// is chosen is 0.9 % from the fastest way in the mean, without this 1.0 (H200, 2026-11-30).
+// How splits of more than few rows compare with each other, where up to two blocks share a tile or more do: the more sums a thread has, the longer it hands them over. As times of 640
+// shapes of f16 and 257 of e4m3 have it, of which what is chosen is 0.9 % from the fastest way in the mean, without this 1.0 (H200, 2026-11-30).
 double handed_over(const Form& own, const Instance& i, int32_t cluster)
 {
     struct Shared {
         int32_t m, n;
-        double  by_two, by_more;
+        double  up_to_two, more;
     };
     constexpr Shared SHARED[] = {{64, 128, 0.95, 1.03}, {64, 160, 1, 1.03}, {64, 208, 0.98, 1.03}, {128, 64, 1, 0.94}, {128, 128, 1, 1.04}};
     const Shared* const s = std::ranges::find_if(SHARED, [&](const Shared& x) { return x.m == i.m && x.n == i.n; });
     if (s == std::end(SHARED) || (i.group != Group::Half && i.group != Group::Byte) || std::min(own.problem.m, own.problem.n) <= FEW_LINES) return 1;
-    return cluster > 2 ? s->by_more : s->by_two;
+    return cluster > 2 ? s->more : s->up_to_two;
 }
 
 }  // namespace
