@@ -30,6 +30,10 @@ bool find_instance(std::string_view name, Way& w)
     return false;
 }
 
+// Lines have times as whole nanoseconds.
+int64_t nanoseconds(double us) { return std::llround(us * 1000); }
+double  microseconds(int64_t ns) { return double(ns) / 1000; }
+
 // The words of a line, one after the other; after one that cannot be read, none is.
 class Words {
   public:
@@ -51,9 +55,9 @@ class Words {
     }
     void read(double& us)
     {
-        int64_t whole = 0;
-        read(whole);
-        us = double(whole) / 1000;
+        int64_t ns = 0;
+        read(ns);
+        us = microseconds(ns);
     }
     void read(bool& truth)
     {
@@ -97,9 +101,6 @@ void each_time(M& m, const Visit& visit)
     visit(m.us), visit(m.usual_us);
 }
 
-// What lines have of times.
-int64_t nanoseconds(double us) { return std::llround(us * 1000); }
-
 struct Writer {
     std::string& line;
     void operator()(Dtype t) const { line += text(ng::name_of(t), " "); }
@@ -136,7 +137,7 @@ void Tuned::keep(const Shape& shape, const Measured& measured)
     const std::lock_guard hold(lock_);
     Measured& kept = measured_[shape];
     kept = measured;
-    each_time(kept, [](double& us) { us = double(nanoseconds(us)) / 1000; });
+    each_time(kept, [](double& us) { us = microseconds(nanoseconds(us)); });
     count_.fetch_add(1, std::memory_order_release);
 }
 
