@@ -87,44 +87,40 @@ TEST_CASE("layouts: a stage more where columns that do not come by boxes leave r
     }
 }
 
-TEST_CASE("layouts: three warpgroups stage what they store behind the ring of a tile of 192 rows, and a warp beside them loads")
+namespace {
+
+struct TurnedLayout {
+    uint32_t n, asked;
+    bool     b_turned;
+    uint32_t stages, buffers;
+};
+// Of tiles of so many rows of c's transpose, by so many warpgroups.
+void check_layouts(uint32_t m, uint32_t groups, std::initializer_list<TurnedLayout> layouts)
 {
-    struct Seen {
-        uint32_t n, asked;
-        bool     b_turned;
-        uint32_t stages, buffers;
-    };
-    for (const Seen& s : {Seen{80, 5, false, 5, 2}, Seen{80, 5, true, 5, 1}, Seen{112, 5, false, 5, 1}, Seen{112, 5, true, 5, 1}, Seen{160, 4, false, 4, 2}, Seen{160, 4, true, 4, 1}}) {
-        const kernels::TilesLayout l = kernels::tiles_layout({192, s.n, s.asked, false, true}, s.b_turned, {});
+    for (const TurnedLayout& s : layouts) {
+        const kernels::TilesLayout l = kernels::tiles_layout({m, s.n, s.asked, false, true}, s.b_turned, {});
         CAPTURE(s.n);
         CAPTURE(s.b_turned);
         CHECK(l.stages == s.stages);
         CHECK(l.buffers == s.buffers);
         CHECK(l.bytes <= kernels::SHARED_MOST);
         // The ring, each group's buffers, and barriers, from wherever shared memory begins.
-        CHECK(l.bytes >= 1023 + l.stages * ((192 + l.lines) * 128 + 16) + 3 * l.buffers * kernels::STAGING_BYTES);
+        CHECK(l.bytes >= 1023 + l.stages * ((m + l.lines) * 128 + 16) + groups * l.buffers * kernels::STAGING_BYTES);
     }
-    CHECK(kernels::tiles_threads(192, true) == 4 * 128);
+    CHECK(kernels::tiles_threads(m, true) == int32_t(groups + 1) * 128);
+}
+
+}  // namespace
+
+TEST_CASE("layouts: three warpgroups stage what they store behind the ring of a tile of 192 rows, and a warp beside them loads")
+{
+    check_layouts(192, 3, {{80, 5, false, 5, 2}, {80, 5, true, 5, 1}, {112, 5, false, 5, 1}, {112, 5, true, 5, 1}, {160, 4, false, 4, 2}, {160, 4, true, 4, 1}});
     CHECK(kernels::tiles_threads(128, true) == 3 * 128);
 }
 
 TEST_CASE("layouts: one warpgroup of 64 rows of c's transpose has the stages that its buffers leave, up to one more than asked for")
 {
-    struct Seen {
-        uint32_t n, asked;
-        bool     b_turned;
-        uint32_t stages, buffers;
-    };
-    for (const Seen& s : {Seen{72, 8, false, 9, 2}, Seen{72, 12, false, 12, 2}, Seen{72, 12, true, 8, 2}, Seen{152, 12, false, 7, 3}, Seen{152, 12, true, 6, 3}}) {
-        const kernels::TilesLayout l = kernels::tiles_layout({64, s.n, s.asked, false, true}, s.b_turned, {});
-        CAPTURE(s.n);
-        CAPTURE(s.b_turned);
-        CHECK(l.stages == s.stages);
-        CHECK(l.buffers == s.buffers);
-        CHECK(l.bytes <= kernels::SHARED_MOST);
-        CHECK(l.bytes >= 1023 + l.stages * ((64 + l.lines) * 128 + 16) + l.buffers * kernels::STAGING_BYTES);
-    }
-    CHECK(kernels::tiles_threads(64, true) == 2 * 128);
+    check_layouts(64, 1, {{72, 8, false, 9, 2}, {72, 12, false, 12, 2}, {72, 12, true, 8, 2}, {152, 12, false, 7, 3}, {152, 12, true, 6, 3}});
     CHECK(kernels::tiles_threads(64, false) == 3 * 128);         // of doubles
 }
 
