@@ -45,7 +45,7 @@ TEST_CASE("place: clusters of launches are whole numbers of clusters that share 
     for (const int32_t fours : {27, 29, 30, 33})
         for (const int32_t eights : {0, 13, 14, 15, 16}) {
             gemm::Device device = whole_device();
-            device.clusters_of_four = fours, device.clusters_of_eight = eights;
+            device.clusters = {fours, eights};
             for (int32_t blocks = 97; blocks <= 132; blocks++) {
                 INFO(blocks, " blocks where ", fours, " clusters of four find room, or ", eights, " of eight");
                 CHECK(sm90::placement_of(device, 1, 1, blocks).together == (blocks > 116 && blocks <= std::min(8 * eights, 120) ? 8 : blocks <= std::min(4 * fours, 120) ? 4 : 1));

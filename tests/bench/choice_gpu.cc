@@ -3,7 +3,7 @@
 //     choice_gpu SHAPES.txt TIMES.csv [--seconds N] [--within F] [--chosen [--most N]] [--ms N] [--memory TB] [--behind TEXT] [--dry]
 //
 // SHAPES: lines "fp16 1760 16 1760 nn" (also bf16 tf32 e4m3 e5m2 int8 fp32 fp64; n: as in m x k and k x n, t: transposed), or with cases as
-// ngtool bench --csv and gemm_peers.py name them, each taken once. TIMES: a line for each way to run it. --chosen: only how good the choice
+// ngtool bench --csv and gemm_peers.py name them, each taken once. TIMES: a line for each way to run it, blocks last. --chosen: only how good the choice
 // is, by the instances that the model thinks the N fastest (10), each in its best way by the model: of each type the mean and the worst of
 // the chosen one's time by the fastest one's, and what is above 1.05. Launches are in graphs, as captured runs are, and begin before the one ahead has ended; operands are normal numbers that
 // take turns until they are twice the second cache. All ways of a shape take turns too, and those that are clearly behind leave. --within:
@@ -40,7 +40,7 @@ namespace {
 
 constexpr uint64_t OPERAND_BYTES = uint64_t(5) << 29, RESULT_BYTES = uint64_t(1) << 30, BESIDE_BYTES = uint64_t(1) << 29, WORKSPACE_BYTES = uint64_t(1) << 30, ROTATED_BYTES = uint64_t(120) << 20;
 constexpr uint64_t PATTERN_BYTES = uint64_t(8) << 20;
-gemm::Device card = {90, 132, {true, true, true, true}, 4.8e6, 30, 15};      // an H200 as most that were seen, with the memory of what is measured, or of --memory
+gemm::Device card = {90, 132, {true, true, true, true}, 4.8e6, {30, 15}};      // an H200 as most that were seen, with the memory of what is measured, or of --memory
 
 // As gemm_peers.py has them.
 struct Kind { const char* name; Dtype a, b, out; bool allows_tf32; };
@@ -211,7 +211,7 @@ class Bench {
                 if (k.shared_bytes) allow_shared(home_, functions_[image].back(), k.shared_bytes);
             }
         }
-        card.clusters_of_four = clusters_of(4, home_, gemm::Image::Sm90Half, functions_[gemm::Image::Sm90Half]), card.clusters_of_eight = clusters_of(8, home_, gemm::Image::Sm90Half, functions_[gemm::Image::Sm90Half]);
+        card.clusters = clusters_of(home_, gemm::Image::Sm90Half, functions_[gemm::Image::Sm90Half]);
     }
     void measure(const Case& s, const sm90::Form& form, double within, std::FILE* out);
     void judge(const Case& s, const sm90::Form& form, size_t most, std::FILE* out, Verdicts& verdicts);

@@ -115,7 +115,7 @@ void Shipped::load_products(gemm::Image image)
         p.functions.push_back(p.module->function(facts.name));
         if (facts.shared_bytes) allow_shared(home_, p.functions.back(), facts.shared_bytes);
     }
-    if (image == gemm::Image::Sm90Half || image == gemm::Image::Sm90Byte || image == gemm::Image::Sm90Wide) p.clusters_of_four = clusters_of(4, home_, image, p.functions), p.clusters_of_eight = clusters_of(8, home_, image, p.functions);
+    if (image == gemm::Image::Sm90Half || image == gemm::Image::Sm90Byte || image == gemm::Image::Sm90Wide) p.clusters = clusters_of(home_, image, p.functions);
 }
 
 gemm::Device Shipped::product_device(int32_t compute, uint32_t units) const
@@ -123,7 +123,7 @@ gemm::Device Shipped::product_device(int32_t compute, uint32_t units) const
     gemm::Device d = {compute, units, {}, memory_bytes_per_us_};
     for (size_t i = 0; i < std::size(products_); i++) {
         d.has[i] = products_[i].is_loaded.load(std::memory_order_acquire);
-        if (d.has[i] && products_[i].clusters_of_four > 0) d.clusters_of_four = products_[i].clusters_of_four, d.clusters_of_eight = products_[i].clusters_of_eight;
+        if (d.has[i] && products_[i].clusters.of_four > 0) d.clusters = products_[i].clusters;
     }
     return d;
 }

@@ -41,7 +41,7 @@ class Shipped {
     struct Products {
         std::optional<Module> module;
         std::vector<Function> functions;                         // as gemm::kernels_of has them
-        int32_t               clusters_of_four = 0, clusters_of_eight = 0;   // as gemm::Device has them; 0: of an image that says nothing of it
+        gemm::Clusters        clusters = {0, 0};                 // 0: of an image that says nothing of it
         std::atomic<bool>     is_loaded{false};
     };
     void load();

@@ -63,13 +63,18 @@ struct KernelFacts {
 // By the number that a Launch has of them.
 std::span<const KernelFacts> kernels_of(Image image);
 
+// Of so many blocks, each of which has a multiprocessor: how many a device holds at once; of H200s the least that was seen.
+struct Clusters {
+    int32_t of_four = 29, of_eight = 14;
+};
+
 // What matters of a device. has: the images that were built, by Image, and that it can run.
 struct Device {
     int32_t  compute;                    // 90 for sm_90
     uint32_t units;                      // multiprocessors
     bool     has[size_t(Image::count_)];
     double   memory_bytes_per_us = 4.8e6;    // at most, by its clock; an H200's
-    int32_t  clusters_of_four = 29, clusters_of_eight = 14;      // of blocks that have a multiprocessor each: how many it holds at once; of H200s the least that was seen
+    Clusters clusters = {};
 };
 bool needs(Image image, Dtype a, Dtype b, bool has_list = false);    // whether products of these types may launch kernels of it
 

@@ -33,7 +33,7 @@ Placement placement_of(const Device& device, int32_t held, int32_t cluster, doub
 {
     // Of blocks that have a multiprocessor each: no more rounds than alone.
     const auto has_room = [&](const Range& r) {
-        const int32_t at_once = r.together * (r.together == 8 ? device.clusters_of_eight : device.clusters_of_four);
+        const int32_t at_once = r.together * (r.together == 8 ? device.clusters.of_eight : device.clusters.of_four);
         return r.together == 6 || held > 1 || std::ceil(blocks / at_once) <= std::ceil(blocks / MULTIPROCESSORS);
     };
     const auto is_it = [&](const Range& r) { return r.held == held && blocks >= r.first && blocks <= r.last && r.together % cluster == 0 && has_room(r); };

@@ -28,13 +28,14 @@ inline void launch_with(const DeviceContext& home, const Function& f, const Laun
     launch(home, f, shape, stream, arguments);
 }
 
-// What gemm::Device says of clusters of so many blocks, by the kernel of one of Hopper's images that takes most shared memory; functions: as gemm::kernels_of has them.
-inline int32_t clusters_of(uint32_t blocks, const DeviceContext& home, gemm::Image image, std::span<const Function> functions)
+// By the kernel of one of Hopper's images that takes most shared memory; functions: as gemm::kernels_of has them.
+inline gemm::Clusters clusters_of(const DeviceContext& home, gemm::Image image, std::span<const Function> functions)
 {
     const auto      kernels = gemm::kernels_of(image);
     const auto      largest = std::ranges::max_element(kernels, {}, &gemm::KernelFacts::shared_bytes);
     const Function& f = functions[size_t(largest - kernels.begin())];
-    return clusters_at_once(home, f, blocks, uint32_t(f.max_threads), largest->shared_bytes);
+    const auto      of = [&](uint32_t blocks) { return clusters_at_once(home, f, blocks, uint32_t(f.max_threads), largest->shared_bytes); };
+    return {of(4), of(8)};
 }
 
 }  // namespace ng::cuda
