@@ -2,8 +2,8 @@
 //
 //     choice_gpu SHAPES.txt TIMES.csv [--seconds N] [--within F] [--chosen [--most N]] [--ms N] [--memory TB] [--behind TEXT] [--dry]
 //
-// SHAPES: lines "fp16 1760 16 1760 nn" (also bf16 tf32 e4m3 e5m2 int8 fp32 fp64; n: as in m x k and k x n, t: transposed), or with cases as
-// ngtool bench --csv and gemm_peers.py name them, each taken once. TIMES: a line for each way to run it, blocks last. --chosen: only how good the choice
+// SHAPES: lines "fp16 1760 16 1760 nn" (also bf16 tf32 e4m3 e5m2 int8 fp32 fp64; n: as in m x k and k x n, t: transposed; "fp16 49 49 32 nt 2048": so many
+// of them), or with cases as ngtool bench --csv and gemm_peers.py name them, each taken once. TIMES: a line for each way to run it, blocks last. --chosen: only how good the choice
 // is, by the instances that the model thinks the N fastest (10), each in its best way by the model: of each type the mean and the worst of
 // the chosen one's time by the fastest one's, and what is above 1.05. Launches are in graphs, as captured runs are, and begin before the one ahead has ended; operands are normal numbers that
 // take turns until they are twice the second cache. All ways of a shape take turns too, and those that are clearly behind leave. --within:
@@ -55,24 +55,29 @@ struct Case {
     Kind    kind;
     int64_t m, n, k;
     char    a, b;
+    int64_t batches = 1;
     std::shared_ptr<const bench::Behind> behind = {};
+    uint64_t a_bytes() const { return aligned(uint64_t(batches * m * k * bytes_of(kind.a))); }
+    uint64_t b_bytes() const { return aligned(uint64_t(batches * k * n * bytes_of(kind.b))); }
+    uint64_t result_bytes() const { return aligned(uint64_t(batches * m * n * bytes_of(kind.out))); }
 };
 
-std::string name_of(const Case& s) { return text(s.kind.name, " ", s.m, " ", s.n, " ", s.k, " ", std::string{s.a, s.b}); }
+std::string name_of(const Case& s) { return text(s.kind.name, " ", s.m, " ", s.n, " ", s.k, " ", std::string{s.a, s.b}, s.batches > 1 ? text(" ", s.batches) : ""); }
 
 std::vector<Case> read_shapes(const char* path)
 {
-    const std::regex      named("(\\w+) m(\\d+) n(\\d+) k(\\d+) ([nt][nt])\\b.*");
+    const std::regex      named("(\\w+) (?:b(\\d+) )?m(\\d+) n(\\d+) k(\\d+) ([nt][nt])\\b.*");
     std::vector<Case>    all;
     std::set<std::string> seen;
     std::ifstream         file(path);
     for (std::string line; std::getline(file, line);) {
         std::smatch case_of;
-        if (std::regex_search(line, case_of, named)) line = text(case_of.str(1), " ", case_of.str(2), " ", case_of.str(3), " ", case_of.str(4), " ", case_of.str(5));
+        if (std::regex_search(line, case_of, named)) line = text(case_of.str(1), " ", case_of.str(3), " ", case_of.str(4), " ", case_of.str(5), " ", case_of.str(6), " ", case_of.str(2));
         std::istringstream words(line);
         std::string        kind;
         Case              s = {};
         if (!(words >> kind >> s.m >> s.n >> s.k >> s.a >> s.b)) continue;
+        if (!(words >> s.batches)) s.batches = 1;
         const auto* const k = std::ranges::find(KINDS, kind, [](const Kind& x) { return std::string(x.name); });
         if (k == std::end(KINDS)) continue;
         s.kind = *k;
@@ -86,7 +91,8 @@ gemm::Problem problem_of(const Case& s)
     gemm::Problem p;
     std::memset(static_cast<void*>(&p), 0, sizeof p);
     p.a_type = s.kind.a, p.b_type = s.kind.b, p.c_type = s.kind.out, p.allows_tf32 = s.kind.allows_tf32;
-    p.m = s.m, p.n = s.n, p.k = s.k, p.batches = 1;
+    p.m = s.m, p.n = s.n, p.k = s.k, p.batches = s.batches;
+    p.a_batch = s.m * s.k, p.b_batch = s.k * s.n, p.c_batch = s.m * s.n;
     p.a_row = s.a == 'n' ? s.k : 1, p.a_depth = s.a == 'n' ? 1 : s.m, p.b_depth = s.b == 'n' ? s.n : 1, p.b_column = s.b == 'n' ? 1 : s.k;
     p.c_row = s.n, p.c_column = 1;
     p.epilogue.is_cast = bytes_of(s.kind.out) == 2;
@@ -97,8 +103,7 @@ gemm::Problem problem_of(const Case& s)
 // Nothing here asks for more than there is room for.
 bool has_room(const Case& s, const sm90::Form& form)
 {
-    const auto bytes = [](int64_t count, Dtype type) { return aligned(uint64_t(count * bytes_of(type))); };
-    return bytes(s.m * s.k, s.kind.a) + bytes(s.k * s.n, s.kind.b) <= OPERAND_BYTES && bytes(s.m * s.n, s.kind.out) <= RESULT_BYTES && (!s.behind || s.behind->bytes_of(true) <= BESIDE_BYTES) &&
+    return s.a_bytes() + s.b_bytes() <= OPERAND_BYTES && s.result_bytes() <= RESULT_BYTES && (!s.behind || s.behind->bytes_of(true) <= BESIDE_BYTES) &&
            sm90::copies_workspace(form) + sm90::MOST_PARTIAL_BYTES <= WORKSPACE_BYTES;
 }
 
@@ -271,7 +276,7 @@ void Bench::run(const Case& s, const sm90::Choice& c, int turn)
     const gemm::Launcher  launcher(body);
     const basic::Launcher basic_launcher(basic_body);
     gemm::Problem  p = problem_of(s);
-    const uint64_t a = aligned(uint64_t(s.m * s.k * bytes_of(p.a_type))), b = aligned(uint64_t(s.k * s.n * bytes_of(p.b_type))), r = aligned(uint64_t(s.m * s.n * bytes_of(p.c_type)));
+    const uint64_t a = s.a_bytes(), b = s.b_bytes(), r = s.result_bytes();
     const uint64_t sets = std::clamp<uint64_t>((ROTATED_BYTES + a + b + r - 1) / (a + b + r), 1, 64), at = uint64_t(turn) % sets;
     p.a = reinterpret_cast<void*>(operands_.get() + at * (a + b)), p.b = reinterpret_cast<void*>(operands_.get() + at * (a + b) + a), p.c = reinterpret_cast<void*>(results_.get() + at * r);
     if (s.behind) s.behind->add_to(p, matrices_.get(), vectors_.get(), uint64_t(turn) % std::clamp<uint64_t>(BESIDE_BYTES / std::max<uint64_t>(s.behind->bytes_of(true), 1), 1, sets));
@@ -330,7 +335,7 @@ void print(std::FILE* out, const Case& s, const sm90::Form& form, const Timed& t
     const sm90::Instance& i = sm90::instances()[t.choice.instance];
     const sm90::Form      own = sm90::form_of(form, i);
     const double          blocks = i.is_split ? sm90::blocks_of(own, card, i, t.choice).blocks : double(sm90::tiling_of(own, card, i).tiles * i.cluster);
-    std::fprintf(out, "%s,%lld,%lld,%lld,%c%c,%s,%d,%d,%d,%.4g,%.5g,%zu,%g\n", s.kind.name, (long long)s.m, (long long)s.n, (long long)s.k, s.a, s.b, i.tile, t.choice.cluster, t.choice.splits, t.choice.group,
+    std::fprintf(out, "%s,%lld,%lld,%lld,%c%c%s,%s,%d,%d,%d,%.4g,%.5g,%zu,%g\n", s.kind.name, (long long)s.m, (long long)s.n, (long long)s.k, s.a, s.b, s.batches > 1 ? text(" ", s.batches).c_str() : "", i.tile, t.choice.cluster, t.choice.splits, t.choice.group,
                  t.model_us, t.us.empty() ? 0 : t.median(), t.us.size(), blocks);
 }
 

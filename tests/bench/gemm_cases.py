@@ -5,7 +5,7 @@ import re
 from collections import defaultdict
 from typing import NamedTuple
 
-CASE = re.compile(r"(\w+) m(\d+) n(\d+) k(\d+) ([nt])([nt])")
+CASE = re.compile(r"(\w+) (?:b(\d+) )?m(\d+) n(\d+) k(\d+) ([nt])([nt])")
 LEAST = 0.97            # of cuBLASLt's best by ours, which no case should be below
 
 
@@ -14,12 +14,13 @@ class Case(NamedTuple):
     kind: str
     extents: tuple      # m, n, k
     ways: str           # of a and b: t where it is stored transposed
+    batch: int = 1      # products of these extents, one behind the other
 
 
 def named(name):
-    """The case of this name: TYPE mM nN kK AB; None of others."""
+    """The case of this name: TYPE mM nN kK AB, or TYPE bB mM nN kK AB of a batch; None of others."""
     parts = CASE.fullmatch(name)
-    return Case(name, parts[1], tuple(map(int, parts.group(2, 3, 4))), parts[5] + parts[6]) if parts else None
+    return Case(name, parts[1], tuple(map(int, parts.group(3, 4, 5))), parts[6] + parts[7], int(parts[2] or 1)) if parts else None
 
 
 def squares(_kinds):
@@ -44,7 +45,17 @@ def any_rows(kinds):
     return by_weights(kinds, ((4096, 4096), (11008, 4096), (4096, 11008), (8192, 8192)), (137, 200, 300, 450, 600, 777, 1001, 1400, 2000, 3001))
 
 
-OWN = {"squares": squares, "few": few_rows, "any": any_rows}
+def batches(kinds):
+    """Scores and sums of attention, whole, of windows, of images and of one token; experts; small ones by the hundred and the thousand."""
+    attention = [(128, 1024, 64), (64, 2048, 128), (512, 128, 64), (2048, 49, 32), (768, 197, 64)]
+    names = [f"b{b} m{n} n{n} k{k} nt" for b, n, k in attention] + [f"b{b} m{n} n{k} k{n} nn" for b, n, k in attention]
+    names += [f"b{b} m{m} n2048 k128 nt" for b, m in ((512, 1), (128, 8))] + [f"b{b} m{m} n128 k2048 nn" for b, m in ((512, 1), (128, 8))]
+    names += [f"b8 m{m} n4096 k1024 nt" for m in (16, 64, 300)]
+    names += [f"b{b} m{n} n{n} k{n} nn" for b, n in ((10000, 8), (10000, 16), (4096, 32), (1000, 33), (4096, 64), (1024, 100), (1024, 128), (256, 256), (64, 512), (8, 1024))]
+    return [f"{kind} {name}" for kind in kinds for name in names if kind not in ("e4m3", "e5m2") or name.endswith("nt")]
+
+
+OWN = {"squares": squares, "few": few_rows, "any": any_rows, "batches": batches}
 
 
 def read_names(path, kinds):

@@ -5,6 +5,7 @@
     python3 tests/bench/gemm_peers.py squares PEERS.csv ..                                            bf16 all ways that it lies, e5m2
     python3 tests/bench/gemm_peers.py few PEERS.csv [--kinds ..] ..                                   1 to 64 rows by a language model's weights
     python3 tests/bench/gemm_peers.py any PEERS.csv [--kinds ..] ..                                   137 to 3001 rows by such
+    python3 tests/bench/gemm_peers.py batches PEERS.csv [--kinds ..] ..                               many products at once
     python3 tests/bench/compare.py PEERS.csv OURS.csv
 
 At the end it says of each type what cuBLASLt's best is by ours in the geometric mean, and which cases are behind. --part takes every N-th case,
@@ -12,7 +13,7 @@ At the end it says of each type what cuBLASLt's best is by ours in the geometric
 type's b is e4m3.
 
 Run all in one go on one machine with PyTorch, which brings the device's memory, streams and graphs; cuBLASLt is called as it is, libng
-by ng_prog_run. Cases are found by name: TYPE mM nN kK AB. Buffers take turns until they are twice the second cache; calls are in a
+by ng_prog_run. Cases are found by name: TYPE [bB] mM nN kK AB. Buffers take turns until they are twice the second cache; calls are in a
 graph, and graphs of both take turns in random order: a card that is at the limit of its power is 5 to 20 % slower behind hard work than
 behind a pause.
 """
@@ -51,7 +52,7 @@ KINDS = {
 }
 NAMES = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64", torch.float8_e4m3fn: "e4m3", torch.float8_e5m2: "e5m2", torch.int8: "i8", torch.int32: "i32", torch.int64: "i64", torch.bool: "bool"}
 OP_N, OP_T = 0, 1
-DESC_TRANSA, DESC_TRANSB, PREFERENCE_WORKSPACE = 3, 4, 1
+DESC_TRANSA, DESC_TRANSB, PREFERENCE_WORKSPACE, LAYOUT_BATCHES, LAYOUT_DISTANCE = 3, 4, 1, 5, 6
 
 
 class Heuristic(ctypes.Structure):
@@ -79,25 +80,28 @@ class Library:
         if status:
             raise RuntimeError(f"{name} says {status}")
 
-    def layout(self, kind, rows, columns, line):
+    def layout(self, kind, batch, rows, columns):
+        """Of dense matrices one behind the other, a column (to libng a row) of each behind its last."""
         layout = ctypes.c_void_p()
-        self.call("cublasLtMatrixLayoutCreate", ctypes.byref(layout), kind, ctypes.c_uint64(rows), ctypes.c_uint64(columns), ctypes.c_int64(line))
+        self.call("cublasLtMatrixLayoutCreate", ctypes.byref(layout), kind, ctypes.c_uint64(rows), ctypes.c_uint64(columns), ctypes.c_int64(rows))
+        for attribute, value in ((LAYOUT_BATCHES, ctypes.c_int32(batch)), (LAYOUT_DISTANCE, ctypes.c_int64(rows * columns))):
+            self.call("cublasLtMatrixLayoutSetAttribute", layout, attribute, ctypes.byref(value), ctypes.c_size_t(ctypes.sizeof(value)))
         return layout
 
 
 class Product:
     """c [m, n] = a b, row by row, which to cuBLAS is the product of the transposes; a and b stored transposed where ways say 't'."""
 
-    def __init__(self, library, kind, extents, ways):
+    def __init__(self, library, kind, extents, ways, batch=1):
         _, (type_a, type_b, type_out), compute, scale = KINDS[kind]
         (m, n, k), self.library = extents, library
         self.desc, preference, found = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_int()
         library.call("cublasLtMatmulDescCreate", ctypes.byref(self.desc), compute, scale)
         for attribute, op in ((DESC_TRANSA, OP_T if ways[1] == "t" else OP_N), (DESC_TRANSB, OP_T if ways[0] == "t" else OP_N)):
             library.call("cublasLtMatmulDescSetAttribute", self.desc, attribute, ctypes.byref(ctypes.c_int32(op)), ctypes.c_size_t(4))
-        self.first = library.layout(type_b, k, n, k) if ways[1] == "t" else library.layout(type_b, n, k, n)
-        self.second = library.layout(type_a, m, k, m) if ways[0] == "t" else library.layout(type_a, k, m, k)
-        self.result = library.layout(type_out, n, m, n)
+        self.first = library.layout(type_b, batch, *((k, n) if ways[1] == "t" else (n, k)))
+        self.second = library.layout(type_a, batch, *((m, k) if ways[0] == "t" else (k, m)))
+        self.result = library.layout(type_out, batch, n, m)
         library.call("cublasLtMatmulPreferenceCreate", ctypes.byref(preference))
         library.call("cublasLtMatmulPreferenceSetAttribute", preference, PREFERENCE_WORKSPACE, ctypes.byref(ctypes.c_size_t(WORKSPACE_BYTES)), ctypes.c_size_t(8))
         proposals = (Heuristic * HEURISTICS)()
@@ -123,14 +127,16 @@ def pointers(handles):
 class Ours:
     """The same product as a program of libng over PyTorch's memory."""
 
-    def __init__(self, library, kind, extents, ways):
+    def __init__(self, library, kind, extents, ways, batch=1):
         type_a, type_b, self.type_out = KINDS[kind][0]
         (m, n, k), self.library, c = extents, library, library.c
-        scope, swapped, desc = c.ng_scope_create(library.context, 0), (ctypes.c_int32 * 2)(1, 0), MatmulDesc(flags=TF32 if kind == "tf32" else 0)
+        scope, desc = c.ng_scope_create(library.context, 0), MatmulDesc(flags=TF32 if kind == "tf32" else 0)
+        axes = (1, 0) if batch == 1 else (0, 2, 1)
+        swapped = (ctypes.c_int32 * len(axes))(*axes)
         factors = []
         for i, (given, extent, way) in enumerate(((type_a, (m, k), ways[0]), (type_b, (k, n), ways[1]))):
-            x = c.ng_param(scope, i, ctypes.byref(self.shape(given, extent if way == "n" else extent[::-1])))
-            factors.append(x if way == "n" else c.ng_permute(x, ctypes.byref(swapped), 2))
+            x = c.ng_param(scope, i, ctypes.byref(self.shape(given, batched(batch, extent if way == "n" else extent[::-1]))))
+            factors.append(x if way == "n" else c.ng_permute(x, ctypes.byref(swapped), len(axes)))
         root = c.ng_cast(c.ng_matmul(*factors, ctypes.byref(desc)), ng.CODE_OF[NAMES[self.type_out]])
         self.compile(scope, root)
 
@@ -176,10 +182,14 @@ class Ours:
         return call
 
 
-def random_matrix(wanted, rows, columns):
+def batched(batch, extents):
+    return tuple(extents) if batch == 1 else (batch, *extents)
+
+
+def random_matrix(wanted, *extents):
     if wanted == torch.int8:
-        return torch.randint(-127, 128, (rows, columns), dtype=torch.int8, device="cuda")
-    return torch.randn(rows, columns, device="cuda").to(wanted)
+        return torch.randint(-127, 128, extents, dtype=torch.int8, device="cuda")
+    return torch.randn(extents, device="cuda").to(wanted)
 
 
 def event_ms(work):
@@ -235,18 +245,19 @@ def by_turns(graphs):
 
 def errors_of(buffer, ways):
     """How far c is off a b in doubles, by |a| |b|: the most, and the root of the mean square."""
-    a, b = (x.double() if way == "n" else x.double().T for x, way in zip(buffer, ways))
+    a, b = (x.double() if way == "n" else x.double().mT for x, way in zip(buffer, ways))
     off = (buffer[2].double() - a @ b) / (a.abs() @ b.abs())
     return off.abs().max().item(), off.square().mean().sqrt().item()
 
 
-def measure(library, ng_library, kind, extents, ways):
+def measure(library, ng_library, case):
     """{name: microseconds}, and for f32 {name: errors}."""
+    _, kind, extents, ways, batch = case
     m, n, k = extents
-    product, (type_a, type_b, result) = Product(library, kind, extents, ways), KINDS[kind][0]
-    a_shape, b_shape = (m, k) if ways[0] == "n" else (k, m), (k, n) if ways[1] == "n" else (n, k)
-    each = (m * k + k * n + m * n) * torch.empty(0, dtype=type_a).element_size()
-    buffers = [(random_matrix(type_a, *a_shape), random_matrix(type_b, *b_shape), torch.empty(m, n, dtype=result, device="cuda")) for _ in range(max(1, min(64, -(-2 * CACHE_BYTES // each))))]
+    product, (type_a, type_b, result) = Product(library, kind, extents, ways, batch), KINDS[kind][0]
+    a_shape, b_shape, c_shape = (batched(batch, shape) for shape in ((m, k) if ways[0] == "n" else (k, m), (k, n) if ways[1] == "n" else (n, k), (m, n)))
+    each = batch * (m * k + k * n + m * n) * torch.empty(0, dtype=type_a).element_size()
+    buffers = [(random_matrix(type_a, *a_shape), random_matrix(type_b, *b_shape), torch.empty(c_shape, dtype=result, device="cuda")) for _ in range(max(1, min(64, -(-2 * CACHE_BYTES // each))))]
 
     def calls(proposal):
         return [lambda buffer=buffer: product.run(proposal, *buffer) for buffer in buffers]
@@ -255,7 +266,7 @@ def measure(library, ng_library, kind, extents, ways):
     chosen = sorted({0, *order[:2]})
     graphs, runs = [Graph(calls(product.proposals[i]), 20) for i in chosen], {}
     if ng_library:
-        ours = Ours(ng_library, kind, extents, ways)
+        ours = Ours(ng_library, kind, extents, ways, batch)
         own_calls = [ours.call_on(buffer[:2], buffer[2]) for buffer in buffers]
         graphs.append(Graph(own_calls, 20))
         runs["ng"] = own_calls[0]
@@ -299,7 +310,7 @@ def main():
             break
         faulthandler.dump_traceback_later(MOST_SECONDS, exit=True)
         try:
-            found, errors = measure(library, ng_library, case.kind, case.extents, case.ways)
+            found, errors = measure(library, ng_library, case)
         except (RuntimeError, ng.Fault) as error:
             print(f"{case.name}: {error}")
             continue
@@ -309,7 +320,7 @@ def main():
         print(f"{case.name:40s}", *said, flush=True)
         m, n, k = case.extents
         for peer, us in found.items():
-            writers[peer == "ng"].writerow(("gemm", case.name, peer, f"{us:.3f}", f"{2 * m * n * k / us / 1e6:.1f}", "TFLOP/s"))
+            writers[peer == "ng"].writerow(("gemm", case.name, peer, f"{us:.3f}", f"{2 * case.batch * m * n * k / us / 1e6:.1f}", "TFLOP/s"))
         for file in files:
             file.flush()
     for line in gemm_cases.summary(times):
