@@ -82,22 +82,35 @@ DEVICE void store_singles(const MmaNumbers& n, i64 at, i32 valid, const T* v)
 {
     ROLLED for (int j = 0; j < MMA_FOUR && j < valid; j++) store(result_type(n), n.c, at + j * n.c_column, one_of(v, j));
 }
-// f32 as elements of c, side by side where there are four of them in one piece.
+// Elements of c as they are, side by side where there are four of them in one piece; element(j) is one.
+template <class WHOLE, class T, class At>
+DEVICE void store_elements(const MmaNumbers& n, i64 at, i32 valid, const WHOLE& all, const At& element)
+{
+    T* const to = static_cast<T*>(n.c) + at;
+    if (valid >= MMA_FOUR && n.c_column == 1 && reinterpret_cast<u64>(to) % alignof(WHOLE) == 0) {
+        *reinterpret_cast<WHOLE*>(to) = all;
+        return;
+    }
+    UNROLLED for (int j = 0; j < MMA_FOUR; j++)
+        if (j < valid) to[j * n.c_column] = T(element(j));
+}
 DEVICE void store_floats(const MmaNumbers& n, i64 at, i32 valid, const float* v)
 {
-    const i32 bytes = bytes_of(result_type(n));
-    char*     to = static_cast<char*>(n.c) + at * bytes;
-    if (valid >= MMA_FOUR && n.c_column == 1 && reinterpret_cast<u64>(to) % u64(MMA_FOUR * bytes) == 0) {
-        if (result_type(n) == F32) {
-            *reinterpret_cast<FourWords*>(to) = {__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]), __float_as_uint(v[3])};
-            return;
-        }
-        if (is_of_halves(n)) {
-            *reinterpret_cast<TwoWords*>(to) = result_type(n) == F16 ? TwoWords{pair_f16(v[0], v[1]), pair_f16(v[2], v[3])} : TwoWords{pair_bf16(v[0], v[1]), pair_bf16(v[2], v[3])};
-            return;
-        }
+    if (result_type(n) == F32) {
+        store_elements<Neighbours<float, MMA_FOUR>, float>(n, at, valid, {v[0], v[1], v[2], v[3]}, [&](int j) { return v[j]; });
+    } else if (is_of_halves(n)) {
+        const TwoWords pairs = result_type(n) == F16 ? TwoWords{pair_f16(v[0], v[1]), pair_f16(v[2], v[3])} : TwoWords{pair_bf16(v[0], v[1]), pair_bf16(v[2], v[3])};
+        store_elements<TwoWords, u16>(n, at, valid, pairs, [&](int j) { return pairs.word[j / 2] >> j % 2 * 16; });
+    } else {
+        store_singles(n, at, valid, v);
     }
-    store_singles(n, at, valid, v);
+}
+// Sums that c has as they are: i32 and doubles.
+template <class T>
+DEVICE void store_sums(const MmaNumbers& n, i64 at, i32 valid, const T* v)
+{
+    if (result_type(n) == (IS_REAL<T> ? F64 : I32)) store_elements<Neighbours<T, MMA_FOUR>, T>(n, at, valid, {v[0], v[1], v[2], v[3]}, [&](int j) { return v[j]; });
+    else store_singles(n, at, valid, v);
 }
 
 // Four of them, whose first is the one at `place` of c.
@@ -113,9 +126,9 @@ DEVICE void finish_neighbours(const MmaNumbers& n, const EpilogueSpot& spot, i64
     }
     if (!HAS_RESULT) return;
     if (!IS_REAL<SUM> && stays_integer(n)) {
-        i64 whole[MMA_FOUR];
+        i32 whole[MMA_FOUR];
         UNROLLED for (int j = 0; j < MMA_FOUR; j++) whole[j] = HAS_EPILOGUE ? i32(bits[j]) : i32(sums[j]);
-        store_singles(n, place, spot.valid, whole);
+        store_sums(n, place, spot.valid, whole);
         return;
     }
     UNROLLED for (int j = 0; j < MMA_FOUR; j++) x[j] = HAS_EPILOGUE ? __uint_as_float(bits[j]) : float(sums[j]);
@@ -129,7 +142,7 @@ DEVICE void finish(const MmaNumbers& n, i64 batch, i64 row, i64 column, SUM (&v)
     const i32 valid = HAS_LIST && row >= n.m ? 0 : n.n - column < COUNT ? i32(n.n - column) : COUNT;
     const i64 at = batch * n.c_batch + row * n.c_row + column * n.c_column;
     if constexpr (sizeof(SUM) == 8) {
-        UNROLLED for (int j = 0; j < COUNT; j += MMA_FOUR) store_singles(n, at + j * n.c_column, valid - j, v + j);
+        UNROLLED for (int j = 0; j < COUNT; j += MMA_FOUR) store_sums(n, at + j * n.c_column, valid - j, v + j);
     } else {
         constexpr int FOURS = COUNT / MMA_FOUR;
         EpilogueOperands<4> operands[FOURS];
