@@ -13,7 +13,10 @@ struct MmaOperand {
     i32         is_wide;                 // 16 bytes along the near axis are one access wherever they begin in a tile
     i32         is_padded;               // rows go on to a multiple of 16 bytes, with zeros
     i32         is_turned;               // lines are nearer to each other than steps of depth; kernels that say so take either
+    i32         reads;                   // SmallReads, of kernels that read an operand where it lies
 };
+// What a lane of those reads at once: an element, four bytes along depth, 16 of these, or an element of each of its lines, which are neighbours.
+enum SmallReads { READ_ELEMENTS, READ_WORDS, READ_DEPTH, READ_LINES };
 
 // c[batch, m, n] = epilogue(sum over k of a[batch, m, k] b[batch, k, n]).
 struct MmaNumbers {
@@ -23,6 +26,7 @@ struct MmaNumbers {
     i64        split_depth, pitch;       // pitch: n rounded up to MMA_FOUR
     i32        c_type, splits;
     u32        row_tiles, column_tiles;
+    i32        has_fours;                // c's rows are of MMA_FOUR neighbours that lie in one piece each; of 8 bytes an element, in two
     Epilogue   epilogue;
 };
 // b is what the text makes something of; its type says how it lies. Several splits and no room for partial sums: these are a
@@ -47,6 +51,7 @@ enum Loads { IN_FLIGHT, IN_REGISTERS };
 ANYWHERE constexpr int mma_depth_bytes(int bytes) { return bytes == 8 ? 128 : 64; }
 constexpr int MMA_DEPTH = 64;            // steps of depth, of which every tile has a part
 constexpr int MMA_FOUR = 4;              // neighbours of a row that a thread stores at once
+constexpr int SMALL_WARPS = 4;           // of a block whose warps have a tile each
 // Threads, all or none of a warp's, that add the parts of each of so many fours.
 ANYWHERE constexpr int lanes_of_sum(i64 fours, i32 splits) { return splits > 8 && fours <= 4096 ? 32 : 1; }
 

@@ -107,6 +107,16 @@ DEVICE void wait_groups()
     asm volatile("cp.async.wait_group %0;" ::"n"(GROUPS) : "memory");
 }
 
+// Until all lanes of the warp are here: what they have stored is there for each of them.
+DEVICE void meet_warp() { __syncwarp(); }
+
+// x, of which compilers do not know that it was there before: what is computed of it takes no registers meanwhile.
+DEVICE i64 unknown(i64 x)
+{
+    asm volatile("" : "+l"(x));
+    return x;
+}
+
 // ---- conversions -------------------------------------------------------------------------------------------------------
 
 // Half a unit of tf32's last place more, for products that do not look at the rest: rounded to nearest. Infinities and NaN stay.

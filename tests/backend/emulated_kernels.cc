@@ -38,6 +38,8 @@ enum MmaKernel : uint32_t {
 #define PRODUCT_TILES(name, ...) MMA_##name,
 #define SIMT PRODUCT_TILES
 #define ROW PRODUCT_TILES
+#define SMALL PRODUCT_TILES
+#define SMALL_SIMT PRODUCT_TILES
 #define LAY PRODUCT_TILES
 #define PARTS PRODUCT_TILES
 #include "kernels/gemm_mma.def"
@@ -75,6 +77,8 @@ void set_emulated_kernels(const Control& driver)
     driver.set_kernel("mma_" #name, launch_mma<MMA_##name>, &size_of_##name, 1);
 #define SIMT PRODUCT_TILES
 #define ROW PRODUCT_TILES
+#define SMALL PRODUCT_TILES
+#define SMALL_SIMT PRODUCT_TILES
 #define LAY PRODUCT_TILES
 #define PARTS PRODUCT_TILES
 #include "kernels/gemm_mma.def"

@@ -116,7 +116,7 @@ class Product {
         const gemm::FunctionWords words = gemm::mma::product_of(finisher_);
         const std::string head = text_of_gpu.substr(0, text_of_gpu.find("// "));
         return text(head, "#include \"kernels/gemm_epilogue.cuh\"\n", form_->text(), "#include \"tests/backend/mma_instructions.h\"\n",
-                    "#include \"kernels/gemm_mma_row.cuh\"\n#include \"kernels/gemm_mma_simt.cuh\"\nextern \"C\" void fused(ng::kernels::MmaNumbers numbers)\n{\n    using namespace ng::kernels;\n    ", words.call, "(numbers);\n}\n",
+                    "#include \"kernels/gemm_mma_row.cuh\"\n#include \"kernels/gemm_mma_simt.cuh\"\n#include \"kernels/gemm_mma_small.cuh\"\nextern \"C\" void fused(ng::kernels::MmaNumbers numbers)\n{\n    using namespace ng::kernels;\n    ", words.call, "(numbers);\n}\n",
                     "extern \"C\" void launch(unsigned blocks, unsigned threads, unsigned room, const void* numbers)\n{\n    ng::kernels::mma_room_bytes = room;\n",
                     "    emulated::launch(fused, blocks, threads, 1, nullptr, numbers);\n}\n");
     }

@@ -210,21 +210,51 @@ TEST_CASE("launches: tiles whose width is no multiple of 64 are of c's transpose
     CHECK(seen > 0);
 }
 
+namespace {
+
+// Names of the kernels that a problem is run by.
+std::set<std::string> kernels_of_run(const gemm::Problem& p, const gemm::Device& device = whole_device())
+{
+    std::set<std::string> seen;
+    auto body = [&](const gemm::Launch& l) { seen.insert(gemm::kernels_of(l.image)[l.kernel].name); };
+    auto basic_body = [](const basic::Launch&) {};
+    const gemm::Launcher  launcher(body);
+    const basic::Launcher basic_launcher(basic_body);
+    gemm::run(placed(p), device, {address(uint64_t(1) << 40), uint64_t(1) << 30, launcher, basic_launcher, &fresh_driver()});
+    return seen;
+}
+bool are_all(const std::set<std::string>& names, const char* words)
+{
+    return !names.empty() && std::ranges::all_of(names, [&](const std::string& n) { return n.find(words) != std::string::npos; });
+}
+
+}  // namespace
+
 TEST_CASE("families: operands that lie badly for Hopper's kernels go to the portable ones where that is faster")
 {
-    const auto images = [](const Extents& e, const Lying& lying) {
-        gemm::Problem p = problem_of(e, lying, Dtype::f32, Dtype::f32, Dtype::f32);
-        p = placed(p);
-        std::set<gemm::Image> seen;
-        auto body = [&](const gemm::Launch& l) { seen.insert(l.image); };
-        auto basic_body = [](const basic::Launch&) {};
-        const gemm::Launcher  launcher(body);
-        const basic::Launcher basic_launcher(basic_body);
-        gemm::run(p, whole_device(), {address(uint64_t(1) << 40), uint64_t(1) << 30, launcher, basic_launcher, &fresh_driver()});
-        return seen;
+    const auto names = [](const Extents& e, const Lying& lying) { return kernels_of_run(problem_of(e, lying, Dtype::f32, Dtype::f32, Dtype::f32)); };
+    CHECK(are_all(names({2048, 16, 2048, 1}, {false, false, false, 1}), "mma_"));
+    CHECK(are_all(names({4096, 4096, 4096, 1}, {}), "gemm_"));
+}
+
+TEST_CASE("families: batches of small products go to the portable kernels, tiny ones to those whose warps have a tile each; large ones, and one alone, stay Hopper's")
+{
+    const auto names = [](const Extents& e, Dtype t, bool b_turned = false, bool allows_tf32 = false) {
+        gemm::Problem p = problem_of(e, {false, b_turned, false, 0}, t, t, t == Dtype::i8 ? Dtype::i32 : t);
+        p.allows_tf32 = allows_tf32;
+        return kernels_of_run(p);
     };
-    CHECK(images({2048, 16, 2048, 1}, {false, false, false, 1}) == std::set{gemm::Image::Mma});
-    CHECK(images({4096, 4096, 4096, 1}, {}) == std::set{gemm::Image::Sm90Wide});
+    for (const Dtype t : {Dtype::f16, Dtype::bf16, Dtype::f32, Dtype::f64, Dtype::i8})
+        for (const int64_t size : {4, 8, 16, 32}) {
+            INFO(name_of(t), " ", size);
+            CHECK(are_all(names({size, size, size, 10000}, t), "_small_"));
+        }
+    CHECK(are_all(names({16, 16, 16, 10000}, Dtype::f32, false, true), "mma_tf32_small_"));
+    CHECK(are_all(names({49, 49, 32, 2048}, Dtype::f16, true), "mma_f16_"));
+    CHECK(are_all(names({1, 2048, 128, 512}, Dtype::f16, true), "mma_f16_16_nt"));
+    CHECK(are_all(names({16, 16, 16, 1}, Dtype::f16), "gemm_"));
+    CHECK(are_all(names({512, 512, 512, 64}, Dtype::f16), "gemm_"));
+    CHECK(are_all(names({1024, 64, 1024, 128}, Dtype::f16), "gemm_"));
 }
 
 TEST_CASE("launches: every instance, types and ways say what a device can take, and stay in their workspace")

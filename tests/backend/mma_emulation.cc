@@ -22,6 +22,8 @@ constexpr Kernel KERNELS[] = {
 #define PRODUCT_TILES(name, ...) OF(name, MmaNumbers)
 #define SIMT(name, ...) OF(name, MmaNumbers)
 #define ROW(name, ...) OF(name, MmaNumbers)
+#define SMALL(name, ...) OF(name, MmaNumbers)
+#define SMALL_SIMT(name, ...) OF(name, MmaNumbers)
 #define LAY(name, ...) OF(name, MmaLayNumbers)
 #define PARTS(name, ...) OF(name, MmaNumbers)
 #include "kernels/gemm_mma.def"

@@ -234,6 +234,53 @@ void time_product(const Speed& s, const Index& mnk, const char* transposes)
     for (const void* memory : {p.a, p.b, static_cast<const void*>(p.c), static_cast<const void*>(workspace)}) device->give(const_cast<void*>(memory));
 }
 
+// The same of each way to run many, whose memory takes turns until it is twice the second cache: names, microseconds and what the model says.
+void time_ways(const Speed& s, const Index& mnk, int64_t batches, const char* transposes)
+{
+    constexpr uint64_t ROTATED = uint64_t(120) << 20;
+    const bool     a_turned = transposes[0] == 't', b_turned = transposes[1] == 't';
+    const int64_t  m = mnk[0], n = mnk[1], k = mnk[2];
+    const uint64_t a = uint64_t(batches * m * k * ng::bytes_of(s.a)), b = uint64_t(batches * k * n * ng::bytes_of(s.b)), c = uint64_t(batches * m * n * ng::bytes_of(s.c)), sets = ROTATED / (a + b + c) + 1;
+    const auto     place_of = [](uint64_t bytes) { return (bytes + 255) / 256 * 256; };
+    gemm::Problem  p{};
+    char* const all_a = static_cast<char*>(random_memory(s.a, sets * place_of(a))), *const all_b = static_cast<char*>(random_memory(s.b, sets * place_of(b))), *const all_c = static_cast<char*>(device->take(sets * place_of(c)));
+    p.a = all_a, p.b = all_b, p.c = all_c, p.a_type = s.a, p.b_type = s.b, p.c_type = s.c, p.allows_tf32 = s.allows_tf32;
+    p.m = m, p.n = n, p.k = k, p.batches = batches, p.c_row = n, p.c_column = 1;
+    p.a_row = a_turned ? 1 : k, p.a_depth = a_turned ? m : 1, p.b_depth = b_turned ? 1 : n, p.b_column = b_turned ? k : 1;
+    p.a_batch = m * k, p.b_batch = k * n, p.c_batch = m * n;
+    const uint64_t bytes = mma::workspace(p, true);
+    void* const    workspace = device->take(bytes + 256);
+    auto           send = [&](const gemm::Launch& l) { device->launch(l); };
+    auto           none = [](const basic::Launch&) {};
+    const gemm::Launcher  launcher(send);
+    const basic::Launcher nobody(none);
+    const Event begin(device->gpu().home(), Event::Timing::On), end(device->gpu().home(), Event::Timing::On);
+    std::vector<gemm::CostedWay> ways;
+    mma::add_ways(p, device_of(device->units), bytes, ways);
+    std::printf("%-6s b%ld m%ld n%ld k%ld %s\n", s.name, long(batches), long(m), long(n), long(k), transposes);
+    for (const gemm::CostedWay& w : ways) {
+        if (w.way.splits > 1) continue;
+        gemm::Memory known;
+        known.is_known = true, known.way = w.way;
+        std::vector<double> times;
+        uint64_t            set = 0;
+        for (int i = 0; i < 7; i++) {
+            constexpr int TURNS = 12;
+            begin.record(device->gpu().stream());
+            for (int j = 0; j < TURNS; j++, set = (set + 1) % sets) {
+                p.a = all_a + set * place_of(a), p.b = all_b + set * place_of(b), p.c = all_c + set * place_of(c);
+                mma::run(p, device_of(device->units), {workspace, bytes, launcher, nobody, nullptr, &known});
+            }
+            end.record(device->gpu().stream());
+            end.wait();
+            if (i > 1) times.push_back(double(end.milliseconds_since(begin)) * 1000 / TURNS);
+        }
+        std::sort(times.begin(), times.end());
+        std::printf("    %9.2f us, by the model %9.2f  %s%s\n", times[times.size() / 2], w.us, mma::kernels()[w.way.instance].name, w.way.copies ? " of copies" : "");
+    }
+    for (void* memory : {static_cast<void*>(all_a), static_cast<void*>(all_b), static_cast<void*>(all_c), workspace}) device->give(memory);
+}
+
 const Speed SPEEDS[] = {{"f16", Dtype::f16, Dtype::f16, Dtype::f16, false}, {"bf16", Dtype::bf16, Dtype::bf16, Dtype::bf16, false}, {"tf32", Dtype::f32, Dtype::f32, Dtype::f32, true},
                         {"f32", Dtype::f32, Dtype::f32, Dtype::f32, false}, {"i8", Dtype::i8, Dtype::i8, Dtype::i32, false}, {"f64", Dtype::f64, Dtype::f64, Dtype::f64, false},
                         {"e4m3", Dtype::e4m3, Dtype::e4m3, Dtype::f16, false}};
@@ -249,6 +296,21 @@ TEST_CASE("speed: portable products" * doctest::skip())
         for (const char* transposes : {"nn", "nt", "tn"})
             for (const Index& mnk : {Index{4095, 4097, 4099}, {513, 511, 509}, {15, 4095, 1001}}) time_product(s, mnk, transposes);
     }
+}
+
+TEST_CASE("speed: many small products" * doctest::skip())
+{
+    struct Shape {
+        int64_t     batches;
+        Index       mnk;
+        const char* transposes;
+    };
+    const Shape shapes[] = {{10000, {8, 8, 8}, "nn"}, {10000, {16, 16, 16}, "nn"}, {4096, {32, 32, 32}, "nn"}, {4096, {32, 32, 32}, "tt"}, {1000, {33, 33, 33}, "nn"}, {1000, {33, 33, 33}, "nt"}, {4096, {64, 64, 64}, "nn"},
+                            {4096, {64, 64, 64}, "nt"}, {4096, {64, 64, 64}, "tn"}, {2048, {49, 49, 32}, "nt"}, {2048, {49, 32, 49}, "nn"}, {768, {197, 197, 64}, "nt"}, {768, {197, 64, 197}, "nn"}, {1024, {100, 100, 100}, "nn"},
+                            {1024, {128, 128, 128}, "nn"}, {512, {1, 2048, 128}, "nt"}, {128, {8, 2048, 128}, "nt"}, {512, {1, 128, 2048}, "nn"}, {128, {8, 128, 2048}, "nn"}, {512, {128, 128, 64}, "nt"}, {512, {128, 64, 128}, "nn"},
+                            {256, {256, 256, 256}, "nn"}, {2000, {3, 3, 500}, "nn"}, {20000, {4, 4, 4}, "nn"}, {512, {16, 512, 64}, "nt"}, {512, {32, 32, 512}, "tn"}};
+    for (const Speed& s : SPEEDS)
+        for (const Shape& shape : shapes) time_ways(s, shape.mnk, shape.batches, shape.transposes);
 }
 
 }  // namespace basic_check

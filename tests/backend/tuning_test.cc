@@ -185,6 +185,8 @@ void look(const fake::Control& driver, Seen& into)
 #define PRODUCT_TILES(name, ...) driver.set_kernel("mma_" #name, see_product, &of_product, 1);
 #define SIMT PRODUCT_TILES
 #define ROW PRODUCT_TILES
+#define SMALL PRODUCT_TILES
+#define SMALL_SIMT PRODUCT_TILES
 #define LAY(name, ...) driver.set_kernel("mma_" #name, see_copy, &of_copy, 1);
 #define PARTS(name, ...) driver.set_kernel("mma_" #name, see_sums, &of_product, 1);
 #include "kernels/gemm_mma.def"

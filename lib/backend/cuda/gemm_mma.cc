@@ -1,111 +1,16 @@
 // Which instance of the portable products runs a problem, how its depth is cut, what is copied before, and its launches.
 #include "lib/backend/cuda/gemm_mma.h"
 
-#include "lib/backend/cuda/gemm_mma_instances.h"
+#include "lib/backend/cuda/gemm_mma_form.h"
 #include "lib/backend/cuda/rounding.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 namespace ng::cuda::gemm::mma {
 namespace {
 
 using namespace kernels;
-
-// ---- the problem -------------------------------------------------------------------------------------------------------
-
-// Batches that share b are rows of one product, where rows go on from one batch to the next.
-void join_rows(Problem& p)
-{
-    const int count = p.epilogue.count;
-    if (has_folds(p) || p.epilogue.inner > 0) return;        // these go from row to row of one batch, or are two axes
-    if (p.m == 1) {
-        p.a_row = p.a_batch, p.c_row = p.c_batch;
-        for (int i = 0; i < count; i++) p.epilogue.tensor[i].row = p.epilogue.tensor[i].batch;
-    }
-    if (p.batches <= 1 || p.b_batch != 0 || p.a_batch != p.a_row * p.m || p.c_batch != p.c_row * p.m) return;
-    for (int i = 0; i < count; i++)
-        if (p.epilogue.tensor[i].batch != p.epilogue.tensor[i].row * p.m) return;
-    p.m *= p.batches, p.batches = 1;
-}
-
-constexpr int64_t THIN = 16;             // rows of the lowest tiles
-constexpr int64_t MANY = 1024, SMALL = 8192;
-
-// As kernels take it: few rows rather than few columns, else c's columns are the nearer ones.
-Problem arranged(Problem p)
-{
-    const int64_t row = p.m > 1 ? std::abs(p.c_row) : INT64_MAX, column = p.n > 1 ? std::abs(p.c_column) : INT64_MAX;
-    const bool    is_thin = p.m <= THIN || p.n <= THIN;
-    if (is_thin ? p.n < p.m : row < column) turn(p);
-    join_rows(p);
-    return p;
-}
-
-// An operand as kernels see it, and how it wants to lie in shared memory.
-struct Lying {
-    MmaOperand operand;
-    int64_t    lines, steps, batches;    // batches: 1 where all read the same
-    Near       near;
-    bool       is_steady;                // 16 bytes are read at once, of the very bits that are multiplied
-    bool       is_copied;                // first, where that can be; of another type, it has to be
-};
-
-Lying lying_of(const MmaOperand& o, int64_t lines, int64_t steps, int64_t batches, Kind kind)
-{
-    // What is repeated, or has nothing beside it, is not near.
-    const auto distance = [](int64_t extent, int64_t stride) { return extent > 1 && stride != 0 ? std::abs(stride) : INT64_MAX; };
-    Lying      r{o, lines, steps, o.batch == 0 ? 1 : batches, distance(lines, o.line) < distance(steps, o.depth) ? NEAR_LINE : NEAR_DEPTH, false, false};
-    const bool    is_deep = r.near == NEAR_DEPTH;
-    const int64_t bytes = bytes_of(Dtype(o.type));
-    // Nor does it matter where the next would be; but addresses of what is not read are aligned as well.
-    i64 &near = is_deep ? r.operand.depth : r.operand.line, &far = is_deep ? r.operand.line : r.operand.depth;
-    if ((is_deep ? steps : lines) <= 1) near = 1;
-    if ((is_deep ? lines : steps) <= 1) far = 0;
-    if (batches <= 1) r.operand.batch = 0;
-    const bool is_aligned = reinterpret_cast<uintptr_t>(o.data) % 16 == 0 && r.operand.batch * bytes % 16 == 0;
-    r.is_steady = bytes == element_bytes(kind) && near == 1 && far * bytes % 16 == 0 && is_aligned;
-    r.operand.is_wide = r.is_steady, r.operand.is_turned = !is_deep;
-    // Bytes are multiplied along depth.
-    if (is_of_bytes(kind)) r.is_steady &= is_deep, r.operand.is_wide = r.is_steady, r.near = NEAR_DEPTH;
-    r.is_copied = copies_elements(kind) ? Dtype(o.type) != type_of(kind, Dtype(o.type)) : !r.is_steady;
-    return r;
-}
-
-// The problem and its operands.
-struct Form {
-    Problem p;
-    Kind    kind;
-    Lying   a, b;
-    bool    needs_copies() const { return copies_elements(kind) && (a.is_copied || b.is_copied); }
-};
-Form form_of(const Problem& problem)
-{
-    Form f{arranged(problem), None, {}, {}};
-    const Problem& p = f.p;
-    f.kind = kind_of(p.a_type, p.b_type, p.allows_tf32);
-    f.a = lying_of({p.a, p.a_row, p.a_depth, p.a_batch, i32(p.a_type), 0, 0, 0}, p.m, p.k, p.batches, f.kind);
-    f.b = lying_of({p.b, p.b_column, p.b_depth, p.b_batch, i32(p.b_type), 0, 0, 0}, p.n, p.k, p.batches, f.kind);
-    return f;
-}
-
-// ---- copies before it --------------------------------------------------------------------------------------------------
-
-MmaLayNumbers copy_of(const Lying& x, Kind kind)
-{
-    const bool    is_deep = x.near == NEAR_DEPTH;
-    MmaLayNumbers n{};
-    n.from = x.operand, n.rows = is_deep ? x.lines : x.steps, n.length = is_deep ? x.steps : x.lines, n.batches = x.batches;
-    n.pitch = rounded_up(n.length, 16 / element_bytes(kind)), n.is_deep = is_deep;
-    return n;
-}
-uint64_t copy_bytes(const Lying& x, Kind kind)
-{
-    const MmaLayNumbers n = copy_of(x, kind);
-    return !x.is_copied ? 0 : aligned(uint64_t(n.rows * n.pitch * n.batches) * uint64_t(element_bytes(kind)));
-}
-uint64_t copies_bytes(const Form& f) { return copy_bytes(f.a, f.kind) + copy_bytes(f.b, f.kind); }
 
 // ---- what is chosen ----------------------------------------------------------------------------------------------------
 
@@ -119,45 +24,7 @@ struct Choice {
     double   nanoseconds;
 };
 
-// Multiply-adds of a multiprocessor in a nanosecond, with tiles of 128: an H200's, 2026-11-21 (mma_gpu_test -tc="speed*").
-double adds_a_nanosecond(Kind kind)
-{
-    switch (kind) {
-    case WordsTf32: return 520;
-    case Doubles: return 200;
-    case PlainF32: return 175;
-    default: return is_of_bytes(kind) ? 2200 : 1450;
-    }
-}
-
-constexpr double LAUNCH = 2500;          // nanoseconds, with the work's begin and end
-
-// Nanoseconds of one instance with the depth in so many parts.
-double cost(const Form& f, const Instance& i, int64_t tiles, int64_t splits, const Device& device)
-{
-    const Problem& p = f.p;
-    const double   rounds = double(std::max<int64_t>(divided_up(tiles * splits, device.units), 1)), depth = double(divided_up(p.k, splits));
-    const double   parts = splits > 1 ? LAUNCH + double(p.m) * double(p.n) * double(p.batches) * double(splits) * 2 * sum_bytes(i.kind) / 2500 : 0;
-    // Memory gives all multiprocessors so many bytes a nanosecond, which both operands have once at least.
-    const auto   all = [&](double rate) { return double(p.batches) * double(p.m + p.n) * double(p.k) * element_bytes(i.kind) / (rate * device.units); };
-    if (i.pieces) {
-        // Pieces come to a warp, though it may have no column, some time after they are asked for: the first are in what a launch
-        // takes. A block alone overlaps with none, and threads begin and end. Larger blocks read more of a column in a row.
-        const double waves = double(std::max<int64_t>(divided_up(tiles * splits, int64_t(device.units) * i.blocks), 1)), late = 540 + 78 * i.pieces;
-        const double moved = i.tile_n * depth * element_bytes(i.kind) / (16.0 * i.pieces * i.threads) * late, wave = std::max(moved + (i.blocks == 1 ? late : 0), 4.3 * i.threads);
-        const double rate = 23 + (i.b == NEAR_DEPTH ? i.threads / 256.0 : 0), slower = f.b.is_steady || i.b == NEAR_DEPTH ? 1 : 1.5;
-        const double operands = p.epilogue_weight > 0 ? 500 * waves : 0;      // of what follows, asked for when sums are there
-        return std::hypot(all(rate), (waves - 1) * wave + std::max(moved - late, 0.0)) * slower + 1450 + 1.45 * i.threads + operands + parts;
-    }
-    double         slower = i.tile_m == 16 ? 2.5 : i.tile_m == 64 && i.kind != Doubles ? 1.25 : 1.0;
-    if (f.kind == WordsTf32 && !((f.a.is_steady || f.a.is_copied) && (f.b.is_steady || f.b.is_copied))) slower *= 1.6;
-    // One block alone waits more than it works.
-    const double alone = rounds < 2 ? 1.5 : 1.0;
-    const double adds = double(i.tile_m) * i.tile_n * depth / adds_a_nanosecond(i.kind) * slower;
-    // Some tens of bytes a nanosecond come to a multiprocessor, or some elements one by one.
-    const double elements = double(i.tile_m + i.tile_n) * depth, reads = i.loads == IN_REGISTERS ? elements / 3.2 : elements * element_bytes(i.kind) / 35;
-    return std::max(rounds * (std::max(adds * alone, reads) + 700), all(22)) + parts + LAUNCH;
-}
+int64_t tiles_of(const Problem& p, const Instance& i) { return divided_up(p.m, i.tile_m) * divided_up(p.n, i.tile_n) * p.batches; }
 
 // Each number of parts that an instance may cut the depth in, with what that takes: more of them while that pays.
 template <class Look>
@@ -165,12 +32,12 @@ void each_cut(const Form& f, const Device& device, uint64_t workspace_bytes, uin
 {
     const Problem&  p = f.p;
     const Instance& i = INSTANCES[instance];
-    const int64_t   tiles = divided_up(p.m, i.tile_m) * divided_up(p.n, i.tile_n) * p.batches, part_bytes = rounded_up(p.n, MMA_FOUR) * sum_bytes(f.kind) * p.m * p.batches;
+    const int64_t   tiles = tiles_of(p, i), part_bytes = rounded_up(p.n, MMA_FOUR) * sum_bytes(f.kind) * p.m * p.batches;
     double          last = HUGE_VAL;
     for (const int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256}) {
         const bool is_too_much = has_folds(p) || splits > p.k / LEAST_PART || tiles * splits > MOST_PARTIALS / (i.tile_m * i.tile_n) || uint64_t(part_bytes * splits) > workspace_bytes;
-        if (splits > 1 && (is_too_much || tiles * (splits - 1) > 2 * int64_t(device.units))) return;
-        const double now = cost(f, i, tiles, splits, device);
+        if (splits > 1 && (i.is_small() || is_too_much || tiles * (splits - 1) > 2 * int64_t(device.units))) return;
+        const double now = nanoseconds_of(f, i, tiles, splits, device);
         look(splits, now);
         if (now > last * 1.2) return;
         last = now;
@@ -184,6 +51,9 @@ bool fits(const Form& f, uint32_t instance, bool copies)
     // A row of f32 is not rounded to tf32, though it may be.
     const bool is_f32 = f.kind == PlainF32 || (f.kind == WordsTf32 && f.p.a_type == Dtype::f32 && f.p.b_type == Dtype::f32);
     if (i.pieces) return f.p.m == 1 && !has_folds(f.p) && (!copies || f.needs_copies()) && i.b == f.b.near && (i.kind == PlainF32 ? is_f32 : i.kind == f.kind);
+    // Those of a warp's tile read any strides, but of the very types that they multiply; and fold nothing.
+    const bool is_own = Dtype(f.a.operand.type) == type_of(f.kind, Dtype(f.a.operand.type)) && Dtype(f.b.operand.type) == type_of(f.kind, Dtype(f.b.operand.type));
+    if (i.is_small()) return i.kind == f.kind && copies == !is_own && !has_folds(f.p);
     const Loads     loads = copies_elements(f.kind) || copies || !(f.a.is_copied || f.b.is_copied) ? IN_FLIGHT : IN_REGISTERS;
     // Plain products turn operands while they come: b always, a where tiles are large.
     const bool is_turned = f.kind == PlainF32, is_large = i.tile_m == 128;
@@ -270,8 +140,6 @@ bool can_run(const Problem& problem, const Device& device, uint64_t workspace_by
     if (is_whole != (problem.c_type == Dtype::i32) || (!is_whole && !is_float(problem.c_type))) return false;
     const Form f = form_of(problem);
     if (f.needs_copies() && copies_bytes(f) > workspace_bytes) return false;
-    // A block for each of so many, so small products would be mostly idle: basic::matmul has a thread for each sum.
-    if (f.p.batches >= MANY && f.p.m <= THIN && f.p.n <= THIN && f.p.m * f.p.n * f.p.k <= SMALL) return false;
     // A grid's blocks are numbered by 31 bits, and eight rows of its tiles by 32; those of one row, which one column is as well, may be four columns wide.
     const double across = double(divided_up(f.p.n, f.p.m == 1 ? int64_t(MMA_FOUR) : THIN)), tiles = double(divided_up(f.p.m, THIN)) * across;
     return across < 0x1p29 && tiles * double(std::max<int64_t>(f.p.batches, 1)) < 0x1p31;
@@ -295,6 +163,16 @@ uint64_t workspace(const Problem& p, bool is_fixed)
 }
 
 double cost_us(const Problem& problem, const Device& device, uint64_t workspace_bytes) { return choose(form_of(problem), device, workspace_bytes).nanoseconds / 1000; }
+
+double cost_of_many_us(const Problem& problem, const Device& device, uint64_t workspace_bytes)
+{
+    if (problem.batches <= 1 || !mma::can_run(problem, device, workspace_bytes)) return HUGE_VAL;
+    const Form     f = form_of(problem);
+    const Choice   choice = choose(f, device, workspace_bytes);
+    if (choice.instance == COUNT) return HUGE_VAL;
+    const Instance& i = INSTANCES[choice.instance];
+    return choice.splits == 1 && are_many(f, i, tiles_of(f.p, i), device) ? choice.nanoseconds / 1000 : HUGE_VAL;
+}
 
 void add_ways(const Problem& problem, const Device& device, uint64_t workspace_bytes, std::vector<CostedWay>& ways)
 {
@@ -335,7 +213,9 @@ void run_as(const Form& f, const Choice& choice, Image image, const Place& place
     n.splits = int32_t(std::max<int64_t>(divided_up(p.k, std::max<int64_t>(n.split_depth, 1)), 1));
     n.epilogue = settled(p);
     if (n.splits > 1) n.partial = free;
-    send(place, choice.instance, int64_t(n.row_tiles) * n.column_tiles * p.batches * n.splits, n, instead_of(choice.instance, image, false));
+    n.has_fours = has_fours(p);
+    if (i.is_small()) n.a.reads = reads_of(n.a, p.m, p.k, p.batches, i.lines_of_lane_a(), i), n.b.reads = reads_of(n.b, p.n, p.k, p.batches, i.lines_of_lane_b(), i);
+    send(place, choice.instance, divided_up(int64_t(n.row_tiles) * n.column_tiles * p.batches * n.splits, i.is_small() ? SMALL_WARPS : 1), n, instead_of(choice.instance, image, false));
     if (n.splits > 1) send(place, parts_of(f.kind), sum_blocks(n), n, instead_of(parts_of(f.kind), image, true));
 }
 

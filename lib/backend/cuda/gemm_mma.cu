@@ -6,6 +6,7 @@
 #include MMA_INSTRUCTIONS
 #include "kernels/gemm_mma_row.cuh"
 #include "kernels/gemm_mma_simt.cuh"
+#include "kernels/gemm_mma_small.cuh"
 
 #if HAS_LIST
 #define MMA_NAME(name) mma_listed_##name
@@ -19,6 +20,8 @@
 #define MMA_ROWS "kernels/gemm_mma.def"
 #define SIMT SIMT_KERNEL
 #define ROW ROW_KERNEL
+#define SMALL SMALL_KERNEL
+#define SMALL_SIMT SMALL_SIMT_KERNEL
 #define LAY LAY_KERNEL
 #define PARTS PARTS_KERNEL
 #define BLOCKS_OF(m, blocks) blocks
@@ -42,6 +45,18 @@
         using namespace ng::kernels;                                                                                                 \
         mma_row<RowShape<sum, near, warps, columns, pieces>>(numbers);                                                                       \
     }
+#define SMALL_KERNEL(name, kind, row_blocks, column_blocks, blocks)                                                                                  \
+    extern "C" __global__ void __launch_bounds__(32 * ng::kernels::SMALL_WARPS, blocks) MMA_NAME(name)(const __grid_constant__ ng::kernels::MmaNumbers numbers) \
+    {                                                                                                                                \
+        using namespace ng::kernels;                                                                                                 \
+        mma_small<SmallShape<kind, row_blocks, column_blocks>>(numbers);                                                             \
+    }
+#define SMALL_SIMT_KERNEL(name, rows, columns, words, blocks)                                                                                              \
+    extern "C" __global__ void __launch_bounds__(32 * ng::kernels::SMALL_WARPS, blocks) MMA_NAME(name)(const __grid_constant__ ng::kernels::MmaNumbers numbers) \
+    {                                                                                                                                \
+        using namespace ng::kernels;                                                                                                 \
+        simt_small<SmallSimtShape<rows, columns, words>>(numbers);                                                                          \
+    }
 #define LAY_KERNEL(name, bytes)                                                                                                             \
     extern "C" __global__ void __launch_bounds__(ng::kernels::THREADS, 4)                                                            \
         MMA_NAME(name)(const __grid_constant__ ng::kernels::MmaLayNumbers numbers)                                                       \
@@ -58,5 +73,7 @@
 #include MMA_ROWS
 #undef SIMT_KERNEL
 #undef ROW_KERNEL
+#undef SMALL_KERNEL
+#undef SMALL_SIMT_KERNEL
 #undef LAY_KERNEL
 #undef PARTS_KERNEL

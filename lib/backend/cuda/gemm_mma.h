@@ -8,12 +8,14 @@ namespace ng::cuda::gemm::mma {
 std::span<const KernelFacts> kernels();
 std::span<const KernelFacts> listed_kernels();
 bool takes(Dtype a, Dtype b);
-// Products of 8-bit integers and of floats, any strides; mixes of floats only in so much workspace; not very many tiny ones.
+// Products of 8-bit integers and of floats, any strides; mixes of floats only in so much workspace.
 bool can_run(const Problem& problem, const Device& device, uint64_t workspace_bytes);
 // What lets run() cut k freely, and copy operands that lie badly; less, and it does less of that.
 uint64_t workspace(const Problem& largest, bool is_fixed);
 // By a model of the multiprocessor.
 double cost_us(const Problem& problem, const Device& device, uint64_t workspace_bytes);
+// The same of batches whose tiles are many, which the model knows best; HUGE_VAL of others.
+double cost_of_many_us(const Problem& problem, const Device& device, uint64_t workspace_bytes);
 // As gemm.h has them, of this family.
 void   add_ways(const Problem& problem, const Device& device, uint64_t workspace_bytes, std::vector<CostedWay>& ways);
 bool   can_run_so(const Problem& problem, const Device& device, uint64_t workspace_bytes, const Way& way);

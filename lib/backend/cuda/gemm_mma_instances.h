@@ -6,7 +6,6 @@
 #include <algorithm>
 
 namespace ng::cuda::gemm::mma {
-namespace {
 
 using namespace kernels;
 
@@ -42,11 +41,18 @@ struct Instance {
     Loads loads;
     Near  a, b;
     int   pieces = 0;                    // of 16 bytes, on their way to a thread: for one row, whose near axis a may have any
+    int   piece = 0;                     // bytes of depth that a lane reads at once, where tiles are warps' which read operands where they lie; 0: of others
+    constexpr bool is_small() const { return piece > 0; }
+    // Of these, neighbouring lines of an operand that a lane has.
+    constexpr int lines_of_lane_a() const { return tile_m / (kind == PlainF32 ? 4 : 8); }
+    constexpr int lines_of_lane_b() const { return tile_n / 8; }
 };
 constexpr Instance INSTANCES[] = {
 #define PRODUCT_TILES(name, kind, m, n, warps_m, warps_n, stages, a, b, loads, blocks) {kind, m, n, 32 * warps_m * warps_n, blocks, loads, a, b},
 #define SIMT(name, m, n, warps_m, warps_n, depth, stages, a, blocks) {PlainF32, m, n, 32 * warps_m * warps_n, blocks, IN_FLIGHT, a, NEAR_LINE},
 #define ROW(name, sum, near, warps, columns, pieces, blocks) {sizeof(sum) == 8 ? Doubles : PlainF32, 1, columns, 32 * warps, blocks, IN_FLIGHT, NEAR_DEPTH, near, pieces},
+#define SMALL(name, kind, row_blocks, column_blocks, blocks) {kind, 16 * row_blocks, 8 * column_blocks, 32 * SMALL_WARPS, blocks, IN_REGISTERS, NEAR_DEPTH, NEAR_DEPTH, 0, kind == Doubles ? 16 : 8},
+#define SMALL_SIMT(name, rows, columns, words, blocks) {PlainF32, 4 * rows, 8 * columns, 32 * SMALL_WARPS, blocks, IN_REGISTERS, NEAR_DEPTH, NEAR_DEPTH, 0, 4 * words},
 #define LAY(name, bytes) {None, 0, 0, THREADS, 8, IN_REGISTERS, NEAR_DEPTH, NEAR_DEPTH},
 #define PARTS(name, sum) {None, 0, 0, THREADS, 8, IN_REGISTERS, NEAR_DEPTH, NEAR_DEPTH},
 #include "kernels/gemm_mma.def"
@@ -55,6 +61,8 @@ enum Number : uint32_t {
 #define PRODUCT_TILES(name, ...) NUMBER_##name,
 #define SIMT PRODUCT_TILES
 #define ROW PRODUCT_TILES
+#define SMALL PRODUCT_TILES
+#define SMALL_SIMT PRODUCT_TILES
 #define LAY PRODUCT_TILES
 #define PARTS PRODUCT_TILES
 #include "kernels/gemm_mma.def"
@@ -65,6 +73,8 @@ constexpr KernelFacts FACTS[] = {
 #define PRODUCT_TILES(name, kind, m, n, warps_m, warps_n, stages, a, b, loads, blocks) {"mma_" #name, room(stages * (m + n) * mma_depth_bytes(element_bytes(kind)), m, n, kind)},
 #define SIMT(name, m, n, warps_m, warps_n, depth, stages, a, blocks) {"mma_" #name, room(stages * (m + n + 8) * depth * 4, m, n, PlainF32)},
 #define ROW(name, ...) {"mma_" #name, 0},
+#define SMALL(name, kind, row_blocks, column_blocks, blocks) {"mma_" #name, uint32_t(SMALL_WARPS * 16 * 8 * column_blocks * sum_bytes(kind))},
+#define SMALL_SIMT(name, rows, columns, words, blocks) {"mma_" #name, uint32_t(SMALL_WARPS * 4 * 8 * columns * sum_bytes(PlainF32))},
 #define LAY(name, bytes) {"mma_" #name, 0},
 #define PARTS(name, sum) {"mma_" #name, 0},
 #include "kernels/gemm_mma.def"
@@ -76,6 +86,8 @@ constexpr struct { const char *bounds, *call; } WORDS[] = {
 #define PRODUCT_TILES(name, kind, m, n, warps_m, warps_n, stages, a, b, loads, blocks) {STRING(32 * warps_m * warps_n, blocks), STRING(mma_tile<MmaShape<kind, m, n, warps_m, warps_n, stages, a, b>, loads>)},
 #define SIMT(name, m, n, warps_m, warps_n, depth, stages, a, blocks) {STRING(32 * warps_m * warps_n, blocks), STRING(simt_tile<SimtShape<m, n, warps_m, warps_n, depth, stages, a>>)},
 #define ROW(name, sum, near, warps, columns, pieces, blocks) {STRING(32 * warps, blocks), STRING(mma_row<RowShape<sum, near, warps, columns, pieces>>)},
+#define SMALL(name, kind, row_blocks, column_blocks, blocks) {STRING(32 * SMALL_WARPS, blocks), STRING(mma_small<SmallShape<kind, row_blocks, column_blocks>>)},
+#define SMALL_SIMT(name, rows, columns, words, blocks) {STRING(32 * SMALL_WARPS, blocks), STRING(simt_small<SmallSimtShape<rows, columns, words>>)},
 #define LAY(name, bytes) {"THREADS", STRING(mma_lay<bytes>)},
 #define PARTS(name, sum) {"THREADS", STRING(mma_sum<sum>)},
 #include "kernels/gemm_mma.def"
@@ -103,5 +115,4 @@ constexpr KernelFacts LISTED_FACTS[] = {
 #include "kernels/gemm_mma_listed.def"
 };
 
-}  // namespace
 }  // namespace ng::cuda::gemm::mma

@@ -59,7 +59,7 @@ std::optional<Form> form_of(const Problem& problem)
 
 MmaOperand operand_of(const Line& x, Near near, Dtype t)
 {
-    MmaOperand o = {x.data, x.line, x.depth, x.batch, i32(t), 1, 0, near == NEAR_LINE};
+    MmaOperand o = {x.data, x.line, x.depth, x.batch, i32(t), 1, 0, near == NEAR_LINE, READ_ELEMENTS};
     (near == NEAR_DEPTH ? o.depth : o.line) = 1;
     // Where the next of one would be does not matter; but addresses of what is not read are aligned as well.
     if ((near == NEAR_DEPTH ? x.lines : x.steps) <= 1) (near == NEAR_DEPTH ? o.line : o.depth) = 0;

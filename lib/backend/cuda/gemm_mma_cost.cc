@@ -1,0 +1,95 @@
+// What an instance of the portable products takes for a problem, by a model of the multiprocessor.
+#include "lib/backend/cuda/gemm_mma_form.h"
+
+#include "lib/backend/cuda/rounding.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ng::cuda::gemm::mma {
+
+using namespace kernels;
+
+namespace {
+
+// Multiply-adds of a multiprocessor in a nanosecond, with tiles of 128: an H200's, 2026-11-21 (mma_gpu_test -tc="speed*").
+double adds_a_nanosecond(Kind kind)
+{
+    switch (kind) {
+    case WordsTf32: return 520;
+    case Doubles: return 200;
+    case PlainF32: return 175;
+    default: return is_of_bytes(kind) ? 2200 : 1450;
+    }
+}
+
+constexpr int64_t LEAST_SMALL = 32;      // products, for which there are tiles of warps
+
+// Nanoseconds of a multiprocessor that a tile takes where it has others beside it, and a step of its depth; what that takes longer for each operand whose elements come
+// one by one; and the tile where rows of c are no fours. An H200's, fitted to the times of mma_gpu_test -tc="speed: many*" (2026-11-30).
+struct TileTimes { double tile, step, elements, odd; };
+
+TileTimes times_of(const Instance& i)
+{
+    enum { Tall, Middle, Low, Any, SmallLow, SmallTall, COUNT_OF_SIZES };
+    constexpr TileTimes TIMES[][COUNT_OF_SIZES] = {
+        {{1900, 348, 0, 920}, {680, 139, 0, 560}, {580, 100, 0, 40}, {860, 408, 0, 270}, {35, 24, 12, 19}, {187, 45, 27, 0}},     // halves
+        {{1670, 509, 0, 760}, {750, 184, 0, 480}, {540, 146, 0, 150}, {}, {44, 21, 4, 0}, {277, 49, 4, 0}},                       // tf32
+        {{1570, 1614, 0, 640}, {780, 434, 0, 370}, {455, 325, 0, 190}, {}, {110, 22, 1, 60}, {196, 38, 1, 110}},                  // f32
+        {{1300, 689, 0, 520}, {740, 355, 0, 460}, {540, 220, 0, 160}, {}, {57, 38, 1, 0}, {317, 99, 0, 0}},                       // doubles
+        {{1900, 200, 0, 1080}, {750, 100, 0, 740}, {700, 60, 0, 0}, {350, 1610, 0, 220}, {44, 28, 26, 11}, {}},                   // bytes
+    };
+    const int kind = is_of_halves(i.kind) ? 0 : i.kind == WordsTf32 ? 1 : i.kind == PlainF32 ? 2 : i.kind == Doubles ? 3 : 4;
+    if (!i.is_small()) return TIMES[kind][i.tile_m == 128 ? Tall : i.tile_m == 16 ? Low : i.loads == IN_REGISTERS ? Any : Middle];
+    return TIMES[kind][i.tile_m == (i.kind == PlainF32 ? 8 : 16) ? SmallLow : SmallTall];
+}
+
+// Where tiles are many, or a warp's.
+double of_many(const Form& f, const Instance& i, int64_t tiles, const Device& device)
+{
+    constexpr double BYTES_A_NS = 4000, H200_UNITS = 132, WAIT = 600;          // WAIT: until a lane's part of the next step is there
+    const Problem&   p = f.p;
+    const TileTimes  t = times_of(i);
+    const int64_t    bytes = element_bytes(i.kind), depth = !i.is_small() ? mma_depth_bytes(int(bytes)) / bytes : i.piece / bytes * (i.kind == PlainF32 ? 1 : 4);
+    const double     steps = double(divided_up(p.k, depth));
+    int singly = 0;
+    if (i.is_small()) singly = (reads_of(f.a.operand, p.m, p.k, p.batches, i.lines_of_lane_a(), i) == READ_ELEMENTS) + (reads_of(f.b.operand, p.n, p.k, p.batches, i.lines_of_lane_b(), i) == READ_ELEMENTS);
+    const double each = t.tile + steps * (t.step + singly * t.elements) + (has_fours(p) ? 0 : t.odd);
+    const double of_a = double(f.a.batches) * double(p.m) * double(p.k), of_b = double(f.b.batches) * double(p.k) * double(p.n), of_c = double(p.batches) * double(p.m) * double(p.n);
+    const double moved = ((of_a + of_b) * double(bytes) + of_c * bytes_of(p.c_type)) / BYTES_A_NS * H200_UNITS / device.units;
+    return LAUNCH + std::max({double(tiles) / device.units * each, moved, i.is_small() ? steps * WAIT + 2000 : 0});
+}
+
+}  // namespace
+
+bool are_many(const Form& f, const Instance& i, int64_t tiles, const Device& device) { return i.pieces == 0 && f.p.batches > 1 && (i.is_small() || tiles >= int64_t(device.units) * i.blocks); }
+
+double nanoseconds_of(const Form& f, const Instance& i, int64_t tiles, int64_t splits, const Device& device)
+{
+    const Problem& p = f.p;
+    if (i.is_small() && p.batches < LEAST_SMALL) return HUGE_VAL;
+    if (i.is_small() || (splits == 1 && are_many(f, i, tiles, device))) return of_many(f, i, tiles, device);
+    const double   rounds = double(std::max<int64_t>(divided_up(tiles * splits, device.units), 1)), depth = double(divided_up(p.k, splits));
+    const double   parts = splits > 1 ? LAUNCH + double(p.m) * double(p.n) * double(p.batches) * double(splits) * 2 * sum_bytes(i.kind) / 2500 : 0;
+    // Memory gives all multiprocessors so many bytes a nanosecond, which both operands have once at least.
+    const auto   all = [&](double rate) { return double(p.batches) * double(p.m + p.n) * double(p.k) * element_bytes(i.kind) / (rate * device.units); };
+    if (i.pieces) {
+        // Pieces come to a warp, though it may have no column, some time after they are asked for: the first are in what a launch
+        // takes. A block alone overlaps with none, and threads begin and end. Larger blocks read more of a column in a row.
+        const double waves = double(std::max<int64_t>(divided_up(tiles * splits, int64_t(device.units) * i.blocks), 1)), late = 540 + 78 * i.pieces;
+        const double moved = i.tile_n * depth * element_bytes(i.kind) / (16.0 * i.pieces * i.threads) * late, wave = std::max(moved + (i.blocks == 1 ? late : 0), 4.3 * i.threads);
+        const double rate = 23 + (i.b == NEAR_DEPTH ? i.threads / 256.0 : 0), slower = f.b.is_steady || i.b == NEAR_DEPTH ? 1 : 1.5;
+        const double operands = p.epilogue_weight > 0 ? 500 * waves : 0;      // of what follows, asked for when sums are there
+        return std::hypot(all(rate), (waves - 1) * wave + std::max(moved - late, 0.0)) * slower + 1450 + 1.45 * i.threads + operands + parts;
+    }
+    double         slower = i.tile_m == 16 ? 2.5 : i.tile_m == 64 && i.kind != Doubles ? 1.25 : 1.0;
+    if (f.kind == WordsTf32 && !((f.a.is_steady || f.a.is_copied) && (f.b.is_steady || f.b.is_copied))) slower *= 1.6;
+    // One block alone waits more than it works.
+    const double alone = rounds < 2 ? 1.5 : 1.0;
+    const double adds = double(i.tile_m) * i.tile_n * depth / adds_a_nanosecond(i.kind) * slower;
+    // Some tens of bytes a nanosecond come to a multiprocessor, or some elements one by one.
+    const double elements = double(i.tile_m + i.tile_n) * depth, reads = i.loads == IN_REGISTERS ? elements / 3.2 : elements * element_bytes(i.kind) / 35;
+    return std::max(rounds * (std::max(adds * alone, reads) + 700), all(22)) + parts + LAUNCH;
+}
+
+}  // namespace ng::cuda::gemm::mma
