@@ -125,7 +125,9 @@ DEVICE SmallWork small_work(const MmaNumbers& n)
     return w;
 }
 
-// What a lane has of a row of c, where rows are of fours that lie in one piece each.
+// Whether lanes store what they have of c's rows themselves: where these are of fours that lie in one piece each, and neighbours' parts fill sectors of the cache.
+template <int COUNT, class SUM>
+DEVICE bool stores_own(const MmaNumbers& n) { return n.has_fours && (sizeof(SUM) == 8 || COUNT * bytes_of(result_type(n)) <= CHUNK_BYTES); }
 template <int COUNT, class SUM>
 DEVICE void store_own(const MmaNumbers& n, const SmallWork& w, i64 row, i64 column, SUM (&v)[COUNT])
 {
@@ -232,14 +234,15 @@ DEVICE void mma_small(const MmaNumbers& n)
             UNROLLED for (int j = 0; j < S::COLUMN_BLOCKS; j++) S::Kind::add(sum[i][j], of_a, b.x[j]);
         }
     });
+    const bool is_own = stores_own<OWN, typename S::Sum>(n);
     UNROLLED for (int i = 0; i < S::ROW_BLOCKS; i++) {
         UNROLLED for (int half = 0; half < 2; half++) {
             typename S::Sum v[OWN];
             UNROLLED for (int j = 0; j < OWN; j++) v[j] = sum[i][j % S::COLUMN_BLOCKS][2 * half + j / S::COLUMN_BLOCKS];
-            if (n.has_fours) store_own(n, w, w.row + g * S::EACH + 2 * i + half, w.column + t * OWN, v);
+            if (is_own) store_own(n, w, w.row + g * S::EACH + 2 * i + half, w.column + t * OWN, v);
             else SmallRoom<S>::put(u32(2 * g + half), u32(t), v);
         }
-        if (!n.has_fours) SmallRoom<S>::store(n, w, i);
+        if (!is_own) SmallRoom<S>::store(n, w, i);
     }
 }
 
@@ -272,7 +275,7 @@ DEVICE void simt_small(const MmaNumbers& n)
                 UNROLLED for (int j = 0; j < S::COLUMNS; j++) sum[i][j] = __fmaf_rn(a.x[i][p], b.x[j][p], sum[i][j]);
     });
     UNROLLED for (int i = 0; i < S::ROWS; i++) {
-        if (n.has_fours) store_own(n, w, w.row + r * S::ROWS + i, w.column + c * S::COLUMNS, sum[i]);
+        if (stores_own<S::COLUMNS, float>(n)) store_own(n, w, w.row + r * S::ROWS + i, w.column + c * S::COLUMNS, sum[i]);
         else SmallRoom<S>::put(u32(r), u32(c), sum[i]), SmallRoom<S>::store(n, w, i);
     }
 }

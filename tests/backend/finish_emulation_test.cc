@@ -23,6 +23,7 @@ const std::vector<tests::NamedParam> PARAMS = {
     {"d", {40, 90}, Dtype::f32}, {"thin", {40, 9}}, {"p", {70, 40}, Dtype::i8}, {"q", {40, 90}, Dtype::i8},
     {"query", {2, 3, 20, 40}}, {"key", {2, 3, 40, 90}}, {"turned", {2, 20, 3, 40}}, {"mask", {2, 1, 20, 90}}, {"head", {3, 1, 1}}, {"each", {2, 3, 1, 1}}, {"scale", {1, 1}},
     {"single", {1, 40}, Dtype::f32}, {"e", {90, 40}, Dtype::f32}, {"tiny", {90}, Dtype::i8}, {"bytes", {70, 90}, Dtype::i8}, {"long", {90}, Dtype::i64}, {"wide", {70, 90}, Dtype::f64},
+    {"many", {40, 10, 12}}, {"much", {40, 12, 20}}, {"little", {20}}, {"those", {40, 9, 12}, Dtype::f32}, {"others", {40, 12, 7}, Dtype::f32}, {"single_each", {40, 1, 1}, Dtype::f32},
 };
 constexpr gemm::Device OLDER = {80, 2, {false, false, false, true, false, false, true}};
 
@@ -83,6 +84,8 @@ const Behind CASES[] = {
     {{"permute(f16(a @ b + row), [1, 0])"}, plus_row, {}},
     {{"f16((query @ key) * 0.5 + mask + head)", "max((query @ key) * 0.5 + mask + head, 3)"}, masked, {{false, one}}},
     {{"sum((permute(turned, [0, 2, 1, 3]) @ key) * 0.5 + mask + head, 3)"}, masked, {{true, one}}},
+    {{"f16(relu(many @ much + little))"}, [](double x, int64_t, int64_t column) { return std::max(x + element(25, column), 0.0); }, {}},
+    {{"(those @ others) * single_each"}, [](double x, int64_t row, int64_t) { return x * element(28, row / 9); }, {}},
 };
 
 // A case's product with what follows it, on memory here.
@@ -128,6 +131,7 @@ class Product {
         return code.add(behind_.text);
     }
     bool has_list() const { return form_->list(); }
+    bool is_of_small_tiles() const { return std::string_view(gemm::mma::kernels()[finisher_.instance].name).find("_small_") != std::string_view::npos; }
     // By its text, or as a list on a device of so many multiprocessors. False: a kernel behind it is faster there.
     bool run(const emitted::Emulation& code, std::optional<size_t> behind, uint32_t listed_units = 0)
     {
@@ -249,7 +253,7 @@ void Product::check()
 
 TEST_CASE("epilogues: texts and lists of portable products compute what follows, and with the kernel behind them what is folded")
 {
-    int listed = 0, folded = 0;
+    int listed = 0, folded = 0, small = 0;
     for (const Behind& c : CASES) {
         INFO(std::string(c.outputs.back()));
         Product product(c);
@@ -259,6 +263,7 @@ TEST_CASE("epilogues: texts and lists of portable products compute what follows,
         if (!code.load()) return;
         REQUIRE(product.run(code, behind));
         product.check();
+        small += product.is_of_small_tiles();
         for (const uint32_t units : {1, 132}) {
             if (!product.has_list() || !product.run(code, behind, units)) continue;
             listed++, folded += !c.folds.empty();
@@ -267,4 +272,5 @@ TEST_CASE("epilogues: texts and lists of portable products compute what follows,
     }
     CHECK(listed >= 40);
     CHECK(folded >= 24);
+    CHECK(small >= 2);
 }

@@ -96,14 +96,14 @@ struct Array {
 };
 
 // max(c / 2 + bias, 0) + residual over a product of these types: the same bits as what the product and then each operation give.
-void check_finished(Dtype a_type, Dtype b_type, const Index& mnk)
+void check_finished(Dtype a_type, Dtype b_type, const Index& mnk, int64_t batches = 1)
 {
     const int64_t m = mnk[0], n = mnk[1], k = mnk[2];
     const auto    plan = ng::tests::plan_of_text("maximum(f32(a @ b) * 0.5 + bias, 0) + residual",
                                                  {{"a", {m, k}, a_type}, {"b", {k, n}, b_type}, {"bias", {n}, Dtype::f32}, {"residual", {m, n}, Dtype::bf16}});
     const std::optional<EpilogueForm> form = EpilogueForm::of(plan.steps.at(0), plan.steps.at(1));
     REQUIRE(form);
-    Array<uint8_t> a{size_t(m * k * ng::bytes_of(a_type))}, b{size_t(k * n * ng::bytes_of(b_type))};
+    Array<uint8_t> a{size_t(batches * m * k * ng::bytes_of(a_type))}, b{size_t(batches * k * n * ng::bytes_of(b_type))};
     std::mt19937   random(7);
     // Of floats, codes with small exponents of both signs; of bytes, any.
     const auto fill = [&](std::vector<uint8_t>& x, Dtype t) {
@@ -113,14 +113,15 @@ void check_finished(Dtype a_type, Dtype b_type, const Index& mnk)
         }
     };
     fill(a.here, a_type), fill(b.here, b_type);
-    Array<uint16_t> residual{size_t(m * n)};
-    Array<float>    bias{size_t(n)}, bare{size_t(m * n)}, finished{size_t(m * n)};
+    Array<uint16_t> residual{size_t(batches * m * n)};
+    Array<float>    bias{size_t(n)}, bare{size_t(batches * m * n)}, finished{size_t(batches * m * n)};
     for (float& x : bias.here) x = float(random()) * 0x1p-31f - 1;
     for (uint16_t& x : residual.here) x = uint16_t(0x3f00 | (random() & 0x80ff));
     a.put(), b.put(), bias.put(), residual.put();
     gemm::Problem p{};
     p.a = a.there, p.b = b.there, p.c = bare.there, p.a_type = a_type, p.b_type = b_type, p.c_type = Dtype::f32;
-    p.m = m, p.n = n, p.k = k, p.batches = 1, p.a_row = k, p.a_depth = 1, p.b_depth = n, p.b_column = 1, p.c_row = n, p.c_column = 1;
+    p.m = m, p.n = n, p.k = k, p.batches = batches, p.a_row = k, p.a_depth = 1, p.b_depth = n, p.b_column = 1, p.c_row = n, p.c_column = 1;
+    p.a_batch = m * k, p.b_batch = k * n, p.c_batch = m * n;
     p.epilogue.is_cast = 1;
     const gemm::Device facts = device_of(device->units);
     const uint64_t     bytes = mma::workspace(p, true);
@@ -138,7 +139,7 @@ void check_finished(Dtype a_type, Dtype b_type, const Index& mnk)
         ng::kernels::EpilogueTensor& t = p.epilogue.tensor[i];
         t.column = 1;
         if (form->tensors()[size_t(i)].type == Dtype::f32) t.data = bias.there;
-        else t.data = residual.there, t.row = n;
+        else t.data = residual.there, t.row = n, t.batch = m * n;
     }
     const std::optional<gemm::Finisher> finisher = mma::finisher_for(p, facts, nullptr);
     REQUIRE(finisher);
@@ -146,7 +147,7 @@ void check_finished(Dtype a_type, Dtype b_type, const Index& mnk)
     REQUIRE(mma::run_finished(p, facts, *finisher, place));
     finished.get();
     int64_t wrong = 0;
-    for (int64_t i = 0; i < m * n; i++) {
+    for (int64_t i = 0; i < batches * m * n; i++) {
         const float scaled = bare.here[size_t(i)] * 0.5f, moved = scaled + bias.here[size_t(i % n)];
         wrong += finished.here[size_t(i)] != std::max(moved, 0.0f) + std::bit_cast<float>(uint32_t(residual.here[size_t(i)]) << 16);
     }
@@ -164,6 +165,9 @@ TEST_CASE("portable products with an epilogue compiled into them: as the product
     }
     for (const Index& mnk : {Index{37, 43, 24}, {10, 260, 3000}, {300, 200, 136}, {1, 64, 64}, {130, 3, 40}})
         for (const auto& [a, b] : {std::pair{Dtype::f16, Dtype::f16}, {Dtype::bf16, Dtype::bf16}, {Dtype::f32, Dtype::f32}, {Dtype::i8, Dtype::u8}}) check_finished(a, b, mnk);
+    // Of these warps have a tile each.
+    for (const Index& mnk : {Index{8, 8, 8}, Index{17, 24, 40}, Index{9, 7, 33}})
+        for (const auto& [a, b] : {std::pair{Dtype::f16, Dtype::f16}, {Dtype::bf16, Dtype::bf16}, {Dtype::f32, Dtype::f32}, {Dtype::i8, Dtype::u8}}) check_finished(a, b, mnk, 2000);
 }
 
 // ---- speed -------------------------------------------------------------------------------------------------------------

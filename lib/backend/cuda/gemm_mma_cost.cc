@@ -26,38 +26,50 @@ double adds_a_nanosecond(Kind kind)
 constexpr int64_t LEAST_SMALL = 32;      // products, for which there are tiles of warps
 
 // Nanoseconds of a multiprocessor that a tile takes where it has others beside it, and a step of its depth; what that takes longer for each operand whose elements come
-// one by one; and the tile where rows of c are no fours. An H200's, fitted to the times of mma_gpu_test -tc="speed: many*" (2026-11-30).
+// one by one, or words not by fours; and the tile where rows of c are no fours. An H200's, fitted to the times of mma_gpu_test -tc="speed: many*" (2026-11-30).
 struct TileTimes { double tile, step, elements, odd; };
 
 TileTimes times_of(const Instance& i)
 {
     enum { Tall, Middle, Low, Any, SmallLow, SmallTall, COUNT_OF_SIZES };
     constexpr TileTimes TIMES[][COUNT_OF_SIZES] = {
-        {{1900, 348, 0, 920}, {680, 139, 0, 560}, {580, 100, 0, 40}, {860, 408, 0, 270}, {35, 24, 12, 19}, {187, 45, 27, 0}},     // halves
-        {{1670, 509, 0, 760}, {750, 184, 0, 480}, {540, 146, 0, 150}, {}, {44, 21, 4, 0}, {277, 49, 4, 0}},                       // tf32
-        {{1570, 1614, 0, 640}, {780, 434, 0, 370}, {455, 325, 0, 190}, {}, {110, 22, 1, 60}, {196, 38, 1, 110}},                  // f32
-        {{1300, 689, 0, 520}, {740, 355, 0, 460}, {540, 220, 0, 160}, {}, {57, 38, 1, 0}, {317, 99, 0, 0}},                       // doubles
-        {{1900, 200, 0, 1080}, {750, 100, 0, 740}, {700, 60, 0, 0}, {350, 1610, 0, 220}, {44, 28, 26, 11}, {}},                   // bytes
+        {{1760, 282, 0, 1010}, {620, 115, 0, 560}, {560, 91, 0, 66}, {440, 441, 0, 360}, {48, 19, 7, 14}, {146, 40, 1, 52}},      // halves
+        {{1435, 462, 39, 742}, {578, 176, 17, 449}, {485, 145, 29, 135}, {}, {49, 19, 3, 0}, {133, 48, 4, 10}},                   // tf32
+        {{1500, 1465, 0, 650}, {505, 433, 0, 400}, {480, 303, 0, 184}, {}, {47, 24, 0, 132}, {88, 38, 2, 156}},                   // f32
+        {{1246, 671, 0, 395}, {685, 330, 16, 350}, {567, 208, 7, 121}, {}, {55, 34, 0, 0}, {228, 92, 0, 0}},                      // doubles
+        {{1900, 200, 0, 1000}, {740, 70, 0, 665}, {700, 60, 0, 0}, {308, 1325, 0, 200}, {55, 22, 19, 5}, {}},                     // bytes
     };
     const int kind = is_of_halves(i.kind) ? 0 : i.kind == WordsTf32 ? 1 : i.kind == PlainF32 ? 2 : i.kind == Doubles ? 3 : 4;
     if (!i.is_small()) return TIMES[kind][i.tile_m == 128 ? Tall : i.tile_m == 16 ? Low : i.loads == IN_REGISTERS ? Any : Middle];
     return TIMES[kind][i.tile_m == (i.kind == PlainF32 ? 8 : 16) ? SmallLow : SmallTall];
 }
 
+// All that a choice may know of an address, in whose place it stands: whether it is a multiple of 16 bytes (contract P6).
+const void* known_of(const void* address) { return reinterpret_cast<const void*>(uintptr_t(reinterpret_cast<uintptr_t>(address) % 16 != 0)); }
+
+bool is_read_singly(const Lying& x, const Problem& p, int64_t lines, int64_t of_lane, const Instance& i)
+{
+    MmaOperand o = x.operand;
+    o.data = known_of(o.data);
+    return reads_of(o, lines, p.k, p.batches, of_lane, i) == READ_ELEMENTS;
+}
+
 // Where tiles are many, or a warp's.
 double of_many(const Form& f, const Instance& i, int64_t tiles, const Device& device)
 {
-    constexpr double BYTES_A_NS = 4000, H200_UNITS = 132, WAIT = 600;          // WAIT: until a lane's part of the next step is there
+    // FILL: of those that a multiprocessor has at once, until it works on all of them; WAIT: until a lane's part of the next step is there.
+    constexpr double BYTES_A_NS = 4000, H200_UNITS = 132, FILL = 0.4, WAIT = 450;
     const Problem&   p = f.p;
     const TileTimes  t = times_of(i);
     const int64_t    bytes = element_bytes(i.kind), depth = !i.is_small() ? mma_depth_bytes(int(bytes)) / bytes : i.piece / bytes * (i.kind == PlainF32 ? 1 : 4);
     const double     steps = double(divided_up(p.k, depth));
-    int singly = 0;
-    if (i.is_small()) singly = (reads_of(f.a.operand, p.m, p.k, p.batches, i.lines_of_lane_a(), i) == READ_ELEMENTS) + (reads_of(f.b.operand, p.n, p.k, p.batches, i.lines_of_lane_b(), i) == READ_ELEMENTS);
-    const double each = t.tile + steps * (t.step + singly * t.elements) + (has_fours(p) ? 0 : t.odd);
+    int singly = copies_elements(i.kind) ? !f.a.is_steady + !f.b.is_steady : 0;
+    if (i.is_small()) singly = is_read_singly(f.a, p, p.m, i.lines_of_lane_a(), i) + is_read_singly(f.b, p, p.n, i.lines_of_lane_b(), i);
+    const double each = t.tile + steps * (t.step + singly * t.elements) + (has_fours(p, known_of(p.c)) ? 0 : t.odd);
     const double of_a = double(f.a.batches) * double(p.m) * double(p.k), of_b = double(f.b.batches) * double(p.k) * double(p.n), of_c = double(p.batches) * double(p.m) * double(p.n);
     const double moved = ((of_a + of_b) * double(bytes) + of_c * bytes_of(p.c_type)) / BYTES_A_NS * H200_UNITS / device.units;
-    return LAUNCH + std::max({double(tiles) / device.units * each, moved, i.is_small() ? steps * WAIT + 2000 : 0});
+    const double at_once = i.blocks * (i.is_small() ? SMALL_WARPS : 1);
+    return LAUNCH + std::max({(double(tiles) / device.units + FILL * at_once) * each, moved, i.is_small() ? steps * WAIT : 0});
 }
 
 }  // namespace
@@ -80,7 +92,8 @@ double nanoseconds_of(const Form& f, const Instance& i, int64_t tiles, int64_t s
         const double moved = i.tile_n * depth * element_bytes(i.kind) / (16.0 * i.pieces * i.threads) * late, wave = std::max(moved + (i.blocks == 1 ? late : 0), 4.3 * i.threads);
         const double rate = 23 + (i.b == NEAR_DEPTH ? i.threads / 256.0 : 0), slower = f.b.is_steady || i.b == NEAR_DEPTH ? 1 : 1.5;
         const double operands = p.epilogue_weight > 0 ? 500 * waves : 0;      // of what follows, asked for when sums are there
-        return std::hypot(all(rate), (waves - 1) * wave + std::max(moved - late, 0.0)) * slower + 1450 + 1.45 * i.threads + operands + parts;
+        const double many = p.batches > 1 ? 0.68 : 1;                         // whose blocks follow each other without the waits of one product's
+        return many * std::hypot(all(rate), (waves - 1) * wave + std::max(moved - late, 0.0)) * slower + 1450 + 1.45 * i.threads + operands + parts;
     }
     double         slower = i.tile_m == 16 ? 2.5 : i.tile_m == 64 && i.kind != Doubles ? 1.25 : 1.0;
     if (f.kind == WordsTf32 && !((f.a.is_steady || f.a.is_copied) && (f.b.is_steady || f.b.is_copied))) slower *= 1.6;

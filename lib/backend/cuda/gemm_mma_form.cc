@@ -100,11 +100,11 @@ SmallReads reads_of(const MmaOperand& o, int64_t lines, int64_t steps, int64_t b
     return bytes < 4 && o.depth == 1 && steps * bytes % 4 == 0 && lies(4, o.line, lines) ? READ_WORDS : READ_ELEMENTS;
 }
 
-bool has_fours(const Problem& p)
+bool has_fours(const Problem& p, const void* c)
 {
     const int64_t bytes = bytes_of(p.c_type), unit = std::min<int64_t>(MMA_FOUR * bytes, 16);
     const auto    fits = [&](int64_t stride, int64_t count) { return count <= 1 || stride * bytes % unit == 0; };
-    return p.c_column == 1 && p.n % MMA_FOUR == 0 && reinterpret_cast<uintptr_t>(p.c) % uintptr_t(unit) == 0 && fits(p.c_row, p.m) && fits(p.c_batch, p.batches);
+    return p.c_column == 1 && p.n % MMA_FOUR == 0 && reinterpret_cast<uintptr_t>(c) % uintptr_t(unit) == 0 && fits(p.c_row, p.m) && fits(p.c_batch, p.batches);
 }
 
 }  // namespace ng::cuda::gemm::mma

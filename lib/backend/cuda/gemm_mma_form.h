@@ -12,9 +12,9 @@ Problem arranged(Problem p);
 
 // An operand as kernels see it, and how it wants to lie in shared memory.
 struct Lying {
-    kernels::MmaOperand operand;
+    MmaOperand operand;
     int64_t    lines, steps, batches;    // batches: 1 where all read the same
-    kernels::Near near;
+    Near       near;
     bool       is_steady;                // 16 bytes are read at once, of the very bits that are multiplied
     bool       is_copied;                // first, where that can be; of another type, it has to be
 };
@@ -29,13 +29,13 @@ struct Form {
 Form form_of(const Problem& problem);
 
 // What copies it as kernels want it to lie; and what both operands' take, where they are copied.
-kernels::MmaLayNumbers copy_of(const Lying& x, Kind kind);
+MmaLayNumbers copy_of(const Lying& x, Kind kind);
 uint64_t copy_bytes(const Lying& x, Kind kind);
 uint64_t copies_bytes(const Form& f);
 
 // How lanes of an instance of small tiles read an operand, of which they have so many neighbouring lines each.
-kernels::SmallReads reads_of(const kernels::MmaOperand& o, int64_t lines, int64_t steps, int64_t batches, int64_t of_lane, const Instance& i);
-bool has_fours(const Problem& p);        // as MmaNumbers has it
+SmallReads reads_of(const MmaOperand& o, int64_t lines, int64_t steps, int64_t batches, int64_t of_lane, const Instance& i);
+bool has_fours(const Problem& p, const void* c);     // as MmaNumbers has it, where c begins there
 
 // Nanoseconds of one instance with the depth in so many parts.
 double nanoseconds_of(const Form& f, const Instance& i, int64_t tiles, int64_t splits, const Device& device);

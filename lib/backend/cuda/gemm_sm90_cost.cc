@@ -313,7 +313,9 @@ double cost_us(const Form& form, const Form& own, const Device& device, const Ch
     const bool   is_fitted = has_some_lines(own.problem) && own.problem.n < own.problem.m && by_threads_us(p, 1) == 0;
     // Of 192 columns they are for rows of which one has all, by a turned b: of 128 rows they were nowhere the fastest, by columns along depth in one shape of 52 (H200, 2026-11-30).
     const bool   is_wide_for_few = i.n == 192 && (own.problem.m > i.m || !own.b.is_turned);
-    const double unfitted = (i.turns && !is_fitted) || is_wide_for_few ? UNFITTED : 1;
+    // Nor of batches: 512 vectors by 128 x 2048 of e4m3 took 305 us by the best of these, by s128x16 129 (H200, 2026-11-30).
+    const bool   is_of_vectors = p.batches > 1 && std::min(p.m, p.n) < 8;
+    const double unfitted = (i.turns && (!is_fitted || is_of_vectors)) || is_wide_for_few ? UNFITTED : 1;
     const bool   has_half_boxes = i.group == Group::Half && i.m == 64 && p.m > 64 && is_narrow;
     const auto split = [&] {
         if (takes_few_lines(own, i)) return few_lines_us(own, device, i, c);
