@@ -240,18 +240,20 @@ TEST_CASE("families: operands that lie badly for Hopper's kernels go to the port
 TEST_CASE("families: batches of small products go to the portable kernels, tiny ones to those whose warps have a tile each; large ones, and one alone, stay Hopper's")
 {
     const auto names = [](const Extents& e, Dtype t, bool b_turned = false, bool allows_tf32 = false) {
-        gemm::Problem p = problem_of(e, {false, b_turned, false, 0}, t, t, t == Dtype::i8 ? Dtype::i32 : t);
+        gemm::Problem p = problem_of(e, {false, b_turned, false, 0}, t, t, t == Dtype::i8 ? Dtype::i32 : t == Dtype::e4m3 ? Dtype::f16 : t);
         p.allows_tf32 = allows_tf32;
         return kernels_of_run(p);
     };
     for (const Dtype t : {Dtype::f16, Dtype::bf16, Dtype::f32, Dtype::f64, Dtype::i8})
         for (const int64_t size : {4, 8, 16, 32}) {
-            INFO(name_of(t), " ", size);
-            CHECK(are_all(names({size, size, size, 10000}, t), "_small_"));
+            INFO(std::string(name_of(t)), " ", size);
+            // Doubles of 32 leave Hopper's kernels by 16 bytes of whole rows.
+            if (t != Dtype::f64 || size < 32) CHECK(are_all(names({size, size, size, 10000}, t), "_small_"));
         }
     CHECK(are_all(names({16, 16, 16, 10000}, Dtype::f32, false, true), "mma_tf32_small_"));
     CHECK(are_all(names({49, 49, 32, 2048}, Dtype::f16, true), "mma_f16_"));
     CHECK(are_all(names({1, 2048, 128, 512}, Dtype::f16, true), "mma_f16_16_nt"));
+    CHECK(are_all(names({1, 2048, 128, 512}, Dtype::e4m3, true), "_s128x16"));
     CHECK(are_all(names({16, 16, 16, 1}, Dtype::f16), "gemm_"));
     CHECK(are_all(names({512, 512, 512, 64}, Dtype::f16), "gemm_"));
     CHECK(are_all(names({1024, 64, 1024, 128}, Dtype::f16), "gemm_"));

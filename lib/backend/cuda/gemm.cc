@@ -23,12 +23,13 @@ bool is_of_vector(const Problem& p)
 
 // Whether batches of small products are faster by the portable family, which has several tiles on a multiprocessor, than by Hopper's, whose blocks have one each: of these
 // the model knows neither what memory takes, nor what rows of c that are no multiples of 16 bytes do.
-bool prefers_portable_tiles(const Problem& p, const Device& device, uint64_t workspace_bytes)
+// Nothing of other products.
+std::optional<bool> prefers_portable_tiles(const Problem& p, const Device& device, uint64_t workspace_bytes)
 {
     constexpr double ODD_ROWS = 1.5, SURELY = 0.9;
-    if (p.batches <= 1 || p.prologue.side != Prologue::None) return false;
+    if (p.batches <= 1 || p.prologue.side != Prologue::None) return std::nullopt;
     const double portable = mma::cost_of_many_us(p, device, workspace_bytes);
-    if (portable == HUGE_VAL) return false;
+    if (portable == HUGE_VAL) return std::nullopt;
     const double bytes = double(p.batches) * (double(p.m + p.n) * double(p.k) * bytes_of(p.a_type) + double(p.m) * double(p.n) * bytes_of(p.c_type));
     const bool   is_odd = !sm90::copies(p) && std::max(std::abs(p.c_row), std::abs(p.c_column)) * bytes_of(p.c_type) % 16 != 0;
     return portable < SURELY * std::max(sm90::cost_us(p, device, workspace_bytes) * (is_odd ? ODD_ROWS : 1), bytes / device.memory_bytes_per_us);
@@ -39,7 +40,7 @@ bool prefers_sm90(const Problem& problem, const Device& device, uint64_t workspa
 {
     if (!sm90::can_run(problem, device, workspace_bytes)) return false;
     if (is_of_vector(problem)) return !mma::can_run(problem, device, workspace_bytes);
-    if (prefers_portable_tiles(problem, device, workspace_bytes)) return false;
+    if (const std::optional<bool> is_portable = prefers_portable_tiles(problem, device, workspace_bytes)) return !*is_portable;
     const bool is_plain = !sm90::copies(problem) && problem.a_type != Dtype::f64;
     if (is_plain || !mma::can_run(problem, device, workspace_bytes)) return true;
     return sm90::cost_us(problem, device, workspace_bytes) <= mma::cost_us(problem, device, workspace_bytes);
@@ -187,7 +188,7 @@ void run_so(const Problem& problem, const Device& device, const Way& way, const 
 std::optional<Finisher> finisher_for(const Problem& problem, const Device& device, const Way* way)
 {
     if (problem.prologue.side != Prologue::None) return made::finisher_for(problem, device);
-    const auto prefers_portable = [&] { return (is_of_vector(problem) && problem.a_type != Dtype::f64 && !has_folds(problem)) || prefers_portable_tiles(problem, device, UINT64_MAX); };
+    const auto prefers_portable = [&] { return (is_of_vector(problem) && problem.a_type != Dtype::f64 && !has_folds(problem)) || prefers_portable_tiles(problem, device, UINT64_MAX).value_or(false); };
     const bool is_portable = way ? way->is_portable : !sm90::can_run(problem, device, UINT64_MAX) || prefers_portable();
     return is_portable ? mma::finisher_for(problem, device, way) : sm90::finisher_for(problem, device, way);
 }
@@ -205,7 +206,7 @@ bool run_finished(const Problem& problem, const Device& device, const Finisher& 
 bool run_listed(const Problem& problem, const Device& device, const Place& place)
 {
     look_up(problem, device, place, nullptr);
-    if (!sm90::can_run(problem, device, place.workspace_bytes) || prefers_portable_tiles(problem, device, place.workspace_bytes)) return mma::run_listed(problem, device, place);
+    if (!sm90::can_run(problem, device, place.workspace_bytes) || prefers_portable_tiles(problem, device, place.workspace_bytes).value_or(false)) return mma::run_listed(problem, device, place);
     return !is_better_behind(problem, device, place) && sm90::run_listed(problem, device, place);
 }
 

@@ -33,10 +33,10 @@ TileTimes times_of(const Instance& i)
 {
     enum { Tall, Middle, Low, Any, SmallLow, SmallTall, COUNT_OF_SIZES };
     constexpr TileTimes TIMES[][COUNT_OF_SIZES] = {
-        {{1760, 282, 0, 1010}, {620, 115, 0, 560}, {560, 91, 0, 66}, {440, 441, 0, 360}, {48, 19, 7, 14}, {146, 40, 1, 52}},      // halves
+        {{1760, 282, 0, 1010}, {620, 115, 0, 560}, {560, 91, 0, 66}, {440, 441, 0, 360}, {48, 19, 12, 14}, {146, 40, 25, 52}},    // halves
         {{1435, 462, 39, 742}, {578, 176, 17, 449}, {485, 145, 29, 135}, {}, {49, 19, 3, 0}, {133, 48, 4, 10}},                   // tf32
         {{1500, 1465, 0, 650}, {505, 433, 0, 400}, {480, 303, 0, 184}, {}, {47, 24, 0, 132}, {88, 38, 2, 156}},                   // f32
-        {{1246, 671, 0, 395}, {685, 330, 16, 350}, {567, 208, 7, 121}, {}, {55, 34, 0, 0}, {228, 92, 0, 0}},                      // doubles
+        {{1246, 671, 0, 395}, {685, 330, 16, 350}, {567, 208, 7, 121}, {}, {60, 45, 0, 0}, {228, 92, 0, 0}},                      // doubles
         {{1900, 200, 0, 1000}, {740, 70, 0, 665}, {700, 60, 0, 0}, {308, 1325, 0, 200}, {55, 22, 19, 5}, {}},                     // bytes
     };
     const int kind = is_of_halves(i.kind) ? 0 : i.kind == WordsTf32 ? 1 : i.kind == PlainF32 ? 2 : i.kind == Doubles ? 3 : 4;
@@ -58,7 +58,8 @@ bool is_read_singly(const Lying& x, const Problem& p, int64_t lines, int64_t of_
 double of_many(const Form& f, const Instance& i, int64_t tiles, const Device& device)
 {
     // FILL: of those that a multiprocessor has at once, until it works on all of them; WAIT: until a lane's part of the next step is there.
-    constexpr double BYTES_A_NS = 4000, H200_UNITS = 132, FILL = 0.4, WAIT = 450;
+    // HALVES: lanes of small tiles store doubles by half a sector of the cache.
+    constexpr double BYTES_A_NS = 4000, H200_UNITS = 132, FILL = 0.4, WAIT = 450, HALVES = 1.35;
     const Problem&   p = f.p;
     const TileTimes  t = times_of(i);
     const int64_t    bytes = element_bytes(i.kind), depth = !i.is_small() ? mma_depth_bytes(int(bytes)) / bytes : i.piece / bytes * (i.kind == PlainF32 ? 1 : 4);
@@ -67,7 +68,7 @@ double of_many(const Form& f, const Instance& i, int64_t tiles, const Device& de
     if (i.is_small()) singly = is_read_singly(f.a, p, p.m, i.lines_of_lane_a(), i) + is_read_singly(f.b, p, p.n, i.lines_of_lane_b(), i);
     const double each = t.tile + steps * (t.step + singly * t.elements) + (has_fours(p, known_of(p.c)) ? 0 : t.odd);
     const double of_a = double(f.a.batches) * double(p.m) * double(p.k), of_b = double(f.b.batches) * double(p.k) * double(p.n), of_c = double(p.batches) * double(p.m) * double(p.n);
-    const double moved = ((of_a + of_b) * double(bytes) + of_c * bytes_of(p.c_type)) / BYTES_A_NS * H200_UNITS / device.units;
+    const double moved = ((of_a + of_b) * double(bytes) + of_c * bytes_of(p.c_type)) / BYTES_A_NS * H200_UNITS / device.units * (i.is_small() && bytes == 8 ? HALVES : 1);
     const double at_once = i.blocks * (i.is_small() ? SMALL_WARPS : 1);
     return LAUNCH + std::max({(double(tiles) / device.units + FILL * at_once) * each, moved, i.is_small() ? steps * WAIT : 0});
 }

@@ -307,15 +307,15 @@ double cost_us(const Form& form, const Form& own, const Device& device, const Ch
     constexpr double WIDE = 1.75, WIDE_BYTES = 2.1, SECOND_CACHE = 50e6;
     const bool   is_streamed = form.group == Group::Half && double(form.a.batches) * double(p.m) * double(p.k) * 2 > SECOND_CACHE;
     const double wide = !has_few_columns(p) && !has_small_columns(p) && !(is_narrow && is_streamed) ? 1 : form.group == Group::Half ? WIDE : WIDE_BYTES;
-    if (!i.is_split) return copies_us(own, i) + std::max(tiles_us(own, device, i) * wide, least_streamed_us(form, own, device, i));
+    // Nor are tiles of c's transpose for batches of vectors: 512 of them by 128 x 2048 of e4m3 took 305 us by the best of these, by s128x16 129 (H200, 2026-11-30).
+    const bool   is_of_vectors = i.turns && p.batches > 1 && std::min(p.m, p.n) < 8;
+    if (!i.is_split) return copies_us(own, i) + std::max(tiles_us(own, device, i) * wide, least_streamed_us(form, own, device, i)) * (is_of_vectors ? UNFITTED : 1);
     // Splits of c's transpose are for some rows of c by many columns. What they take beside fewer or more was not fitted, and 32 rows would be given them; nor where
     // c is stored one by one, which took them 1.7 to 1.9 times as long (200 x 7133 x 1024 and 200 x 5481 x 2560, H200, 2026-11-29).
     const bool   is_fitted = has_some_lines(own.problem) && own.problem.n < own.problem.m && by_threads_us(p, 1) == 0;
     // Of 192 columns they are for rows of which one has all, by a turned b: of 128 rows they were nowhere the fastest, by columns along depth in one shape of 52 (H200, 2026-11-30).
     const bool   is_wide_for_few = i.n == 192 && (own.problem.m > i.m || !own.b.is_turned);
-    // Nor of batches: 512 vectors by 128 x 2048 of e4m3 took 305 us by the best of these, by s128x16 129 (H200, 2026-11-30).
-    const bool   is_of_vectors = p.batches > 1 && std::min(p.m, p.n) < 8;
-    const double unfitted = (i.turns && (!is_fitted || is_of_vectors)) || is_wide_for_few ? UNFITTED : 1;
+    const double unfitted = (i.turns && !is_fitted) || is_of_vectors || is_wide_for_few ? UNFITTED : 1;
     const bool   has_half_boxes = i.group == Group::Half && i.m == 64 && p.m > 64 && is_narrow;
     const auto split = [&] {
         if (takes_few_lines(own, i)) return few_lines_us(own, device, i, c);
