@@ -15,7 +15,7 @@ struct MmaOperand {
     i32         is_turned;               // lines are nearer to each other than steps of depth; kernels that say so take either
     i32         reads;                   // SmallReads, of kernels that read an operand where it lies
 };
-// What a lane of those reads at once: an element, four bytes along depth, 16 of these, or an element of each of its lines, which are neighbours.
+// What a lane of those reads at once: an element, four bytes along depth, all of its piece of these, or an element of each of its lines, which are neighbours.
 enum SmallReads { READ_ELEMENTS, READ_WORDS, READ_DEPTH, READ_LINES };
 
 // c[batch, m, n] = epilogue(sum over k of a[batch, m, k] b[batch, k, n]).

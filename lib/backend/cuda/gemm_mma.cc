@@ -166,7 +166,7 @@ double cost_us(const Problem& problem, const Device& device, uint64_t workspace_
 
 double cost_of_many_us(const Problem& problem, const Device& device, uint64_t workspace_bytes)
 {
-    if (problem.batches <= 1 || !mma::can_run(problem, device, workspace_bytes)) return HUGE_VAL;
+    if (!mma::can_run(problem, device, workspace_bytes)) return HUGE_VAL;
     const Form     f = form_of(problem);
     const Choice   choice = choose(f, device, workspace_bytes);
     if (choice.instance == COUNT) return HUGE_VAL;

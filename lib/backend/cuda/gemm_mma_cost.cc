@@ -81,7 +81,7 @@ double nanoseconds_of(const Form& f, const Instance& i, int64_t tiles, int64_t s
 {
     const Problem& p = f.p;
     if (i.is_small() && p.batches < LEAST_SMALL) return HUGE_VAL;
-    if (i.is_small() || (splits == 1 && are_many(f, i, tiles, device))) return of_many(f, i, tiles, device);
+    if (splits == 1 && are_many(f, i, tiles, device)) return of_many(f, i, tiles, device);
     const double   rounds = double(std::max<int64_t>(divided_up(tiles * splits, device.units), 1)), depth = double(divided_up(p.k, splits));
     const double   parts = splits > 1 ? LAUNCH + double(p.m) * double(p.n) * double(p.batches) * double(splits) * 2 * sum_bytes(i.kind) / 2500 : 0;
     // Memory gives all multiprocessors so many bytes a nanosecond, which both operands have once at least.
