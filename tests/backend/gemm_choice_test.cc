@@ -213,14 +213,14 @@ TEST_CASE("launches: tiles whose width is no multiple of 64 are of c's transpose
 namespace {
 
 // Names of the kernels that a problem is run by.
-std::set<std::string> kernels_of_run(const gemm::Problem& p, const gemm::Device& device = whole_device())
+std::set<std::string> kernels_of_run(const gemm::Problem& p)
 {
     std::set<std::string> seen;
     auto body = [&](const gemm::Launch& l) { seen.insert(gemm::kernels_of(l.image)[l.kernel].name); };
     auto basic_body = [](const basic::Launch&) {};
     const gemm::Launcher  launcher(body);
     const basic::Launcher basic_launcher(basic_body);
-    gemm::run(placed(p), device, {address(uint64_t(1) << 40), uint64_t(1) << 30, launcher, basic_launcher, &fresh_driver()});
+    gemm::run(placed(p), whole_device(), {address(uint64_t(1) << 40), uint64_t(1) << 30, launcher, basic_launcher, &fresh_driver()});
     return seen;
 }
 bool are_all(const std::set<std::string>& names, const char* words)

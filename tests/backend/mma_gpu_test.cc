@@ -8,6 +8,7 @@
 #include "lib/backend/cuda/epilogue.h"
 #include "lib/backend/cuda/images.h"
 #include "lib/backend/cuda/nvrtc.h"
+#include "lib/backend/cuda/rounding.h"
 #include "tests/backend/gpu_machine.h"
 #include "tests/backend/mma_cases.h"
 #include "tests/backend/plan_of_text.h"
@@ -200,17 +201,24 @@ void* random_memory(Dtype type, uint64_t count)
     return memory;
 }
 
+// Dense, batch after batch, wherever it lies.
+gemm::Problem dense(const Speed& s, const Index& mnk, int64_t batches, const char* transposes)
+{
+    const bool    a_turned = transposes[0] == 't', b_turned = transposes[1] == 't';
+    gemm::Problem p{};
+    p.a_type = s.a, p.b_type = s.b, p.c_type = s.c, p.allows_tf32 = s.allows_tf32;
+    p.m = mnk[0], p.n = mnk[1], p.k = mnk[2], p.batches = batches, p.c_row = p.n, p.c_column = 1;
+    p.a_row = a_turned ? 1 : p.k, p.a_depth = a_turned ? p.m : 1, p.b_depth = b_turned ? 1 : p.n, p.b_column = b_turned ? p.k : 1;
+    p.a_batch = p.m * p.k, p.b_batch = p.k * p.n, p.c_batch = p.m * p.n;
+    return p;
+}
+
 // Prints the median time of a few runs of c [m, n], transposes as in "nt": n for row-major.
 void time_product(const Speed& s, const Index& mnk, const char* transposes)
 {
-    const bool    a_turned = transposes[0] == 't', b_turned = transposes[1] == 't';
-    const int64_t m = mnk[0], n = mnk[1], k = mnk[2], a_pitch = a_turned ? m : k, b_pitch = b_turned ? k : n;
-    gemm::Problem p{};
-    p.a = random_memory(s.a, uint64_t(a_pitch * (a_turned ? k : m))), p.b = random_memory(s.b, uint64_t(b_pitch * (b_turned ? n : k)));
-    p.c = device->take(uint64_t(m * n * ng::bytes_of(s.c)));
-    p.a_type = s.a, p.b_type = s.b, p.c_type = s.c, p.allows_tf32 = s.allows_tf32;
-    p.m = m, p.n = n, p.k = k, p.batches = 1, p.c_row = n, p.c_column = 1;
-    p.a_row = a_turned ? 1 : a_pitch, p.a_depth = a_turned ? a_pitch : 1, p.b_depth = b_turned ? 1 : b_pitch, p.b_column = b_turned ? b_pitch : 1;
+    const int64_t m = mnk[0], n = mnk[1], k = mnk[2];
+    gemm::Problem p = dense(s, mnk, 1, transposes);
+    p.a = random_memory(s.a, uint64_t(m * k)), p.b = random_memory(s.b, uint64_t(k * n)), p.c = device->take(uint64_t(m * n * ng::bytes_of(s.c)));
     const uint64_t bytes = mma::workspace(p, true);
     void* const    workspace = device->take(bytes + 256);
     std::string    ran;
@@ -242,16 +250,11 @@ void time_product(const Speed& s, const Index& mnk, const char* transposes)
 void time_ways(const Speed& s, const Index& mnk, int64_t batches, const char* transposes)
 {
     constexpr uint64_t ROTATED = uint64_t(120) << 20;
-    const bool     a_turned = transposes[0] == 't', b_turned = transposes[1] == 't';
     const int64_t  m = mnk[0], n = mnk[1], k = mnk[2];
     const uint64_t a = uint64_t(batches * m * k * ng::bytes_of(s.a)), b = uint64_t(batches * k * n * ng::bytes_of(s.b)), c = uint64_t(batches * m * n * ng::bytes_of(s.c)), sets = ROTATED / (a + b + c) + 1;
-    const auto     place_of = [](uint64_t bytes) { return (bytes + 255) / 256 * 256; };
-    gemm::Problem  p{};
-    char* const all_a = static_cast<char*>(random_memory(s.a, sets * place_of(a))), *const all_b = static_cast<char*>(random_memory(s.b, sets * place_of(b))), *const all_c = static_cast<char*>(device->take(sets * place_of(c)));
-    p.a = all_a, p.b = all_b, p.c = all_c, p.a_type = s.a, p.b_type = s.b, p.c_type = s.c, p.allows_tf32 = s.allows_tf32;
-    p.m = m, p.n = n, p.k = k, p.batches = batches, p.c_row = n, p.c_column = 1;
-    p.a_row = a_turned ? 1 : k, p.a_depth = a_turned ? m : 1, p.b_depth = b_turned ? 1 : n, p.b_column = b_turned ? k : 1;
-    p.a_batch = m * k, p.b_batch = k * n, p.c_batch = m * n;
+    gemm::Problem  p = dense(s, mnk, batches, transposes);
+    char* const all_a = static_cast<char*>(random_memory(s.a, sets * aligned(a))), *const all_b = static_cast<char*>(random_memory(s.b, sets * aligned(b))), *const all_c = static_cast<char*>(device->take(sets * aligned(c)));
+    p.a = all_a, p.b = all_b, p.c = all_c;
     const uint64_t bytes = mma::workspace(p, true);
     void* const    workspace = device->take(bytes + 256);
     auto           send = [&](const gemm::Launch& l) { device->launch(l); };
@@ -272,7 +275,7 @@ void time_ways(const Speed& s, const Index& mnk, int64_t batches, const char* tr
             constexpr int TURNS = 12;
             begin.record(device->gpu().stream());
             for (int j = 0; j < TURNS; j++, set = (set + 1) % sets) {
-                p.a = all_a + set * place_of(a), p.b = all_b + set * place_of(b), p.c = all_c + set * place_of(c);
+                p.a = all_a + set * aligned(a), p.b = all_b + set * aligned(b), p.c = all_c + set * aligned(c);
                 mma::run(p, device_of(device->units), {workspace, bytes, launcher, nobody, nullptr, &known});
             }
             end.record(device->gpu().stream());

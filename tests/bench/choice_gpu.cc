@@ -9,7 +9,7 @@
 // take turns until they are twice the second cache. All ways of a shape take turns too, and those that are clearly behind leave. --within:
 // ways whose model is so many times the least, 2.5. --ms: how long a graph takes, 0.2; those of gemm_peers.py take 20, behind which the clock is what
 // the card's power leaves. --memory: what the model takes the card's for, in TB
-// a second. --behind: products with what follows them compiled in, "f16(gelu(a @ b + row) + r)" (choice_behind.h). --dry: what the model says alone, on any
+// a second. --behind: products with what follows them compiled in, "f16(gelu(a @ b + row) + r)" (choice_behind.h; not of batches). --dry: what the model says alone, on any
 // machine, of an H200 or of --memory.
 #include "lib/backend/cuda/gemm_sm90_cost.h"
 #include "lib/backend/cuda/images.h"
@@ -100,10 +100,10 @@ gemm::Problem problem_of(const Case& s)
     return p;
 }
 
-// Nothing here asks for more than there is room for.
+// Nothing here asks for more than there is room for; what follows batches is not laid out.
 bool has_room(const Case& s, const sm90::Form& form)
 {
-    return s.a_bytes() + s.b_bytes() <= OPERAND_BYTES && s.result_bytes() <= RESULT_BYTES && (!s.behind || s.behind->bytes_of(true) <= BESIDE_BYTES) &&
+    return s.a_bytes() + s.b_bytes() <= OPERAND_BYTES && s.result_bytes() <= RESULT_BYTES && (!s.behind || (s.batches == 1 && s.behind->bytes_of(true) <= BESIDE_BYTES)) &&
            sm90::copies_workspace(form) + sm90::MOST_PARTIAL_BYTES <= WORKSPACE_BYTES;
 }
 

@@ -101,7 +101,7 @@ class Program(peers.Ours):
 
 
 def random_tensor(dtype, shape):
-    return torch.randint(0, 2, shape, device="cuda").bool() if dtype == BOOL else peers.random_matrix(dtype, shape[0], torch.Size(shape[1:]).numel()).reshape(shape)
+    return torch.randint(0, 2, shape, device="cuda").bool() if dtype == BOOL else peers.random_matrix(dtype, *shape)
 
 
 def main():
