@@ -31,8 +31,9 @@ struct OperandTile {
 
     DEVICE static u32 flip(u32 row)
     {
-        // Eight chunks are all banks: of shorter rows several are turned alike.
+        // Eight chunks are all banks: of shorter rows several are turned alike. Of bytes whose lines are near, blocks are of rows 0, 1, 4, 5 and so on (block_place).
         if constexpr (NEAR == NEAR_DEPTH) return BYTES == 8 ? (row & 3) << 1 : row >> 1 & 3;
+        if constexpr (BYTES == 1) return (row & 1) | (row >> 2 & 3) << 1;
         if constexpr (BYTES == 2) return CHUNKS >= 8 ? row & 7 : CHUNKS == 4 ? row >> 1 & 3 : row >> 2 & 1;
         return CHUNKS >= 8 ? (row & 3) << 1 : (row >> 1 & 1) << 1;
     }
@@ -132,13 +133,7 @@ struct AsyncReader {
 // ---- through registers -------------------------------------------------------------------------------------------------
 
 // Two codes of 8 bits as halves, those of NaN too.
-DEVICE u32 halves_of_codes(i32 type, u32 low, u32 high)
-{
-    if (type == E5M2) return low << 8 | high << 24;
-    const u32 r = pair_times_256((low & 0x7f) << 7 | (high & 0x7f) << 23);
-    const u32 nan = ((low & 0x7f) == 0x7f ? 0x7e00u : 0) | ((high & 0x7f) == 0x7f ? 0x7e000000u : 0);
-    return r | nan | (low & 0x80) << 8 | (high & 0x80) << 24;
-}
+DEVICE u32 halves_of_codes(i32 type, u32 low, u32 high) { return type == E5M2 ? low << 8 | high << 24 : halves_of_e4m3(low | high << 8); }
 
 // The first `count` of eight halves side by side, at any even address.
 DEVICE void read_halves(const char* from, i32 count, u32 (&x)[4])

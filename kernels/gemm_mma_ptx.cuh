@@ -125,12 +125,21 @@ DEVICE u32 near_tf32(u32 x)
     asm("{.reg .pred finite; .reg .f32 size; abs.f32 size, %1; setp.lt.f32 finite, size, 0f7f800000; @finite add.u32 %0, %0, 0x1000;}" : "+r"(x) : "f"(__uint_as_float(x)));
     return x;
 }
-// Each half times 256, which is exact up to 448.
-DEVICE u32 pair_times_256(u32 x)
+// Every second byte of x and y, from the first or the next on.
+DEVICE u32 second_bytes(u32 x, u32 y, int first) { return __byte_perm(x, y, first ? 0x7531 : 0x6420); }
+// Two codes of e4m3, x's lowest bits, as halves; those of NaN too.
+DEVICE u32 halves_of_e4m3(u32 x)
 {
     u32 r;
-    asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(0x5c005c00u));
+#if __CUDA_ARCH__ >= 890
+    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(r) : "h"(u16(x)));
     return r;
+#else
+    // As halves they are 256 times less.
+    asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(r) : "r"((x & 0x7f) << 7 | (x & 0x7f00) << 15), "r"(0x5c005c00u));
+    const u32 nan = ((x & 0x7f) == 0x7f ? 0x7e00u : 0) | ((x & 0x7f00) == 0x7f00 ? 0x7e000000u : 0);
+    return r | nan | (x & 0x80) << 8 | (x & 0x8000) << 16;
+#endif
 }
 
 }  // namespace

@@ -13,6 +13,18 @@ namespace {
 
 // What elements are in shared memory, and one step of 32 bytes of depth.
 // A block of 16 lines is BLOCK words, of which b's halves are two blocks of 8 columns.
+// Of codes of 8 bits, two by two as halves: depth is multiplied in another order, alike in both.
+template <i32 A_TYPE, i32 B_TYPE>
+DEVICE void product_of_codes(float (&c)[4], const u32 (&a)[4], const u32 (&b)[2])
+{
+    const auto low = [](i32 type, u32 x) { return halves_of_codes(type, x & 0xff, x >> 8 & 0xff); };
+    const auto high = [](i32 type, u32 x) { return halves_of_codes(type, x >> 16 & 0xff, x >> 24); };
+    UNROLLED for (int part = 0; part < 2; part++) {
+        const u32 *const rows = a + 2 * part, of_a[4] = {low(A_TYPE, rows[0]), low(A_TYPE, rows[1]), high(A_TYPE, rows[0]), high(A_TYPE, rows[1])};
+        const u32  of_b[2] = {low(B_TYPE, b[part]), high(B_TYPE, b[part])};
+        product_f16(c, of_a, of_b);
+    }
+}
 #define KIND(Name, SUM, WORD, BYTES_, product)                                                                          \
     struct Name {                                                                                                       \
         using Sum = SUM;                                                                                                \
@@ -27,6 +39,10 @@ KIND(BytesSS, i32, u32, 1, product_s8_s8)
 KIND(BytesSU, i32, u32, 1, product_s8_u8)
 KIND(BytesUS, i32, u32, 1, product_u8_s8)
 KIND(BytesUU, i32, u32, 1, product_u8_u8)
+KIND(CodesE4E4, float, u32, 1, (product_of_codes<E4M3, E4M3>))
+KIND(CodesE4E5, float, u32, 1, (product_of_codes<E4M3, E5M2>))
+KIND(CodesE5E4, float, u32, 1, (product_of_codes<E5M2, E4M3>))
+KIND(CodesE5E5, float, u32, 1, (product_of_codes<E5M2, E5M2>))
 KIND(Doubles, double, double, 8, product_f64)
 #undef KIND
 
@@ -42,6 +58,10 @@ DEVICE u32 block_place(u32 first_line)
     const u32 half = SIDE == SIDE_A ? lane / 8 % 2 : lane / 16, part = SIDE == SIDE_A ? lane / 16 : lane / 8 % 2;
     if constexpr (TILE::NEAR == NEAR_DEPTH && TILE::BYTES == 8) return TILE::place(first_line + g, t / 2) + t % 2 * 8;
     else if constexpr (TILE::NEAR == NEAR_DEPTH) return TILE::place(first_line + lane % 8 + half * 8, part);
+    else if constexpr (TILE::BYTES == 1) {
+        static_assert(SIDE == SIDE_B, "a's rows would come in another order");
+        return TILE::place(lane / 16 * 16 + lane % 8 / 2 * 4 + lane / 8 % 2 * 2 + lane % 2, first_line / 16);
+    }
     else if constexpr (TILE::BYTES == 2) return TILE::place(lane % 8 + part * 8, first_line / 8 + half);
     else if constexpr (TILE::BYTES == 4) return TILE::place(t, (first_line + g) / 4) + g % 4 * 4;
     else return TILE::place(t, (first_line + g) / 2) + g % 2 * 8;
@@ -57,6 +77,12 @@ DEVICE void read_block(WORD (&x)[BLOCK], u32 at, int step)
         x[0] = load_double(here), x[1] = load_double(DEEP ? here + 8 * TILE::ROW_BYTES : here ^ 64);
     } else if constexpr (DEEP) {
         load_blocks(x, here);
+    } else if constexpr (TILE::BYTES == 1) {
+        // Two lines and two steps of depth in a word: of 16 lines the even ones first.
+        WORD w[4];
+        load_turned_blocks(w, here);
+        UNROLLED for (int part = 0; part < 2; part++)
+            UNROLLED for (int odd = 0; odd < 2; odd++) x[2 * odd + part] = second_bytes(w[2 * part], w[2 * part + 1], odd);
     } else if constexpr (TILE::BYTES == 2) {
         load_turned_blocks(x, here);
     } else {
@@ -87,6 +113,8 @@ template <class SHAPE>
 struct MmaSums {
     using Kind = typename SHAPE::Kind;
     using Sum = typename SHAPE::Sum;
+    // Of 16 columns the even ones are the first block's.
+    static constexpr bool IS_EVEN_FIRST = SHAPE::B::BYTES == 1 && SHAPE::B::NEAR == NEAR_LINE;
     Sum sum[SHAPE::ROW_BLOCKS][SHAPE::COLUMN_BLOCKS][4];
     u32 warp_row, warp_column, a_place[SHAPE::ROW_BLOCKS], b_place[SHAPE::COLUMN_BLOCKS / 2];
 
@@ -126,9 +154,11 @@ struct MmaSums {
         const u32 g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
         UNROLLED for (int i = 0; i < SHAPE::ROW_BLOCKS; i++)
             UNROLLED for (int j = 0; j < SHAPE::COLUMN_BLOCKS; j++) {
-                const u32 row = warp_row + 16 * u32(i) + g, column = warp_column + 8 * u32(j) + 2 * t;
-                stage_pair<SHAPE::TILE_N>(base, row, column, sum[i][j][0], sum[i][j][1]);
-                stage_pair<SHAPE::TILE_N>(base, row + 8, column, sum[i][j][2], sum[i][j][3]);
+                const u32 row = warp_row + 16 * u32(i) + g;
+                UNROLLED for (int half = 0; half < 2; half++) {
+                    if constexpr (IS_EVEN_FIRST) stage_pair<SHAPE::TILE_N>(base, row + 8 * u32(half), warp_column + 16 * u32(j / 2) + 4 * t + 2 * u32(j % 2), sum[i][j / 2 * 2][2 * half + j % 2], sum[i][j / 2 * 2 + 1][2 * half + j % 2]);
+                    else stage_pair<SHAPE::TILE_N>(base, row + 8 * u32(half), warp_column + 8 * u32(j) + 2 * t, sum[i][j][2 * half], sum[i][j][2 * half + 1]);
+                }
             }
     }
 };

@@ -256,6 +256,41 @@ TEST_CASE("portable products: many by each kernel whose warps have a tile each, 
                 }
 }
 
+TEST_CASE("portable products: few rows of bytes and of codes by each kernel for few, in every cut, whose b lies near or turned and ends anywhere; every code")
+{
+    const auto check_each = [](Product& t, size_t least) {
+        const std::vector<gemm::Way> ways = ways_by(t, "_16_n");
+        INFO(std::string(ng::name_of(t.a.type)), " ", std::string(ng::name_of(t.b.type)), " ", t.c.dims[1], " ", t.c.dims[2], " ", t.a.dims[2], " ", t.b.strides[1]);
+        CHECK(ways.size() >= least);
+        for (const gemm::Way& way : ways) {
+            INFO(std::string(mma::kernels()[way.instance].name), " splits ", way.splits);
+            t.way = way;
+            check(Product(t));
+        }
+    };
+    for (const Dtype a : {Dtype::i8, Dtype::u8, Dtype::e4m3, Dtype::e5m2})
+        for (const Dtype b : {Dtype::i8, Dtype::u8, Dtype::e4m3, Dtype::e5m2})
+            for (const bool b_turned : {false, true}) {
+                if (ng::is_float(a) != ng::is_float(b)) continue;
+                for (const Index& s : {Index{1, 128, 64}, {8, 40, 333}, {16, 257, 1100}, {7, 1, 65}, {20, 130, 16}, {3, 15, 2}}) {
+                    Product t{padded(a, s[0], s[2], false), b_turned ? padded(b, s[1], s[2], true) : padded(b, s[2], s[1], false), Tensor(sums_of(a), {1, s[0], s[1]})};
+                    fill(t.a, 1), fill(t.b, 2);
+                    check_each(t, s[1] == 1 ? 0 : 1);
+                }
+                for (const Index& s : {Index{1, 144, 48}, {8, 64, 208}, {15, 16, 16}}) {
+                    Product t = product_of(a, b, s, {ROWS, b_turned ? COLUMNS : ROWS, ROWS}, 5);
+                    check_each(t, 1);
+                }
+            }
+    for (const Dtype type : {Dtype::e4m3, Dtype::e5m2})
+        for (const bool is_turned : {false, true}) {
+            Product t{Tensor(type, {1, 1, 1}), Tensor(type, {1, 1, 256}, is_turned ? COLUMNS : ROWS), Tensor(Dtype::f32, {1, 1, 256})};
+            for (int64_t i = 0; i < 256; i++) *t.b.at({0, 0, i}) = char(i);
+            set_real(type, t.a.at({0, 0, 0}), 1);
+            check_each(t, 1);
+        }
+}
+
 TEST_CASE("portable products: one row by each kernel for one, in every cut, of operands that lie near, turned, gapped, reversed and where 16 bytes do not begin")
 {
     const Lie lies[] = {ROWS, COLUMNS, {{}, 2, 2}, {{0, 2, 1}, 6, 3}, {{0, 2, 1}, 4, 1}};

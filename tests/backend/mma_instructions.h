@@ -167,7 +167,12 @@ void wait_groups()
 }
 
 u32 near_tf32(u32 x) { return std::fabs(__uint_as_float(x)) < __uint_as_float(0x7f800000) ? x + 0x1000 : x; }
-u32 pair_times_256(u32 x) { return pair_f16(narrow_number(F16, x & 0xffff) * 256, narrow_number(F16, x >> 16) * 256); }
+u32 second_bytes(u32 x, u32 y, int first)
+{
+    x >>= 8 * first, y >>= 8 * first;
+    return (x & 0xff) | (x >> 8 & 0xff00) | (y & 0xff) << 16 | (y & 0xff0000) << 8;
+}
+u32 halves_of_e4m3(u32 x) { return pair_f16(narrow_number(E4M3, x & 0xff), narrow_number(E4M3, x >> 8 & 0xff)); }
 
 }  // namespace
 }  // namespace ng::kernels

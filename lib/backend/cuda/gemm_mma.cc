@@ -44,6 +44,10 @@ void each_cut(const Form& f, const Device& device, uint64_t workspace_bytes, uin
     }
 }
 
+// Bytes, and codes as these, whose depth is near in a alone, or which become halves late: what others take only once it is copied, or element by element.
+bool takes_own(const Instance& i) { return is_of_codes(i.kind) || (is_of_bytes(i.kind) && i.b == NEAR_LINE); }
+bool multiplies(const Instance& i, const Form& f) { return i.kind == f.kind || (is_of_codes(i.kind) && i.kind == codes_of(f.p.a_type, f.p.b_type)); }
+
 // Whether an instance takes operands as they lie, or as they are once they are copied.
 bool fits(const Form& f, uint32_t instance, bool copies)
 {
@@ -54,6 +58,7 @@ bool fits(const Form& f, uint32_t instance, bool copies)
     // Those of a warp's tile read any strides, but of the very types that they multiply; and fold nothing.
     const bool is_own = Dtype(f.a.operand.type) == type_of(f.kind, Dtype(f.a.operand.type)) && Dtype(f.b.operand.type) == type_of(f.kind, Dtype(f.b.operand.type));
     if (i.is_small()) return i.kind == f.kind && copies == !is_own && !has_folds(f.p);
+    if (takes_own(i)) return multiplies(i, f) && !copies && f.a.is_even && f.b.is_even && i.a == f.a.own_near && i.b == f.b.own_near;
     const Loads     loads = copies_elements(f.kind) || copies || !(f.a.is_copied || f.b.is_copied) ? IN_FLIGHT : IN_REGISTERS;
     // Plain products turn operands while they come: b always, a where tiles are large.
     const bool is_turned = f.kind == PlainF32, is_large = i.tile_m == 128;
@@ -204,6 +209,7 @@ void run_as(const Form& f, const Choice& choice, Image image, const Place& place
     // What is turned comes word by word.
     if (f.kind == PlainF32 && f.a.near != i.a) n.a.is_wide = 0;
     if (f.kind == PlainF32 && f.b.near != i.b) n.b.is_wide = 0;
+    if (takes_own(i)) n.a.is_wide = n.b.is_wide = 1;
     n.c = p.c, n.m = p.m, n.n = p.n, n.k = p.k, n.batches = p.batches;
     n.c_row = p.c_row, n.c_column = p.c_column, n.c_batch = p.c_batch, n.c_type = i32(p.c_type);
     n.row_tiles = uint32_t(divided_up(p.m, i.tile_m)), n.column_tiles = uint32_t(divided_up(p.n, i.tile_n));
@@ -240,7 +246,7 @@ std::optional<Finisher> finisher_for(const Problem& problem, const Device& devic
 {
     const Form f = form_of(problem);
     if (f.kind == Doubles || !mma::can_run(problem, device, UINT64_MAX)) return std::nullopt;
-    const uint32_t instance = way && way->instance < COUNT && INSTANCES[way->instance].kind == f.kind ? way->instance : choose(f, device, mma::workspace(problem, true)).instance;
+    const uint32_t instance = way && way->instance < COUNT && multiplies(INSTANCES[way->instance], f) ? way->instance : choose(f, device, mma::workspace(problem, true)).instance;
     Finisher finisher = {true, instance, 0, FACTS[instance].shared_bytes, {}, INSTANCES[instance].tile_m, INSTANCES[instance].threads / 32, problem.epilogue.inner > 0};
     for (int k = f.p.epilogue.loads; k < f.p.epilogue.count; k++) finisher.kinds[k] = EpilogueKind(f.p.epilogue.tensor[k].kind);
     if (has_folds(f.p) && finisher.kinds[f.p.epilogue.count - 1] == OVER_COLUMNS) finisher.part_length = INSTANCES[instance].tile_n, finisher.parts_each = 1;

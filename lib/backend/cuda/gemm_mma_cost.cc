@@ -31,6 +31,7 @@ struct TileTimes { double tile, step, elements, odd; };
 
 TileTimes times_of(const Instance& i)
 {
+    enum { Halves, Tf32, F32, F64, Bytes, Codes };
     enum { Tall, Middle, Low, Any, SmallLow, SmallTall, COUNT_OF_SIZES };
     constexpr TileTimes TIMES[][COUNT_OF_SIZES] = {
         {{1760, 282, 0, 1010}, {620, 115, 0, 560}, {560, 91, 0, 66}, {440, 441, 0, 360}, {48, 19, 12, 14}, {146, 40, 25, 52}},    // halves
@@ -38,8 +39,9 @@ TileTimes times_of(const Instance& i)
         {{1500, 1465, 0, 650}, {505, 433, 0, 400}, {480, 303, 0, 184}, {}, {47, 24, 0, 132}, {88, 38, 2, 156}},                   // f32
         {{1246, 671, 0, 395}, {685, 330, 16, 350}, {567, 208, 7, 121}, {}, {60, 45, 0, 0}, {228, 92, 0, 0}},                      // doubles
         {{1900, 200, 0, 1000}, {740, 70, 0, 665}, {700, 60, 0, 0}, {308, 1325, 0, 200}, {55, 22, 19, 5}, {}},                     // bytes
+        {{}, {}, {700, 100, 0, 0}, {}, {}, {}},                                                                                   // codes
     };
-    const int kind = is_of_halves(i.kind) ? 0 : i.kind == WordsTf32 ? 1 : i.kind == PlainF32 ? 2 : i.kind == Doubles ? 3 : 4;
+    const int kind = is_of_halves(i.kind) ? Halves : i.kind == WordsTf32 ? Tf32 : i.kind == PlainF32 ? F32 : i.kind == Doubles ? F64 : is_of_codes(i.kind) ? Codes : Bytes;
     if (!i.is_small()) return TIMES[kind][i.tile_m == 128 ? Tall : i.tile_m == 16 ? Low : i.loads == IN_REGISTERS ? Any : Middle];
     return TIMES[kind][i.tile_m == (i.kind == PlainF32 ? 8 : 16) ? SmallLow : SmallTall];
 }

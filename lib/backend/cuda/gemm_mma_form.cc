@@ -31,8 +31,9 @@ Lying lying_of(const MmaOperand& o, int64_t lines, int64_t steps, int64_t batche
 {
     // What is repeated, or has nothing beside it, is not near.
     const auto distance = [](int64_t extent, int64_t stride) { return extent > 1 && stride != 0 ? std::abs(stride) : INT64_MAX; };
-    Lying      r{o, lines, steps, o.batch == 0 ? 1 : batches, distance(lines, o.line) < distance(steps, o.depth) ? NEAR_LINE : NEAR_DEPTH, false, false};
-    const bool    is_deep = r.near == NEAR_DEPTH;
+    const bool is_deep = distance(steps, o.depth) <= distance(lines, o.line);
+    const Near own_near = is_deep ? NEAR_DEPTH : NEAR_LINE;
+    Lying      r{o, lines, steps, o.batch == 0 ? 1 : batches, own_near, own_near, false, false, false};
     const int64_t bytes = bytes_of(Dtype(o.type));
     // Nor does it matter where the next would be; but addresses of what is not read are aligned as well.
     i64 &near = is_deep ? r.operand.depth : r.operand.line, &far = is_deep ? r.operand.line : r.operand.depth;
@@ -40,7 +41,8 @@ Lying lying_of(const MmaOperand& o, int64_t lines, int64_t steps, int64_t batche
     if ((is_deep ? lines : steps) <= 1) far = 0;
     if (batches <= 1) r.operand.batch = 0;
     const bool is_aligned = reinterpret_cast<uintptr_t>(o.data) % 16 == 0 && r.operand.batch * bytes % 16 == 0;
-    r.is_steady = bytes == element_bytes(kind) && near == 1 && far * bytes % 16 == 0 && is_aligned;
+    r.is_even = near == 1 && far * bytes % 16 == 0 && is_aligned;
+    r.is_steady = r.is_even && bytes == element_bytes(kind);
     r.operand.is_wide = r.is_steady, r.operand.is_turned = !is_deep;
     // Bytes are multiplied along depth.
     if (is_of_bytes(kind)) r.is_steady &= is_deep, r.operand.is_wide = r.is_steady, r.near = NEAR_DEPTH;

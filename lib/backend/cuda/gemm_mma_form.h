@@ -15,7 +15,9 @@ struct Lying {
     MmaOperand operand;
     int64_t    lines, steps, batches;    // batches: 1 where all read the same
     Near       near;
-    bool       is_steady;                // 16 bytes are read at once, of the very bits that are multiplied
+    Near       own_near;                 // as it lies; bytes' depth wants to be
+    bool       is_even;                  // 16 bytes are read at once
+    bool       is_steady;                // and are the very bits that are multiplied
     bool       is_copied;                // first, where that can be; of another type, it has to be
 };
 

@@ -9,11 +9,12 @@ namespace ng::cuda::gemm::mma {
 
 using namespace kernels;
 
-enum Kind { HalvesF16, HalvesBf16, WordsTf32, PlainF32, Doubles, BytesSS, BytesSU, BytesUS, BytesUU, None };
+enum Kind { HalvesF16, HalvesBf16, WordsTf32, PlainF32, Doubles, BytesSS, BytesSU, BytesUS, BytesUU, CodesE4E4, CodesE4E5, CodesE5E4, CodesE5E5, None };
 constexpr bool is_of_bytes(Kind k) { return k >= BytesSS && k <= BytesUU; }
+constexpr bool is_of_codes(Kind k) { return k >= CodesE4E4 && k <= CodesE5E5; }      // of 8 bits, that become halves on their way to be multiplied
 constexpr bool is_of_halves(Kind k) { return k <= HalvesBf16; }
 constexpr bool copies_elements(Kind k) { return k >= WordsTf32 && k <= Doubles; }     // of any strides, by the hardware
-constexpr int  element_bytes(Kind k) { return is_of_bytes(k) ? 1 : is_of_halves(k) ? 2 : k == Doubles ? 8 : 4; }
+constexpr int  element_bytes(Kind k) { return is_of_bytes(k) || is_of_codes(k) ? 1 : is_of_halves(k) ? 2 : k == Doubles ? 8 : 4; }
 constexpr int  sum_bytes(Kind k) { return k == Doubles ? 8 : 4; }
 
 constexpr bool is_byte(Dtype t) { return t == Dtype::i8 || t == Dtype::u8; }
@@ -28,6 +29,13 @@ constexpr Kind kind_of(Dtype a, Dtype b, bool allows_tf32)
     if (a == Dtype::f32 || b == Dtype::f32) return allows_tf32 ? WordsTf32 : PlainF32;
     // tf32 has the bits of f16 and the powers of bf16: their mixes are exact in it.
     return a == b ? HalvesBf16 : WordsTf32;
+}
+// The same of two operands of codes, as they are.
+constexpr Kind codes_of(Dtype a, Dtype b)
+{
+    const auto is_code = [](Dtype t) { return t == Dtype::e4m3 || t == Dtype::e5m2; };
+    if (!is_code(a) || !is_code(b)) return None;
+    return a == Dtype::e4m3 ? (b == Dtype::e4m3 ? CodesE4E4 : CodesE4E5) : b == Dtype::e4m3 ? CodesE5E4 : CodesE5E5;
 }
 constexpr Dtype type_of(Kind kind, Dtype own)
 {
