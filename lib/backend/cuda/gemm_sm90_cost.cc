@@ -290,6 +290,35 @@ double handed_over(const Form& own, const Instance& i, int32_t cluster)
     return cluster > 2 ? s->more : s->up_to_two;
 }
 
+// Of batches of words that the second cache does not hold: memory takes its time for them as well, beside which `us` counts the less the shorter it is.
+double beside_memory_us(const Form& form, const Device& device, double us)
+{
+    constexpr double SHARE = 0.9, SECOND_CACHE = 50e6, NORM = 6;
+    const Problem& p = form.problem;
+    const double   lines = double(form.a.batches) * double(p.m) + double(form.b.batches) * double(p.n);
+    const double   bytes = lines * double(p.k) * bytes_of(p.a_type) + double(p.batches) * double(p.m) * double(p.n) * bytes_of(p.c_type);
+    if (p.batches == 1 || form.group != Group::Round || bytes <= SECOND_CACHE) return us;
+    return std::pow(std::pow(us, NORM) + std::pow(bytes / (SHARE * device.memory_bytes_per_us), NORM), 1 / NORM);
+}
+
+// Of batches, beside what was fitted to single products (H200, 2026-11-30). Halves and bytes of little depth, whose results are most of what moves: the strips of c's transpose cost more, and
+// wide tiles of bytes (63 shapes; what is chosen is 3 % from the fastest way in the mean, was 4). Words: splits of a row-major b and more blocks than a device holds take less than
+// split_us says, as one begins where another ends, and tiles more whose clusters have blocks without a row (46 shapes of tf32; 2.5 % from the fastest way, was 4.2).
+double of_batches(const Form& own, const Device& device, const Instance& i, const Choice& c)
+{
+    constexpr double  SPLITS = 0.73, EMPTY = 1.2, STRIPS = 1.25, WIDE_BYTES = 1.18;
+    constexpr int64_t SHALLOW_BYTES = 256;
+    const Problem& p = own.problem;
+    if (p.batches == 1) return 1;
+    if (own.group == Group::Half || own.group == Group::Byte) {
+        if (i.is_split || p.k * bytes_of(p.a_type) > SHALLOW_BYTES) return 1;
+        return i.turns ? STRIPS : i.group != Group::Half && i.n > 128 ? WIDE_BYTES : 1;
+    }
+    if (own.group != Group::Round) return 1;
+    if (i.is_split) return takes_turned(i) && c.cluster * c.splits == 1 && blocks_of(own, device, i, c).rounds > 1 ? SPLITS : 1;
+    return p.m <= i.m * (i.down - 1) || p.n <= i.n * (i.across - 1) ? EMPTY : 1;
+}
+
 }  // namespace
 
 double cost_us(const Form& form, const Form& own, const Device& device, const Choice& c)
@@ -309,7 +338,8 @@ double cost_us(const Form& form, const Form& own, const Device& device, const Ch
     const double wide = !has_few_columns(p) && !has_small_columns(p) && !(is_narrow && is_streamed) ? 1 : form.group == Group::Half ? WIDE : WIDE_BYTES;
     // Nor are tiles of c's transpose for batches of vectors: 512 of them by 128 x 2048 of e4m3 took 305 us by the best of these, by s128x16 129 (H200, 2026-11-30).
     const bool   is_of_vectors = i.turns && p.batches > 1 && std::min(p.m, p.n) < 8;
-    if (!i.is_split) return copies_us(own, i) + std::max(tiles_us(own, device, i) * wide, least_streamed_us(form, own, device, i)) * (is_of_vectors ? UNFITTED : 1);
+    const double batched = of_batches(own, device, i, c);
+    if (!i.is_split) return copies_us(own, i) + std::max(beside_memory_us(form, device, tiles_us(own, device, i) * wide * batched), least_streamed_us(form, own, device, i)) * (is_of_vectors ? UNFITTED : 1);
     // Splits of c's transpose are for some rows of c by many columns. What they take beside fewer or more was not fitted, and 32 rows would be given them; nor where
     // c is stored one by one, which took them 1.7 to 1.9 times as long (200 x 7133 x 1024 and 200 x 5481 x 2560, H200, 2026-11-29).
     const bool   is_fitted = has_some_lines(own.problem) && own.problem.n < own.problem.m && by_threads_us(p, 1) == 0;
@@ -324,7 +354,7 @@ double cost_us(const Form& form, const Form& own, const Device& device, const Ch
         const double us = split_us(own, device, i, c);
         return i.is_odd ? std::max(us * MOVED, least_odd_us(own, device, i, c)) : us * (has_half_boxes ? HALF_BOXES : 1);
     };
-    return copies_us(own, i) + split() * unfitted * handed_over(own, i, c.cluster);
+    return copies_us(own, i) + beside_memory_us(form, device, split() * unfitted * handed_over(own, i, c.cluster) * batched);
 }
 
 double resident_blocks(const Device& device, int32_t units, int32_t cluster) { return RESIDENT[units - 1][cluster - 1] * device.units / RESIDENT_UNITS; }
