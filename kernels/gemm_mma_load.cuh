@@ -67,16 +67,16 @@ DEVICE void copy_cut(u32 to, const char* from, i32 count)
     store_four(to, x);
 }
 
-// A thread's chunks of each tile, one tile after the other; elements of any stride are copied one by one.
+// A thread's chunks of each tile, one tile after the other; what is not read 16 bytes at once is copied by pieces: an element of any stride, of halves four neighbours.
 template <class TILE>
 struct AsyncReader {
     const char* from;
     i64         apart, step, near;       // bytes between the thread's chunks, from tile to tile, between neighbours of a chunk
     i32         row, chunk, room;        // room: lines from `row` on, or elements of the chunk
-    i32         least;                   // so many of a chunk's elements have to be there for all 16 bytes to be read; 0: none are read at once
+    i32         least;                   // so many of a chunk's elements have to be there for all 16 bytes to be read; 0: they come by pieces
     bool        is_cut;                  // the tile's lines end within a chunk, of whatever thread
 
-    static constexpr int APART = TILE::THREADS / TILE::CHUNKS;
+    static constexpr int APART = TILE::THREADS / TILE::CHUNKS, PIECE = TILE::BYTES == 2 ? MMA_FOUR : 1, PIECE_BYTES = PIECE * TILE::BYTES;
 
     DEVICE AsyncReader(const MmaOperand& o, const TileBegin& begin)
     {
@@ -99,15 +99,15 @@ struct AsyncReader {
         const i32   left = clamped(depth_left, TILE::DEPTH);
         const char* chunk_from = from;
         if (TILE::ROWS < APART && row >= TILE::ROWS) return;
-        if (TILE::BYTES < 4 || least > 0) {
+        if (TILE::BYTES == 1 || least > 0) {
             const bool is_whole = count(left) >= least;
             UNROLLED for (int c = 0; c < TILE::EACH; c++, chunk_from += apart)
                 copy_async<CHUNK_BYTES>(to + TILE::place(u32(row + c * APART), u32(chunk)), chunk_from, is_whole && is_there(c, left));
-        } else if constexpr (TILE::BYTES >= 4) {
+        } else if constexpr (TILE::BYTES > 1) {
             UNROLLED for (int c = 0; c < TILE::EACH; c++, chunk_from += apart) {
                 const u32 place = to + TILE::place(u32(row + c * APART), u32(chunk));
                 const i32 here = is_there(c, left) ? count(left) : 0;
-                UNROLLED for (int e = 0; e < TILE::IN_CHUNK; e++) copy_async<TILE::BYTES>(place + u32(e) * TILE::BYTES, chunk_from + e * near, e < here);
+                UNROLLED for (int e = 0; e < TILE::IN_CHUNK; e += PIECE) copy_async<PIECE_BYTES>(place + u32(e) * TILE::BYTES, chunk_from + e * near, e < here);
             }
         }
         from += step;

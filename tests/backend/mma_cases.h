@@ -124,7 +124,7 @@ inline const Layout3 TRANSPOSES[] = {{ROWS, ROWS, ROWS}, {ROWS, COLUMNS, ROWS}, 
 
 TEST_CASE("portable products: every pair of types, transpose and tile at sizes around tiles, aligned or not")
 {
-    const Index sizes[] = {{128, 128, 64}, {64, 64, 128}, {129, 136, 80}, {63, 65, 33}, {1, 1, 1}, {7, 131, 17}, {72, 8, 200}, {16, 144, 48}, {16, 48, 31}, {65, 3, 1}, {130, 64, 16}, {1, 70, 300}, {41, 1, 1033}, {1, 3, 2}};
+    const Index sizes[] = {{128, 128, 64}, {64, 64, 128}, {129, 136, 80}, {63, 65, 33}, {1, 1, 1}, {7, 131, 17}, {72, 8, 200}, {16, 144, 48}, {16, 48, 31}, {65, 3, 1}, {130, 64, 16}, {1, 70, 300}, {41, 1, 1033}, {1, 3, 2}, {68, 100, 36}, {4, 12, 1004}};
     struct Way {
         int      units;                  // few: larger tiles
         uint64_t workspace_most;         // none: nothing is copied

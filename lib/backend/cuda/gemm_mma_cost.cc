@@ -26,7 +26,7 @@ double adds_a_nanosecond(Kind kind)
 constexpr int64_t LEAST_SMALL = 32;      // products, for which there are tiles of warps
 
 // Nanoseconds of a multiprocessor that a tile takes where it has others beside it, and a step of its depth; what that takes longer for each operand whose elements come
-// one by one, or words not by fours; and the tile where rows of c are no fours. An H200's, fitted to the times of mma_gpu_test -tc="speed: many*" (2026-11-30).
+// one by one, or halves and words not by 16 bytes; and the tile where rows of c are no fours. An H200's, fitted to the times of mma_gpu_test -tc="speed: many*" (2026-11-30).
 struct TileTimes { double tile, step, elements, odd; };
 
 TileTimes times_of(const Instance& i)
@@ -34,7 +34,7 @@ TileTimes times_of(const Instance& i)
     enum { Halves, Tf32, F32, F64, Bytes, Codes };
     enum { Tall, Middle, Low, Any, SmallLow, SmallTall, COUNT_OF_SIZES };
     constexpr TileTimes TIMES[][COUNT_OF_SIZES] = {
-        {{1760, 282, 0, 1010}, {620, 115, 0, 560}, {560, 91, 0, 66}, {440, 441, 0, 360}, {48, 19, 12, 14}, {146, 40, 25, 52}},    // halves
+        {{1760, 282, 220, 1010}, {620, 115, 50, 560}, {560, 91, 20, 66}, {440, 441, 0, 360}, {48, 19, 12, 14}, {146, 40, 25, 52}},    // halves
         {{1435, 462, 39, 742}, {578, 176, 17, 449}, {485, 145, 29, 135}, {}, {49, 19, 3, 0}, {133, 48, 4, 10}},                   // tf32
         {{1500, 1465, 0, 650}, {505, 433, 0, 400}, {480, 303, 0, 184}, {}, {47, 24, 0, 132}, {88, 38, 2, 156}},                   // f32
         {{1246, 671, 0, 395}, {685, 330, 16, 350}, {567, 208, 7, 121}, {}, {60, 45, 0, 0}, {228, 92, 0, 0}},                      // doubles
@@ -56,6 +56,9 @@ bool is_read_singly(const Lying& x, const Problem& p, int64_t lines, int64_t of_
     return reads_of(o, lines, p.k, p.batches, of_lane, i) == READ_ELEMENTS;
 }
 
+// Whether an instance copies it by elements, or by fours of halves.
+bool comes_by_pieces(const Lying& x, const Instance& i) { return !x.is_steady && (copies_elements(i.kind) || (i.loads == IN_FLIGHT && x.is_by_fours)); }
+
 // Where tiles are many, or a warp's.
 double of_many(const Form& f, const Instance& i, int64_t tiles, const Device& device)
 {
@@ -66,7 +69,7 @@ double of_many(const Form& f, const Instance& i, int64_t tiles, const Device& de
     const TileTimes  t = times_of(i);
     const int64_t    bytes = element_bytes(i.kind), depth = !i.is_small() ? mma_depth_bytes(int(bytes)) / bytes : i.piece / bytes * (i.kind == PlainF32 ? 1 : 4);
     const double     steps = double(divided_up(p.k, depth));
-    int singly = copies_elements(i.kind) ? !f.a.is_steady + !f.b.is_steady : 0;
+    int singly = comes_by_pieces(f.a, i) + comes_by_pieces(f.b, i);
     if (i.is_small()) singly = is_read_singly(f.a, p, p.m, i.lines_of_lane_a(), i) + is_read_singly(f.b, p, p.n, i.lines_of_lane_b(), i);
     const double each = t.tile + steps * (t.step + singly * t.elements) + (has_fours(p, known_of(p.c)) ? 0 : t.odd);
     const double of_a = double(f.a.batches) * double(p.m) * double(p.k), of_b = double(f.b.batches) * double(p.k) * double(p.n), of_c = double(p.batches) * double(p.m) * double(p.n);
@@ -105,7 +108,10 @@ double nanoseconds_of(const Form& f, const Instance& i, int64_t tiles, int64_t s
     const double adds = double(i.tile_m) * i.tile_n * depth / adds_a_nanosecond(i.kind) * slower;
     // Some tens of bytes a nanosecond come to a multiprocessor, or some elements one by one.
     const double elements = double(i.tile_m + i.tile_n) * depth, reads = i.loads == IN_REGISTERS ? elements / 3.2 : elements * element_bytes(i.kind) / 35;
-    return std::max(rounds * (std::max(adds * alone, reads) + 700), all(22)) + parts + LAUNCH;
+    // Halves that come by fours; and large tiles of batches, of which a multiprocessor has few (H200, 2026-12-01, 47 shapes).
+    const bool   is_by_fours = is_of_halves(i.kind) && (comes_by_pieces(f.a, i) || comes_by_pieces(f.b, i));
+    const double by_fours = !is_by_fours ? 1 : i.tile_m == 128 ? 1.35 : 1.15, between = p.batches > 1 && i.tile_m == 128 && is_of_halves(i.kind) ? 1760 : 700;
+    return std::max(rounds * (std::max(adds * alone, reads) * by_fours + between), all(22)) + parts + LAUNCH;
 }
 
 }  // namespace ng::cuda::gemm::mma

@@ -33,16 +33,17 @@ Lying lying_of(const MmaOperand& o, int64_t lines, int64_t steps, int64_t batche
     const auto distance = [](int64_t extent, int64_t stride) { return extent > 1 && stride != 0 ? std::abs(stride) : INT64_MAX; };
     const bool is_deep = distance(steps, o.depth) <= distance(lines, o.line);
     const Near own_near = is_deep ? NEAR_DEPTH : NEAR_LINE;
-    Lying      r{o, lines, steps, o.batch == 0 ? 1 : batches, own_near, own_near, false, false, false};
+    Lying      r{o, lines, steps, o.batch == 0 ? 1 : batches, own_near, own_near, false, false, false, false};
     const int64_t bytes = bytes_of(Dtype(o.type));
     // Nor does it matter where the next would be; but addresses of what is not read are aligned as well.
     i64 &near = is_deep ? r.operand.depth : r.operand.line, &far = is_deep ? r.operand.line : r.operand.depth;
     if ((is_deep ? steps : lines) <= 1) near = 1;
     if ((is_deep ? lines : steps) <= 1) far = 0;
     if (batches <= 1) r.operand.batch = 0;
-    const bool is_aligned = reinterpret_cast<uintptr_t>(o.data) % 16 == 0 && r.operand.batch * bytes % 16 == 0;
-    r.is_even = near == 1 && far * bytes % 16 == 0 && is_aligned;
-    r.is_steady = r.is_even && bytes == element_bytes(kind);
+    const bool is_aligned = reinterpret_cast<uintptr_t>(o.data) % 16 == 0, is_own = bytes == element_bytes(kind);
+    const auto is_even = [&](int64_t unit) { return near == 1 && is_aligned && far * bytes % unit == 0 && r.operand.batch * bytes % unit == 0; };
+    r.is_even = is_even(16), r.is_steady = r.is_even && is_own;
+    r.is_by_fours = is_of_halves(kind) && is_own && is_even(MMA_FOUR * bytes) && (is_deep ? steps : lines) % MMA_FOUR == 0;
     r.operand.is_wide = r.is_steady, r.operand.is_turned = !is_deep;
     // Bytes are multiplied along depth.
     if (is_of_bytes(kind)) r.is_steady &= is_deep, r.operand.is_wide = r.is_steady, r.near = NEAR_DEPTH;

@@ -18,6 +18,7 @@ struct Lying {
     Near       own_near;                 // as it lies; bytes' depth wants to be
     bool       is_even;                  // 16 bytes are read at once
     bool       is_steady;                // and are the very bits that are multiplied
+    bool       is_by_fours;              // halves: four neighbours are
     bool       is_copied;                // first, where that can be; of another type, it has to be
 };
 
