@@ -46,7 +46,11 @@ DEVICE u32 halves_of_bytes(u32 spread)
 DEVICE u32 halves_of_spread(u32 spread)
 {
 #if __CUDA_ARCH__ >= 890
-    return operand::RAW_TYPE == E4M3 ? halves_of_e4m3((spread & 0xff) | (spread >> 8 & 0xff00)) : spread << 8;
+    const u16 codes = u16((spread & 0xff) | (spread >> 8 & 0xff00));
+    u32       r;
+    if constexpr (operand::RAW_TYPE == E4M3) asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(r) : "h"(codes));
+    else r = spread << 8;
+    return r;
 #else
     return halves_of_codes(operand::RAW_TYPE, spread & 0xff, spread >> 16 & 0xff);
 #endif

@@ -253,7 +253,11 @@ TEST_CASE("families: batches of small products go to the portable kernels, tiny 
     CHECK(are_all(names({16, 16, 16, 10000}, Dtype::f32, false, true), "mma_tf32_small_"));
     CHECK(are_all(names({49, 49, 32, 2048}, Dtype::f16, true), "mma_f16_"));
     CHECK(are_all(names({1, 2048, 128, 512}, Dtype::f16, true), "mma_f16_16_nt"));
-    CHECK(are_all(names({1, 2048, 128, 512}, Dtype::e4m3, true), "_s128x16"));
+    CHECK(are_all(names({1, 2048, 128, 512}, Dtype::e4m3, true), "mma_e4e4_16_nt"));
+    CHECK(are_all(names({2, 256, 256, 2000}, Dtype::i8), "mma_s8s8_16_nn"));
+    // Rows of 200 bytes, which nobody copies before; and a row-major b of words, which nobody turns before.
+    CHECK(are_all(names({100, 100, 100, 1024}, Dtype::f16), "mma_f16_"));
+    CHECK(are_all(names({1024, 64, 1024, 128}, Dtype::f32, false, true), "_sr64x128"));
     CHECK(are_all(names({16, 16, 16, 1}, Dtype::f16), "gemm_"));
     CHECK(are_all(names({512, 512, 512, 64}, Dtype::f16), "gemm_"));
     CHECK(are_all(names({1024, 64, 1024, 128}, Dtype::f16), "gemm_"));
