@@ -55,13 +55,11 @@ template <class TILE, Side SIDE>
 DEVICE u32 block_place(u32 first_line)
 {
     const u32 lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    static_assert(TILE::BYTES > 1 || TILE::NEAR == NEAR_DEPTH || SIDE == SIDE_B, "a's rows would come in another order");
     const u32 half = SIDE == SIDE_A ? lane / 8 % 2 : lane / 16, part = SIDE == SIDE_A ? lane / 16 : lane / 8 % 2;
     if constexpr (TILE::NEAR == NEAR_DEPTH && TILE::BYTES == 8) return TILE::place(first_line + g, t / 2) + t % 2 * 8;
     else if constexpr (TILE::NEAR == NEAR_DEPTH) return TILE::place(first_line + lane % 8 + half * 8, part);
-    else if constexpr (TILE::BYTES == 1) {
-        static_assert(SIDE == SIDE_B, "a's rows would come in another order");
-        return TILE::place(lane / 16 * 16 + lane % 8 / 2 * 4 + lane / 8 % 2 * 2 + lane % 2, first_line / 16);
-    }
+    else if constexpr (TILE::BYTES == 1) return TILE::place(lane / 16 * 16 + lane % 8 / 2 * 4 + lane / 8 % 2 * 2 + lane % 2, first_line / 16);
     else if constexpr (TILE::BYTES == 2) return TILE::place(lane % 8 + part * 8, first_line / 8 + half);
     else if constexpr (TILE::BYTES == 4) return TILE::place(t, (first_line + g) / 4) + g % 4 * 4;
     else return TILE::place(t, (first_line + g) / 2) + g % 2 * 8;

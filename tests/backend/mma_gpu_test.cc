@@ -166,6 +166,10 @@ TEST_CASE("portable products with an epilogue compiled into them: as the product
     }
     for (const Index& mnk : {Index{37, 43, 24}, {10, 260, 3000}, {300, 200, 136}, {1, 64, 64}, {130, 3, 40}})
         for (const auto& [a, b] : {std::pair{Dtype::f16, Dtype::f16}, {Dtype::bf16, Dtype::bf16}, {Dtype::f32, Dtype::f32}, {Dtype::i8, Dtype::u8}}) check_finished(a, b, mnk);
+    // Few rows of codes, and of bytes, by a row-major b as it lies.
+    for (const auto& [a, b] : {std::pair{Dtype::e4m3, Dtype::e5m2}, {Dtype::i8, Dtype::u8}}) check_finished(a, b, {5, 256, 64}), check_finished(a, b, {3, 512, 80}, 300);
+    // Halves whose rows lie at multiples of 8 bytes.
+    check_finished(Dtype::f16, Dtype::f16, {68, 100, 36});
     // Of these warps have a tile each.
     for (const Index& mnk : {Index{8, 8, 8}, Index{17, 24, 40}, Index{9, 7, 33}})
         for (const auto& [a, b] : {std::pair{Dtype::f16, Dtype::f16}, {Dtype::bf16, Dtype::bf16}, {Dtype::f32, Dtype::f32}, {Dtype::i8, Dtype::u8}}) check_finished(a, b, mnk, 2000);

@@ -44,7 +44,8 @@ void each_cut(const Form& f, const Device& device, uint64_t workspace_bytes, uin
     }
 }
 
-// Bytes, and codes as these, whose depth is near in a alone, or which become halves late: what others take only once it is copied, or element by element.
+// Instances that take operands as they lie, 16 bytes at once, where others copy them before, or read element by element: those of codes, which become halves as they are multiplied, and those
+// of bytes with a row-major b.
 bool takes_own(const Instance& i) { return is_of_codes(i.kind) || (is_of_bytes(i.kind) && i.b == NEAR_LINE); }
 bool multiplies(const Instance& i, const Form& f) { return i.kind == f.kind || (is_of_codes(i.kind) && i.kind == codes_of(f.p.a_type, f.p.b_type)); }
 

@@ -34,12 +34,12 @@ TileTimes times_of(const Instance& i)
     enum { Halves, Tf32, F32, F64, Bytes, Codes };
     enum { Tall, Middle, Low, Any, SmallLow, SmallTall, COUNT_OF_SIZES };
     constexpr TileTimes TIMES[][COUNT_OF_SIZES] = {
-        {{1760, 282, 220, 1010}, {620, 115, 50, 560}, {560, 91, 20, 66}, {440, 441, 0, 360}, {48, 19, 12, 14}, {146, 40, 25, 52}},    // halves
-        {{1435, 462, 39, 742}, {578, 176, 17, 449}, {485, 145, 29, 135}, {}, {49, 19, 3, 0}, {133, 48, 4, 10}},                   // tf32
-        {{1500, 1465, 0, 650}, {505, 433, 0, 400}, {480, 303, 0, 184}, {}, {47, 24, 0, 132}, {88, 38, 2, 156}},                   // f32
-        {{1246, 671, 0, 395}, {685, 330, 16, 350}, {567, 208, 7, 121}, {}, {60, 45, 0, 0}, {228, 92, 0, 0}},                      // doubles
-        {{1900, 200, 0, 1000}, {740, 70, 0, 665}, {500, 125, 0, 200}, {308, 1325, 0, 200}, {55, 22, 19, 5}, {}},                     // bytes
-        {{}, {}, {520, 205, 0, 0}, {}, {}, {}},                                                                                   // codes
+        {{1760, 282, 220, 1010}, {620, 115, 50, 560}, {560, 91, 20, 66}, {440, 441, 0, 360}, {48, 19, 12, 14}, {146, 40, 25, 52}}, // halves
+        {{1435, 462, 39, 742}, {578, 176, 17, 449}, {485, 145, 29, 135}, {}, {49, 19, 3, 0}, {133, 48, 4, 10}},                    // tf32
+        {{1500, 1465, 0, 650}, {505, 433, 0, 400}, {480, 303, 0, 184}, {}, {47, 24, 0, 132}, {88, 38, 2, 156}},                    // f32
+        {{1246, 671, 0, 395}, {685, 330, 16, 350}, {567, 208, 7, 121}, {}, {60, 45, 0, 0}, {228, 92, 0, 0}},                       // doubles
+        {{1900, 200, 0, 1000}, {740, 70, 0, 665}, {500, 125, 0, 200}, {308, 1325, 0, 200}, {55, 22, 19, 5}, {}},                   // bytes
+        {{}, {}, {520, 205, 0, 0}, {}, {}, {}},                                                                                    // codes
     };
     const int kind = is_of_halves(i.kind) ? Halves : i.kind == WordsTf32 ? Tf32 : i.kind == PlainF32 ? F32 : i.kind == Doubles ? F64 : is_of_codes(i.kind) ? Codes : Bytes;
     if (!i.is_small()) return TIMES[kind][i.tile_m == 128 ? Tall : i.tile_m == 16 ? Low : i.loads == IN_REGISTERS ? Any : Middle];
@@ -110,7 +110,7 @@ double nanoseconds_of(const Form& f, const Instance& i, int64_t tiles, int64_t s
     const double elements = double(i.tile_m + i.tile_n) * depth, reads = i.loads == IN_REGISTERS ? elements / 3.2 : elements * element_bytes(i.kind) / 35;
     // Halves that come by fours; and large tiles of batches, of which a multiprocessor has few (H200, 2026-12-01, 47 shapes).
     const bool   is_by_fours = is_of_halves(i.kind) && (comes_by_pieces(f.a, i) || comes_by_pieces(f.b, i));
-    const double by_fours = !is_by_fours ? 1 : i.tile_m == 128 ? 1.35 : 1.15, between = p.batches > 1 && i.tile_m == 128 && is_of_halves(i.kind) ? 1760 : 700;
+    const double by_fours = !is_by_fours ? 1 : i.tile_m == 128 ? 1.35 : 1.15, between = p.batches > 1 && i.tile_m == 128 && is_of_halves(i.kind) ? times_of(i).tile : 700;
     return std::max(rounds * (std::max(adds * alone, reads) * by_fours + between), all(22)) + parts + LAUNCH;
 }
 
