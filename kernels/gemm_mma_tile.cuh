@@ -11,8 +11,6 @@
 namespace ng::kernels {
 namespace {
 
-// What elements are in shared memory, and one step of 32 bytes of depth.
-// A block of 16 lines is BLOCK words, of which b's halves are two blocks of 8 columns.
 // Of codes of 8 bits, two by two as halves: depth is multiplied in another order, alike in both.
 template <i32 A_TYPE, i32 B_TYPE>
 DEVICE void product_of_codes(float (&c)[4], const u32 (&a)[4], const u32 (&b)[2])
@@ -25,6 +23,9 @@ DEVICE void product_of_codes(float (&c)[4], const u32 (&a)[4], const u32 (&b)[2]
         product_f16(c, of_a, of_b);
     }
 }
+
+// What elements are in shared memory, and one step of 32 bytes of depth.
+// A block of 16 lines is BLOCK words, of which b's halves are two blocks of 8 columns.
 #define KIND(Name, SUM, WORD, BYTES_, product)                                                                          \
     struct Name {                                                                                                       \
         using Sum = SUM;                                                                                                \

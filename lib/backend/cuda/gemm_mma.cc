@@ -59,7 +59,7 @@ bool fits(const Form& f, uint32_t instance, bool copies)
     // Those of a warp's tile read any strides, but of the very types that they multiply; and fold nothing.
     const bool is_own = Dtype(f.a.operand.type) == type_of(f.kind, Dtype(f.a.operand.type)) && Dtype(f.b.operand.type) == type_of(f.kind, Dtype(f.b.operand.type));
     if (i.is_small()) return i.kind == f.kind && copies == !is_own && !has_folds(f.p);
-    if (takes_own(i)) return multiplies(i, f) && !copies && f.a.is_even && f.b.is_even && i.a == f.a.own_near && i.b == f.b.own_near;
+    if (takes_own(i)) return multiplies(i, f) && !copies && f.a.is_even && f.b.is_even && (i.a == NEAR_LINE) == bool(f.a.operand.is_turned) && (i.b == NEAR_LINE) == bool(f.b.operand.is_turned);
     const auto      comes = [&](const Lying& x) { return copies_elements(f.kind) || copies || !x.is_copied || x.is_by_fours; };
     const Loads     loads = comes(f.a) && comes(f.b) ? IN_FLIGHT : IN_REGISTERS;
     // Plain products turn operands while they come: b always, a where tiles are large.

@@ -32,8 +32,7 @@ Lying lying_of(const MmaOperand& o, int64_t lines, int64_t steps, int64_t batche
     // What is repeated, or has nothing beside it, is not near.
     const auto distance = [](int64_t extent, int64_t stride) { return extent > 1 && stride != 0 ? std::abs(stride) : INT64_MAX; };
     const bool is_deep = distance(steps, o.depth) <= distance(lines, o.line);
-    const Near own_near = is_deep ? NEAR_DEPTH : NEAR_LINE;
-    Lying      r{o, lines, steps, o.batch == 0 ? 1 : batches, own_near, own_near, false, false, false, false};
+    Lying      r{o, lines, steps, o.batch == 0 ? 1 : batches, is_deep ? NEAR_DEPTH : NEAR_LINE, false, false, false, false};
     const int64_t bytes = bytes_of(Dtype(o.type));
     // Nor does it matter where the next would be; but addresses of what is not read are aligned as well.
     i64 &near = is_deep ? r.operand.depth : r.operand.line, &far = is_deep ? r.operand.line : r.operand.depth;

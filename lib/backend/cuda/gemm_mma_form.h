@@ -14,8 +14,7 @@ Problem arranged(Problem p);
 struct Lying {
     MmaOperand operand;
     int64_t    lines, steps, batches;    // batches: 1 where all read the same
-    Near       near;
-    Near       own_near;                 // as it lies; bytes' depth wants to be
+    Near       near;                     // of bytes depth, however they lie
     bool       is_even;                  // 16 bytes are read at once
     bool       is_steady;                // and are the very bits that are multiplied
     bool       is_by_fours;              // halves: four neighbours are

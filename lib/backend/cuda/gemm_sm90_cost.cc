@@ -302,8 +302,8 @@ double beside_memory_us(const Form& form, const Device& device, double us)
 }
 
 // Of batches, beside what was fitted to single products (H200, 2026-11-30). Halves and bytes of little depth, whose results are most of what moves: the strips of c's transpose cost more, and
-// wide tiles of bytes (63 shapes; what is chosen is 3 % from the fastest way in the mean, was 4). Words: splits of a row-major b and more blocks than a device holds take less than
-// split_us says, as one begins where another ends, and tiles more whose clusters have blocks without a row (46 shapes of tf32; 2.5 % from the fastest way, was 4.2).
+// wide tiles of bytes (107 shapes; what is chosen is 3 % from the fastest way in the mean, was 4). Words: splits of a row-major b and more blocks than a device holds take less than
+// split_us says, as one begins where another ends, and tiles more whose clusters have blocks without a row (45 shapes of tf32; 2.5 % from the fastest way, was 4.2).
 double of_batches(const Form& own, const Device& device, const Instance& i, const Choice& c)
 {
     constexpr double  SPLITS = 0.73, EMPTY = 1.2, STRIPS = 1.25, WIDE_BYTES = 1.18;
