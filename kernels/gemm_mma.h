@@ -26,7 +26,7 @@ struct MmaNumbers {
     i64        split_depth, pitch;       // pitch: n rounded up to MMA_FOUR
     i32        c_type, splits;
     u32        row_tiles, column_tiles;
-    i32        has_fours;                // c's rows are of MMA_FOUR neighbours that lie in one piece each; of 8 bytes an element, in two
+    i32        has_fours;                // c is of f32, halves or what sums are; its rows of MMA_FOUR neighbours that lie in one piece each, of 8 bytes an element in two
     Epilogue   epilogue;
 };
 // b is what the text makes something of; its type says how it lies. Several splits and no room for partial sums: these are a

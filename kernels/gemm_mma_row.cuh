@@ -136,9 +136,8 @@ DEVICE void mma_row(const MmaNumbers& n)
     FourSums<Sum> all = {};
     UNROLLED for (int r = 0; r < S::ROWS; r++)
         UNROLLED for (int j = 0; j < MMA_FOUR; j++) all.sum[j] += parts[r][first + j];
-    NoTerms terms;                       // folds want more rows
     if (n.partial) *reinterpret_cast<FourSums<Sum>*>(partial_at<Sum>(n, w.split, w.batch, 0, column)) = all;
-    else finish<MMA_FOUR>(n, w.batch, 0, column, all.sum, terms);
+    else finish_alone(n, w.batch, 0, column, all.sum);             // folds want more rows
 }
 
 }  // namespace

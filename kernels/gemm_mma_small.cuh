@@ -133,12 +133,13 @@ DEVICE void store_own(const MmaNumbers& n, const SmallWork& w, i64 row, i64 colu
 {
     constexpr int TOGETHER = COUNT < 2 * MMA_FOUR || sizeof(SUM) == 8 ? MMA_FOUR : 2 * MMA_FOUR;
     if (!w.is_there || row >= n.m) return;
+    const i64 at = place_in_result(n, w.batch, row, column);
     UNROLLED for (int first = 0; first < COUNT; first += TOGETHER) {
         if (column + first >= n.n) continue;
         EpilogueTerms<4> terms[TOGETHER / MMA_FOUR];
         SUM              some[TOGETHER];
         UNROLLED for (int j = 0; j < TOGETHER; j++) some[j] = v[first + j];
-        finish<TOGETHER>(n, w.batch, row, column + first, some, terms);
+        finish<TOGETHER>(n, w.batch, row, column + first, ToFours{n, at + first}, some, terms);
     }
 }
 
@@ -147,8 +148,8 @@ DEVICE void store_own(const MmaNumbers& n, const SmallWork& w, i64 row, i64 colu
 template <class SHAPE>
 struct SmallRoom {
     using Sum = typename SHAPE::Sum;
-    static constexpr int ACROSS = SHAPE::ACROSS, ROWS = 32 / ACROSS * SHAPE::TOGETHER, CHUNKS = SHAPE::TILE_N * int(sizeof(Sum)) / CHUNK_BYTES, OWN = CHUNKS / ACROSS, IN_CHUNK = CHUNK_BYTES / int(sizeof(Sum));
-    static constexpr int BYTES = ROWS * CHUNKS * CHUNK_BYTES, IN_ROW = SHAPE::TILE_N / MMA_FOUR;
+    static constexpr int ACROSS = SHAPE::ACROSS, ROWS = 32 / ACROSS * SHAPE::TOGETHER, COLUMNS = SHAPE::TILE_N, CHUNKS = COLUMNS / IN_CHUNK<Sum>, OWN = CHUNKS / ACROSS;
+    static constexpr int BYTES = ROWS * CHUNKS * CHUNK_BYTES, IN_ROW = COLUMNS / MMA_FOUR;
     static_assert(OWN * ACROSS == CHUNKS && ROWS * IN_ROW % 32 == 0, "lanes store as much each");
 
     DEVICE static u32 begin() { return shared_begin() + threadIdx.x / 32 * u32(BYTES); }
@@ -158,45 +159,55 @@ struct SmallRoom {
         return (row * CHUNKS + (chunk % OWN * ACROSS + chunk / OWN ^ turned)) * CHUNK_BYTES;
     }
     // What the lane has of a row: OWN chunks.
-    DEVICE static void put(u32 row, u32 lane_across, const Sum (&v)[OWN * IN_CHUNK])
+    DEVICE static u32 place_of(u32 row, u32 column) { return begin() + place(row, column / u32(IN_CHUNK<Sum>)) + column % u32(IN_CHUNK<Sum>) * u32(sizeof(Sum)); }
+    DEVICE static void put(u32 row, u32 lane_across, const Sum (&v)[OWN * IN_CHUNK<Sum>])
     {
-        UNROLLED for (int q = 0; q < OWN; q++) {
-            u32 words[4];
-            UNROLLED for (int j = 0; j < IN_CHUNK; j++) {
-                const Sum x = v[q * IN_CHUNK + j];
-                if constexpr (sizeof(Sum) == 8) words[2 * j] = u32(u64(__double_as_longlong(x))), words[2 * j + 1] = u32(u64(__double_as_longlong(x)) >> 32);
-                else words[j] = word_of(x);
-            }
-            store_four(begin() + place(row, lane_across * OWN + u32(q)), words);
-        }
+        UNROLLED for (int q = 0; q < OWN; q++) put_chunk(begin() + place(row, lane_across * OWN + u32(q)), v + q * IN_CHUNK<Sum>);
     }
-    DEVICE static void get(u32 row, u32 four, Sum (&v)[MMA_FOUR])
+    // c's rows from the first one of this pass to one of them.
+    DEVICE static constexpr u32 rows_to(u32 row) { return row / u32(SHAPE::TOGETHER) * u32(SHAPE::EACH) + row % u32(SHAPE::TOGETHER); }
+    DEVICE static i64 first_row(const SmallWork& w, int pass) { return w.row + pass * SHAPE::TOGETHER; }
+    DEVICE static void finish_fours(const MmaNumbers& n, const SmallWork& w, int pass)
     {
-        u32 words[4];
-        UNROLLED for (u32 q = 0; q < u32(MMA_FOUR / IN_CHUNK); q++) {
-            load_four(begin() + place(row, four * u32(MMA_FOUR / IN_CHUNK) + q), words);
-            UNROLLED for (int j = 0; j < IN_CHUNK; j++) {
-                Sum& x = v[q * IN_CHUNK + u32(j)];
-                if constexpr (sizeof(Sum) == 8) x = __longlong_as_double(i64(u64(words[2 * j + 1]) << 32 | words[2 * j]));
-                else if constexpr (IS_REAL<Sum>) x = __uint_as_float(words[j]);
-                else x = i32(words[j]);
-            }
-        }
-    }
-    // The rows of this pass, once all lanes have put theirs.
-    DEVICE static void store(const MmaNumbers& n, const SmallWork& w, int pass)
-    {
-        meet_warp();
-        ROLLED for (u32 place = threadIdx.x % 32; place < u32(ROWS * IN_ROW); place += 32) {
-            const u32 row = place / IN_ROW, four = place % IN_ROW, lane = row / u32(SHAPE::TOGETHER);
-            const i64 c_row = w.row + i64(lane * u32(SHAPE::EACH) + u32(pass * SHAPE::TOGETHER) + row % u32(SHAPE::TOGETHER)), c_column = w.column + i64(four * MMA_FOUR);
+        ROLLED for (u32 at = threadIdx.x % 32; at < u32(ROWS * IN_ROW); at += 32) {
+            const u32 row = at / IN_ROW, first = at % IN_ROW * MMA_FOUR;
+            const i64 c_row = first_row(w, pass) + rows_to(row), c_column = w.column + first;
             if (!w.is_there || c_row >= n.m || c_column >= n.n) continue;
             Sum     v[MMA_FOUR];
             NoTerms terms;
-            get(row, four, v);
-            finish<MMA_FOUR>(n, w.batch, c_row, c_column, v, terms);
+            UNROLLED for (int j = 0; j < MMA_FOUR; j += IN_CHUNK<Sum>) get_chunk(place_of(row, first + u32(j)), v + j);
+            finish<MMA_FOUR>(n, w.batch, c_row, c_column, to_room(n, place_in_result(n, w.batch, c_row, c_column), [&](int j) { return place_of(row, first + u32(j)); }), v, terms);
         }
+    }
+    // One by one, of which a lane's are of one column.
+    struct Singles {
+        const MmaNumbers& n;
+        const SmallWork&  w;
+        int               pass;
+
+        template <int COUNT, class Put>
+        DEVICE void each(const Put& put) const
+        {
+            constexpr u32 STEP = 32 / COLUMNS, TURNS = ROWS / STEP, MANY = COUNT < TURNS ? COUNT : TURNS;
+            static_assert(32 % COLUMNS == 0 && TURNS % MANY == 0 && (STEP % SHAPE::TOGETHER == 0 || STEP == 1), "lanes store as much each");
+            const u32 row = threadIdx.x % 32 / COLUMNS, column = threadIdx.x % COLUMNS;
+            const i64 first = first_row(w, pass) + rows_to(row), at = place_in_result(n, w.batch, first, w.column + column);
+            const i32 rows = w.is_there && w.column + column < n.n ? clamped(n.m - first, SHAPE::TILE_M) : 0;
+            ROLLED for (u32 i = 0; i < TURNS; i += MANY) {
+                Sum v[MANY];
+                UNROLLED for (u32 j = 0; j < MANY; j++) v[j] = get_one<Sum>(place_of(row + (i + j) * STEP, column));
+                UNROLLED for (u32 j = 0; j < MANY; j++)
+                    if (i32(rows_to((i + j) * STEP)) < rows) put(at + rows_to((i + j) * STEP) * n.c_row, v[j]);
+            }
+        }
+    };
+    // The rows of this pass, once all lanes have put theirs.
+    DEVICE static void store(const MmaNumbers& n, const SmallWork& w, int pass)
+    {
+        const bool is_singly = are_stored_singly(n);
         meet_warp();
+        if (HAS_EPILOGUE || !is_singly) finish_fours(n, w, pass), meet_warp();
+        if (is_singly) store_singly<Sum>(n, Singles{n, w, pass}), meet_warp();
     }
 };
 

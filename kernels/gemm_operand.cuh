@@ -106,8 +106,7 @@ DEVICE void store_met(const MmaNumbers& n, const MmaWork& w, u32 base)
         UNROLLED for (int s = 0; s < MOST_MET; s++)
             UNROLLED for (int j = 0; j < MMA_FOUR; j++)
                 if (s < n.splits) v[j] += part[s][j];
-        NoTerms terms;                   // folds want one part of depth
-        finish<MMA_FOUR>(n, w.batch, row, column, v, terms);
+        finish_alone(n, w.batch, row, column, v);                      // folds want one part of depth
     }
     meet_cluster();                      // until nobody reads here
 #endif

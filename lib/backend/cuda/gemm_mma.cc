@@ -221,7 +221,7 @@ void run_as(const Form& f, const Choice& choice, Image image, const Place& place
     n.splits = int32_t(std::max<int64_t>(divided_up(p.k, std::max<int64_t>(n.split_depth, 1)), 1));
     n.epilogue = settled(p);
     if (n.splits > 1) n.partial = free;
-    n.has_fours = has_fours(p, p.c);
+    n.has_fours = has_fours(p, f.kind, p.c);
     if (i.is_small()) n.a.reads = reads_of(n.a, p.m, p.k, p.batches, i.lines_of_lane_a(), i), n.b.reads = reads_of(n.b, p.n, p.k, p.batches, i.lines_of_lane_b(), i);
     send(place, choice.instance, divided_up(int64_t(n.row_tiles) * n.column_tiles * p.batches * n.splits, i.is_small() ? SMALL_WARPS : 1), n, instead_of(choice.instance, image, false));
     if (n.splits > 1) send(place, parts_of(f.kind), sum_blocks(n), n, instead_of(parts_of(f.kind), image, true));

@@ -71,7 +71,7 @@ double of_many(const Form& f, const Instance& i, int64_t tiles, const Device& de
     const double     steps = double(divided_up(p.k, depth));
     int singly = comes_by_pieces(f.a, i) + comes_by_pieces(f.b, i);
     if (i.is_small()) singly = is_read_singly(f.a, p, p.m, i.lines_of_lane_a(), i) + is_read_singly(f.b, p, p.n, i.lines_of_lane_b(), i);
-    const double each = t.tile + steps * (t.step + singly * t.elements) + (has_fours(p, known_of(p.c)) ? 0 : t.odd);
+    const double each = t.tile + steps * (t.step + singly * t.elements) + (has_fours(p, i.kind, known_of(p.c)) ? 0 : t.odd);
     const double of_a = double(f.a.batches) * double(p.m) * double(p.k), of_b = double(f.b.batches) * double(p.k) * double(p.n), of_c = double(p.batches) * double(p.m) * double(p.n);
     const double moved = ((of_a + of_b) * double(bytes) + of_c * bytes_of(p.c_type)) / BYTES_A_NS * H200_UNITS / device.units * (i.is_small() && bytes == 8 ? HALVES : 1);
     const double at_once = i.blocks * (i.is_small() ? SMALL_WARPS : 1);

@@ -102,8 +102,10 @@ SmallReads reads_of(const MmaOperand& o, int64_t lines, int64_t steps, int64_t b
     return bytes < 4 && o.depth == 1 && steps * bytes % 4 == 0 && lies(4, o.line, lines) ? READ_WORDS : READ_ELEMENTS;
 }
 
-bool has_fours(const Problem& p, const void* c)
+bool has_fours(const Problem& p, Kind kind, const void* c)
 {
+    const bool is_common = kind == Doubles ? p.c_type == Dtype::f64 : p.c_type == Dtype::f32 || p.c_type == Dtype::f16 || p.c_type == Dtype::bf16 || (is_of_bytes(kind) && p.c_type == Dtype::i32);
+    if (!is_common) return false;
     const int64_t bytes = bytes_of(p.c_type), unit = std::min<int64_t>(MMA_FOUR * bytes, 16);
     const auto    fits = [&](int64_t stride, int64_t count) { return count <= 1 || stride * bytes % unit == 0; };
     return p.c_column == 1 && p.n % MMA_FOUR == 0 && reinterpret_cast<uintptr_t>(c) % uintptr_t(unit) == 0 && fits(p.c_row, p.m) && fits(p.c_batch, p.batches);

@@ -37,7 +37,7 @@ uint64_t copies_bytes(const Form& f);
 
 // How lanes of an instance of small tiles read an operand, of which they have so many neighbouring lines each.
 SmallReads reads_of(const MmaOperand& o, int64_t lines, int64_t steps, int64_t batches, int64_t of_lane, const Instance& i);
-bool has_fours(const Problem& p, const void* c);     // as MmaNumbers has it, where c begins there
+bool has_fours(const Problem& p, Kind kind, const void* c);     // as MmaNumbers has it, of sums as that kind has them, where c begins there
 
 // Nanoseconds of one instance with the depth in so many parts.
 double nanoseconds_of(const Form& f, const Instance& i, int64_t tiles, int64_t splits, const Device& device);

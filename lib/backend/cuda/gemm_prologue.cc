@@ -2,7 +2,7 @@
 #include "lib/backend/cuda/gemm_prologue.h"
 
 #include "jit/error.h"
-#include "lib/backend/cuda/gemm_mma.h"
+#include "lib/backend/cuda/gemm_mma_form.h"
 #include "lib/backend/cuda/gemm_sm90.h"
 #include "lib/backend/cuda/rounding.h"
 
@@ -176,6 +176,7 @@ void run_as(const Form& f, const Tile& t, int64_t splits, const Device& device, 
     n.splits = int32_t(meets ? splits : std::max<int64_t>(divided_up(p.k, std::max<int64_t>(n.split_depth, 1)), 1));
     n.epilogue = settled(p);
     if (n.splits > 1 && !meets) n.partial = place.workspace;
+    n.has_fours = mma::has_fours(p, mma::HalvesF16, p.c);
     all.text = p.prologue.text;
     const bool is_early = device.compute >= 90;
     const uint32_t blocks = uint32_t(int64_t(n.row_tiles) * n.column_tiles * p.batches * n.splits);
