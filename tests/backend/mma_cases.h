@@ -256,6 +256,24 @@ TEST_CASE("portable products: many by each kernel whose warps have a tile each, 
                 }
 }
 
+TEST_CASE("portable products: many of f32 by each kernel for small tiles of a block, of operands that lie in every way, results whose rows have no fours")
+{
+    const Lie lies[] = {ROWS, COLUMNS, {{}, 2, 2}, {{0, 2, 1}, 6, 3}};
+    for (const Lie& a : lies)
+        for (const Lie& b : lies)
+            for (const Index& s : {Index{32, 32, 32}, {33, 65, 35}, {64, 28, 64}, {49, 33, 49}, {1, 130, 12}, {70, 3, 100}, {2, 5, 0}}) {
+                Product t = product_of(Dtype::f32, Dtype::f32, s, {a, b, s[0] == 64 ? COLUMNS : ROWS}, 3);
+                for (const char* name : {"_64x32", "f32_32", "f32_deep_32"})
+                    for (const gemm::Way& way : ways_by(t, name)) {
+                        INFO(s[0], " ", s[1], " ", s[2], " ", std::string(mma::kernels()[way.instance].name));
+                        t.way = way;
+                        check(Product(t));
+                    }
+                CHECK(ways_by(t, "_64x32").size() == 1);
+                CHECK(ways_by(t, "f32_32").size() + ways_by(t, "f32_deep_32").size() == 1);
+            }
+}
+
 TEST_CASE("portable products: few rows of bytes and of codes by each kernel for few, in every cut, whose b lies near or turned and ends anywhere; every code")
 {
     const auto check_each = [](Product& t, size_t least) {

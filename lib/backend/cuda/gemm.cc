@@ -31,7 +31,7 @@ std::optional<bool> prefers_portable_tiles(const Problem& p, const Device& devic
     const double portable = mma::cost_of_many_us(p, device, workspace_bytes);
     if (portable == HUGE_VAL) return std::nullopt;
     const double bytes = double(p.batches) * (double(p.m + p.n) * double(p.k) * bytes_of(p.a_type) + double(p.m) * double(p.n) * bytes_of(p.c_type));
-    const bool   is_odd = !sm90::copies(p) && std::max(std::abs(p.c_row), std::abs(p.c_column)) * bytes_of(p.c_type) % 16 != 0;
+    const bool   is_of_planes = p.a_type == Dtype::f32 && !p.allows_tf32, is_odd = (is_of_planes || !sm90::copies(p)) && std::max(std::abs(p.c_row), std::abs(p.c_column)) * bytes_of(p.c_type) % 16 != 0;
     return portable < SURELY * std::max(sm90::cost_us(p, device, workspace_bytes) * (is_odd ? ODD_ROWS : 1), bytes / device.memory_bytes_per_us);
 }
 

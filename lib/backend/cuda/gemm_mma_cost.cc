@@ -26,22 +26,23 @@ double adds_a_nanosecond(Kind kind)
 constexpr int64_t LEAST_SMALL = 32;      // products, for which there are tiles of warps
 
 // Nanoseconds of a multiprocessor that a tile takes where it has others beside it, and a step of its depth; what that takes longer for each operand whose elements come
-// one by one, or halves and words not by 16 bytes; and the tile where rows of c are no fours. An H200's, fitted to the times of mma_gpu_test -tc="speed: many*" (2026-11-30).
+// one by one, or halves and words not by 16 bytes; and the tile where rows of c are no fours. An H200's, fitted to the times of mma_gpu_test -tc="speed: many*" (2026-12-01).
 struct TileTimes { double tile, step, elements, odd; };
 
 TileTimes times_of(const Instance& i)
 {
     enum { Halves, Tf32, F32, F64, Bytes, Codes };
-    enum { Tall, Middle, Low, Any, SmallLow, SmallTall, COUNT_OF_SIZES };
+    enum { Tall, Middle, Low, Any, SmallLow, SmallTall, Half, Quarter, COUNT_OF_SIZES };
     constexpr TileTimes TIMES[][COUNT_OF_SIZES] = {
-        {{1760, 282, 220, 1010}, {620, 115, 50, 560}, {560, 91, 20, 66}, {440, 441, 0, 360}, {48, 19, 12, 14}, {146, 40, 25, 52}}, // halves
-        {{1435, 462, 39, 742}, {578, 176, 17, 449}, {485, 145, 29, 135}, {}, {49, 19, 3, 0}, {133, 48, 4, 10}},                    // tf32
-        {{1500, 1465, 0, 650}, {505, 433, 0, 400}, {480, 303, 0, 184}, {}, {47, 24, 0, 132}, {88, 38, 2, 156}},                    // f32
-        {{1246, 671, 0, 395}, {685, 330, 16, 350}, {567, 208, 7, 121}, {}, {60, 45, 0, 0}, {228, 92, 0, 0}},                       // doubles
-        {{1900, 200, 0, 1000}, {740, 70, 0, 665}, {500, 125, 0, 200}, {308, 1325, 0, 200}, {55, 22, 19, 5}, {}},                   // bytes
-        {{}, {}, {520, 205, 0, 0}, {}, {}, {}},                                                                                    // codes
+        {{1757, 225, 200, 590}, {600, 118, 50, 164}, {500, 96, 20, 34}, {590, 417, 0, 0}, {46, 18, 12, 7}, {135, 41, 25, 47}},                                         // halves
+        {{1471, 378, 79, 10}, {517, 159, 54, 87}, {443, 128, 51, 0}, {}, {42, 19, 4, 0}, {127, 45, 7, 7}},                                                              // tf32
+        {{1350, 1360, 0, 340}, {496, 414, 8, 162}, {490, 298, 0, 39}, {}, {48, 21, 2, 128}, {99, 32, 6, 126}, {326, 238, 15, 30}, {191, 117, 6, 22}},                   // f32
+        {{1189, 558, 36, 24}, {598, 307, 45, 38}, {493, 211, 20, 5}, {}, {33, 35, 1, 0}, {92, 100, 2, 54}},                                                             // doubles
+        {{1900, 200, 0, 100}, {740, 70, 0, 50}, {414, 98, 0, 20}, {800, 850, 0, 0}, {49, 22, 19, 6}, {}},                                                               // bytes
+        {{}, {}, {428, 231, 0, 0}, {}, {}, {}},                                                                                                                         // codes
     };
     const int kind = is_of_halves(i.kind) ? Halves : i.kind == WordsTf32 ? Tf32 : i.kind == PlainF32 ? F32 : i.kind == Doubles ? F64 : is_of_codes(i.kind) ? Codes : Bytes;
+    if (!i.is_small() && i.is_low()) return TIMES[kind][i.tile_m == 64 ? Half : Quarter];
     if (!i.is_small()) return TIMES[kind][i.tile_m == 128 ? Tall : i.tile_m == 16 ? Low : i.loads == IN_REGISTERS ? Any : Middle];
     return TIMES[kind][i.tile_m == (i.kind == PlainF32 ? 8 : 16) ? SmallLow : SmallTall];
 }
@@ -75,7 +76,10 @@ double of_many(const Form& f, const Instance& i, int64_t tiles, const Device& de
     const double of_a = double(f.a.batches) * double(p.m) * double(p.k), of_b = double(f.b.batches) * double(p.k) * double(p.n), of_c = double(p.batches) * double(p.m) * double(p.n);
     const double moved = ((of_a + of_b) * double(bytes) + of_c * bytes_of(p.c_type)) / BYTES_A_NS * H200_UNITS / device.units * (i.is_small() && bytes == 8 ? HALVES : 1);
     const double at_once = i.blocks * (i.is_small() ? SMALL_WARPS : 1);
-    return LAUNCH + std::max({(double(tiles) / device.units + FILL * at_once) * each, moved, i.is_small() ? steps * WAIT : 0});
+    const double work = (double(tiles) / device.units + FILL * at_once) * each;
+    // Large tiles, of which a multiprocessor has two, wait for memory together, the more so the fewer follow.
+    const double together = i.tile_m == 128 ? std::min(work, moved) * device.units * at_once / double(tiles) : 0;
+    return LAUNCH + std::max({work + together, moved + together, i.is_small() ? steps * WAIT : 0});
 }
 
 }  // namespace
@@ -87,6 +91,7 @@ double nanoseconds_of(const Form& f, const Instance& i, int64_t tiles, int64_t s
     const Problem& p = f.p;
     if (i.is_small() && p.batches < LEAST_SMALL) return HUGE_VAL;
     if (splits == 1 && are_many(f, i, tiles, device)) return of_many(f, i, tiles, device);
+    if (i.is_low()) return HUGE_VAL;
     const double   rounds = double(std::max<int64_t>(divided_up(tiles * splits, device.units), 1)), depth = double(divided_up(p.k, splits));
     const double   parts = splits > 1 ? LAUNCH + double(p.m) * double(p.n) * double(p.batches) * double(splits) * 2 * sum_bytes(i.kind) / 2500 : 0;
     // Memory gives all multiprocessors so many bytes a nanosecond, which both operands have once at least.
