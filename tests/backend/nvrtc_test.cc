@@ -1,7 +1,14 @@
 // The run-time compiler of CUDA, where this machine has it: generated text in, code for a device out, its words in an Error.
 #include "jit/dialect.h"
+#include "lib/backend/cuda/epilogue.h"
+#include "lib/backend/cuda/gemm_mma.h"
+#include "lib/backend/cuda/gemm_prologue.h"
+#include "lib/backend/cuda/matmul.h"
 #include "lib/backend/cuda/nvrtc.h"
+#include "lib/backend/cuda/operand_form.h"
 #include "lib/backend/cuda/runtime.h"
+#include "tests/backend/finisher_image.h"
+#include "tests/backend/plan_of_text.h"
 #include "tests/backend/stand_in.h"
 
 #include <algorithm>
@@ -92,6 +99,50 @@ TEST_CASE("nvrtc: what is wrong with a text is in the Error, by line")
             CHECK(error.status == NG_E_COMPILE);
             CHECK(holds(error.text, text("for ", bad.arch, ": ")));
         }
+    }
+}
+
+// What gcc and nvcc take of the kernels' headers, NVRTC may not: here each family is a text.
+TEST_CASE("nvrtc: texts of products with what follows them, or what comes before, become cubins")
+{
+    if (!compiler()) return;
+    const gemm::Device hopper = {90, 132, {true, true, true, true}}, ampere = {80, 108, {true, true, true, true}};
+    struct Case {
+        Dtype               type;
+        int64_t             m, n;
+        const gemm::Device& device;
+        const char*         arch;
+    };
+    for (const Case& c : {Case{Dtype::f16, 256, 256, hopper, "sm_90a"}, {Dtype::f32, 256, 256, hopper, "sm_90a"}, {Dtype::f16, 100, 33, ampere, "sm_80"}, {Dtype::f32, 100, 33, ampere, "sm_80"}, {Dtype::i8, 16, 33, ampere, "sm_80"}}) {
+        INFO(std::string(name_of(c.type)), " ", c.m, " ", c.arch);
+        const Plan plan = tests::plan_of_text("maximum(f32(a @ b) * 0.5 + bias, 0)", {{"a", {c.m, 64}, c.type}, {"b", {64, c.n}, c.type}, {"bias", {c.n}, Dtype::f32}});
+        const std::optional<EpilogueForm> form = EpilogueForm::of(plan.steps.at(0), plan.steps.at(1));
+        REQUIRE(form);
+        gemm::Problem p{};
+        p.a_type = p.b_type = c.type, p.c_type = Dtype::f32, p.m = c.m, p.n = c.n, p.k = 64, p.batches = 1;
+        p.a_row = 64, p.a_depth = 1, p.b_depth = c.n, p.b_column = 1, p.c_row = c.n, p.c_column = 1;
+        const float no_scalars = 0;
+        p.epilogue = form->in_numbers({}, &no_scalars), p.epilogue_weight = form->weight();
+        p.epilogue.tensor[0].column = 1;
+        const std::optional<gemm::Finisher> finisher = c.device.compute == 80 ? gemm::mma::finisher_for(p, c.device, nullptr) : gemm::finisher_for(p, c.device, nullptr);
+        REQUIRE(finisher);
+        CHECK(finisher->is_portable == (c.device.compute == 80));
+        CHECK(holds(finisher_image(*finisher, form->text(), {}, c.arch), ".text.fused"));
+    }
+    const Plan  plan = tests::plan_of_text("a @ f16(f32(w) * column)", {{"a", {16, 4096}}, {"w", {4096, 2048}, Dtype::i8}, {"column", {2048}, Dtype::f32}});
+    const Step& made = plan.steps.at(0);
+    REQUIRE(made.feeds >= 0);
+    const Step& product = plan.steps.at(size_t(made.feeds));
+    const std::optional<OperandForm> form = OperandForm::of(made, product, 1);
+    REQUIRE(form);
+    const std::vector<Placed> in = {Placed(product.in[0]), Placed(form->raw())};
+    const auto problem = matmul_problem({*product.node, in, Placed(product.out), nullptr, nullptr, &*form}, {});
+    REQUIRE(problem);
+    for (const auto& [device, arch] : {std::pair(hopper, "sm_90a"), std::pair(ampere, "sm_80")}) {
+        INFO(arch);
+        const std::optional<gemm::Finisher> finisher = gemm::made::finisher_for(*problem, device);
+        REQUIRE(finisher);
+        CHECK(holds(finisher_image(*finisher, {}, form->text(), arch), ".text.fused"));
     }
 }
 
