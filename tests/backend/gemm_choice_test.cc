@@ -247,11 +247,15 @@ TEST_CASE("families: batches of small products go to the portable kernels, tiny 
     for (const Dtype t : {Dtype::f16, Dtype::bf16, Dtype::f32, Dtype::f64, Dtype::i8})
         for (const int64_t size : {4, 8, 16, 32}) {
             INFO(std::string(name_of(t)), " ", size);
-            // Doubles of 32 leave Hopper's kernels by 16 bytes of whole rows.
-            if (t != Dtype::f64 || size < 32) CHECK(are_all(names({size, size, size, 10000}, t), "_small_"));
+            // Doubles of 32 leave Hopper's kernels by 16 bytes of whole rows; f32 has small tiles of blocks too.
+            if (t == Dtype::f32 && size == 32) CHECK(are_all(names({size, size, size, 10000}, t), "mma_f32_deep_32"));
+            else if (t != Dtype::f64 || size < 32) CHECK(are_all(names({size, size, size, 10000}, t), "_small_"));
         }
     CHECK(are_all(names({16, 16, 16, 10000}, Dtype::f32, false, true), "mma_tf32_small_"));
     CHECK(are_all(names({49, 49, 32, 2048}, Dtype::f16, true), "mma_f16_"));
+    CHECK(are_all(names({49, 32, 49, 2048}, Dtype::f32), "mma_f32_deep_"));
+    CHECK(are_all(names({197, 197, 64, 768}, Dtype::f32, true), "mma_f32_"));
+    CHECK(are_all(names({64, 64, 64, 4096}, Dtype::f16), "gemm_"));
     CHECK(are_all(names({1, 2048, 128, 512}, Dtype::f16, true), "mma_f16_16_nt"));
     CHECK(are_all(names({1, 2048, 128, 512}, Dtype::e4m3, true), "mma_e4e4_16_nt"));
     CHECK(are_all(names({2, 256, 256, 2000}, Dtype::i8), "mma_s8s8_16_nn"));

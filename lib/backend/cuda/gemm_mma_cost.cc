@@ -34,12 +34,12 @@ TileTimes times_of(const Instance& i)
     enum { Halves, Tf32, F32, F64, Bytes, Codes };
     enum { Tall, Middle, Low, Any, SmallLow, SmallTall, Half, Quarter, COUNT_OF_SIZES };
     constexpr TileTimes TIMES[][COUNT_OF_SIZES] = {
-        {{1757, 225, 200, 590}, {600, 118, 50, 164}, {500, 96, 20, 34}, {590, 417, 0, 0}, {46, 18, 12, 7}, {135, 41, 25, 47}},                                         // halves
-        {{1471, 378, 79, 10}, {517, 159, 54, 87}, {443, 128, 51, 0}, {}, {42, 19, 4, 0}, {127, 45, 7, 7}},                                                              // tf32
-        {{1350, 1360, 0, 340}, {496, 414, 8, 162}, {490, 298, 0, 39}, {}, {48, 21, 2, 128}, {99, 32, 6, 126}, {326, 238, 15, 30}, {191, 117, 6, 22}},                   // f32
-        {{1189, 558, 36, 24}, {598, 307, 45, 38}, {493, 211, 20, 5}, {}, {33, 35, 1, 0}, {92, 100, 2, 54}},                                                             // doubles
-        {{1900, 200, 0, 100}, {740, 70, 0, 50}, {414, 98, 0, 20}, {800, 850, 0, 0}, {49, 22, 19, 6}, {}},                                                               // bytes
-        {{}, {}, {428, 231, 0, 0}, {}, {}, {}},                                                                                                                         // codes
+        {{1673, 243, 150, 590}, {546, 72, 48, 225}, {486, 70, 28, 52}, {583, 410, 0, 0}, {41, 16, 4, 12}, {116, 33, 25, 72}},                                           // halves
+        {{1394, 372, 92, 6}, {518, 112, 77, 34}, {456, 105, 66, 0}, {}, {38, 16, 5, 0}, {117, 39, 9, 7}},                                                               // tf32
+        {{1283, 1407, 0, 362}, {485, 383, 23, 137}, {514, 263, 1, 106}, {}, {48, 20, 2, 133}, {96, 31, 6, 132}, {311, 224, 20, 29}, {178, 106, 11, 37}},                // f32
+        {{1136, 503, 79, 8}, {633, 205, 83, 9}, {490, 167, 49, 6}, {}, {33, 29, 3, 0}, {300, 75, 8, 55}},                                                                // doubles
+        {{1800, 60, 0, 0}, {640, 40, 0, 10}, {405, 54, 0, 0}, {500, 878, 0, 0}, {44, 18, 19, 9}, {}},                                                                    // bytes
+        {{}, {}, {433, 212, 20, 0}, {}, {}, {}},                                                                                                                        // codes
     };
     const int kind = is_of_halves(i.kind) ? Halves : i.kind == WordsTf32 ? Tf32 : i.kind == PlainF32 ? F32 : i.kind == Doubles ? F64 : is_of_codes(i.kind) ? Codes : Bytes;
     if (!i.is_small() && i.is_low()) return TIMES[kind][i.tile_m == 64 ? Half : Quarter];
@@ -63,9 +63,9 @@ bool comes_by_pieces(const Lying& x, const Instance& i) { return !x.is_steady &&
 // Where tiles are many, or a warp's.
 double of_many(const Form& f, const Instance& i, int64_t tiles, const Device& device)
 {
-    // FILL: of those that a multiprocessor has at once, until it works on all of them; WAIT: until a lane's part of the next step is there.
-    // HALVES: lanes of small tiles store doubles by half a sector of the cache.
-    constexpr double BYTES_A_NS = 4000, H200_UNITS = 132, FILL = 0.4, WAIT = 450, HALVES = 1.35;
+    // FILL: of those that a multiprocessor has at once, until it works on all of them; wait: until a lane's part of the next step is there.
+    constexpr double BYTES_A_NS = 4000, H200_UNITS = 132, FILL = 0.4;
+    const double     wait = i.kind == PlainF32 ? 800 : 500;
     const Problem&   p = f.p;
     const TileTimes  t = times_of(i);
     const int64_t    bytes = element_bytes(i.kind), depth = !i.is_small() ? mma_depth_bytes(int(bytes)) / bytes : i.piece / bytes * (i.kind == PlainF32 ? 1 : 4);
@@ -74,12 +74,11 @@ double of_many(const Form& f, const Instance& i, int64_t tiles, const Device& de
     if (i.is_small()) singly = is_read_singly(f.a, p, p.m, i.lines_of_lane_a(), i) + is_read_singly(f.b, p, p.n, i.lines_of_lane_b(), i);
     const double each = t.tile + steps * (t.step + singly * t.elements) + (has_fours(p, i.kind, known_of(p.c)) ? 0 : t.odd);
     const double of_a = double(f.a.batches) * double(p.m) * double(p.k), of_b = double(f.b.batches) * double(p.k) * double(p.n), of_c = double(p.batches) * double(p.m) * double(p.n);
-    const double moved = ((of_a + of_b) * double(bytes) + of_c * bytes_of(p.c_type)) / BYTES_A_NS * H200_UNITS / device.units * (i.is_small() && bytes == 8 ? HALVES : 1);
+    const double moved = ((of_a + of_b) * double(bytes) + of_c * bytes_of(p.c_type)) / BYTES_A_NS * H200_UNITS / device.units;
     const double at_once = i.blocks * (i.is_small() ? SMALL_WARPS : 1);
+    // What memory takes is beside what is done, but not all of it: tiles begin and end with waiting for it.
     const double work = (double(tiles) / device.units + FILL * at_once) * each;
-    // Large tiles, of which a multiprocessor has two, wait for memory together, the more so the fewer follow.
-    const double together = i.tile_m == 128 ? std::min(work, moved) * device.units * at_once / double(tiles) : 0;
-    return LAUNCH + std::max({work + together, moved + together, i.is_small() ? steps * WAIT : 0});
+    return LAUNCH + std::max(std::hypot(work, moved), i.is_small() ? steps * wait : 0);
 }
 
 }  // namespace
