@@ -37,7 +37,7 @@ TileTimes times_of(const Instance& i)
         {{1673, 243, 150, 590}, {546, 72, 48, 225}, {486, 70, 28, 52}, {583, 410, 0, 0}, {41, 16, 4, 12}, {116, 33, 25, 72}},                                           // halves
         {{1394, 372, 92, 6}, {518, 112, 77, 34}, {456, 105, 66, 0}, {}, {38, 16, 5, 0}, {117, 39, 9, 7}},                                                               // tf32
         {{1283, 1407, 0, 362}, {485, 383, 23, 137}, {514, 263, 1, 106}, {}, {48, 20, 2, 133}, {96, 31, 6, 132}, {311, 224, 20, 29}, {178, 106, 11, 37}},                // f32
-        {{1136, 503, 79, 8}, {633, 205, 83, 9}, {490, 167, 49, 6}, {}, {33, 29, 3, 0}, {300, 75, 8, 55}},                                                                // doubles
+        {{1128, 576, 49, 21}, {621, 262, 56, 63}, {490, 195, 32, 6}, {}, {35, 32, 2, 0}, {88, 92, 4, 66}},                                                                // doubles
         {{1800, 60, 0, 0}, {640, 40, 0, 10}, {405, 54, 0, 0}, {500, 878, 0, 0}, {44, 18, 19, 9}, {}},                                                                    // bytes
         {{}, {}, {433, 212, 20, 0}, {}, {}, {}},                                                                                                                        // codes
     };
@@ -64,7 +64,8 @@ bool comes_by_pieces(const Lying& x, const Instance& i) { return !x.is_steady &&
 double of_many(const Form& f, const Instance& i, int64_t tiles, const Device& device)
 {
     // FILL: of those that a multiprocessor has at once, until it works on all of them; wait: until a lane's part of the next step is there.
-    constexpr double BYTES_A_NS = 4000, H200_UNITS = 132, FILL = 0.4;
+    // HALVES: lanes of small tiles store doubles by half a sector of the cache.
+    constexpr double BYTES_A_NS = 4000, H200_UNITS = 132, FILL = 0.4, HALVES = 1.35;
     const double     wait = i.kind == PlainF32 ? 800 : 500;
     const Problem&   p = f.p;
     const TileTimes  t = times_of(i);
@@ -74,7 +75,7 @@ double of_many(const Form& f, const Instance& i, int64_t tiles, const Device& de
     if (i.is_small()) singly = is_read_singly(f.a, p, p.m, i.lines_of_lane_a(), i) + is_read_singly(f.b, p, p.n, i.lines_of_lane_b(), i);
     const double each = t.tile + steps * (t.step + singly * t.elements) + (has_fours(p, i.kind, known_of(p.c)) ? 0 : t.odd);
     const double of_a = double(f.a.batches) * double(p.m) * double(p.k), of_b = double(f.b.batches) * double(p.k) * double(p.n), of_c = double(p.batches) * double(p.m) * double(p.n);
-    const double moved = ((of_a + of_b) * double(bytes) + of_c * bytes_of(p.c_type)) / BYTES_A_NS * H200_UNITS / device.units;
+    const double moved = ((of_a + of_b) * double(bytes) + of_c * bytes_of(p.c_type)) / BYTES_A_NS * H200_UNITS / device.units * (i.is_small() && bytes == 8 ? HALVES : 1);
     const double at_once = i.blocks * (i.is_small() ? SMALL_WARPS : 1);
     // What memory takes is beside what is done, but not all of it: tiles begin and end with waiting for it.
     const double work = (double(tiles) / device.units + FILL * at_once) * each;
