@@ -36,7 +36,7 @@ void each_cut(const Form& f, const Device& device, uint64_t workspace_bytes, uin
     double          last = HUGE_VAL;
     for (const int64_t splits : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256}) {
         const bool is_too_much = has_folds(p) || splits > p.k / LEAST_PART || tiles * splits > MOST_PARTIALS / (i.tile_m * i.tile_n) || uint64_t(part_bytes * splits) > workspace_bytes;
-        if (splits > 1 && (i.is_low() || is_too_much || tiles * (splits - 1) > 2 * int64_t(device.units))) return;
+        if (splits > 1 && (i.is_little() || is_too_much || tiles * (splits - 1) > 2 * int64_t(device.units))) return;
         const double now = nanoseconds_of(f, i, tiles, splits, device);
         look(splits, now);
         if (now > last * 1.2) return;

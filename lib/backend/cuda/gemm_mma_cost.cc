@@ -42,7 +42,7 @@ TileTimes times_of(const Instance& i)
         {{}, {}, {433, 212, 20, 0}, {}, {}, {}},                                                                                                                        // codes
     };
     const int kind = is_of_halves(i.kind) ? Halves : i.kind == WordsTf32 ? Tf32 : i.kind == PlainF32 ? F32 : i.kind == Doubles ? F64 : is_of_codes(i.kind) ? Codes : Bytes;
-    if (!i.is_small() && i.is_low()) return TIMES[kind][i.tile_m == 64 ? Half : Quarter];
+    if (!i.is_small() && i.is_little()) return TIMES[kind][i.tile_m == 64 ? Half : Quarter];
     if (!i.is_small()) return TIMES[kind][i.tile_m == 128 ? Tall : i.tile_m == 16 ? Low : i.loads == IN_REGISTERS ? Any : Middle];
     return TIMES[kind][i.tile_m == (i.kind == PlainF32 ? 8 : 16) ? SmallLow : SmallTall];
 }
@@ -91,7 +91,7 @@ double nanoseconds_of(const Form& f, const Instance& i, int64_t tiles, int64_t s
     const Problem& p = f.p;
     if (i.is_small() && p.batches < LEAST_SMALL) return HUGE_VAL;
     if (splits == 1 && are_many(f, i, tiles, device)) return of_many(f, i, tiles, device);
-    if (i.is_low()) return HUGE_VAL;
+    if (i.is_little()) return HUGE_VAL;
     const double   rounds = double(std::max<int64_t>(divided_up(tiles * splits, device.units), 1)), depth = double(divided_up(p.k, splits));
     const double   parts = splits > 1 ? LAUNCH + double(p.m) * double(p.n) * double(p.batches) * double(splits) * 2 * sum_bytes(i.kind) / 2500 : 0;
     // Memory gives all multiprocessors so many bytes a nanosecond, which both operands have once at least.

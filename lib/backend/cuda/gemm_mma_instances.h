@@ -51,7 +51,7 @@ struct Instance {
     int   pieces = 0;                    // of 16 bytes, on their way to a thread: for one row, whose near axis a may have any
     int   piece = 0;                     // bytes of depth that a lane reads at once, where tiles are warps' which read operands where they lie; 0: of others
     constexpr bool is_small() const { return piece > 0; }
-    constexpr bool is_low() const { return pieces == 0 && tile_n <= 32; }      // pays where tiles are many
+    constexpr bool is_little() const { return pieces == 0 && tile_n <= 32; }      // pays where tiles are many
     // Of these, neighbouring lines of an operand that a lane has.
     constexpr int lines_of_lane_a() const { return tile_m / (kind == PlainF32 ? 4 : 8); }
     constexpr int lines_of_lane_b() const { return tile_n / 8; }
