@@ -164,7 +164,7 @@ template <class Place>
 DEVICE ToRoom<Place> to_room(const MmaNumbers& n, i64 at, const Place& place) { return {n, at, place}; }
 
 // All that is finished of SUM, one by one: walk's each<COUNT>(put) calls put(at, x) for each, of which so many are read at once. Lanes that are neighbours should have neighbours.
-constexpr int SINGLES = 8;             // of short texts
+constexpr int SINGLES = 8;               // of types whose text is short; of others one
 template <class SUM, class Walk>
 DEVICE void store_sums_singly(const MmaNumbers& n, const Walk& walk)
 {
